@@ -52,7 +52,7 @@ class Public(NamedTuple):
 
 @factory
 def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", constants: str = "theory") -> Learner:
-    """Plays the arm with the largest upper confidence bound, until one arm has been played far more than all others.
+    r"""Plays the arm with the largest upper confidence bound, until one arm has been played far more than all others.
 
     First every arm is played once. Then, with n_i the plays of arm i and s^2 the variance proxy of a report, the
     learner plays the arm with the largest
@@ -101,6 +101,26 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         used in place of the reward, with s^2 = 1/4. The debiased report would be 1/2 + k (bit - 1/2), with s^2 = k^2 /
         4 and k = (e^epsilon + 1) / (e^epsilon - 1); the means of bits are nearer to 1/2 by the factor k, and their
         confidence radii smaller by the same factor, which changes no decision. Zheng et al. do not clip.
+
+    Math:
+        With $\hat\mu_i$ the mean of the $n_i$ reports of arm $i$, $\sigma^2$ their variance proxy (s^2 above) and
+        $\gamma$ the slack (e above), the learner plays
+
+        $$
+        \operatorname{argmax}_i \; \hat\mu_i + (1 + b) (1 + \sqrt{\gamma})
+        \sqrt{\frac{2 \sigma^2 (1 + \gamma)}{n_i} \ln \frac{\ln((1 + \gamma) n_i)}{w}}
+        $$
+
+        and stops as soon as $n_i \ge 1 + L \sum_{j \ne i} n_j$ for an arm $i$. For "theory", $\gamma = 0.01$, $b = 1$
+        and
+
+        $$
+        w = \frac{(\sqrt{1 + \nu} - 1)^2}{4 C}, \quad
+        C = \frac{2 + \gamma}{\gamma} \Big( \frac{1}{\ln(1 + \gamma)} \Big)^{1 + \gamma}, \quad
+        L = 9 \Big( 1 + \frac{\ln(2 \ln(9 / w))}{\ln(1 / w)} \Big)
+        $$
+
+        where $\nu$ is `failure_prob`, a bound on the probability of a wrong recommendation.
 
     Examples:
         >>> import jax, jaxdp

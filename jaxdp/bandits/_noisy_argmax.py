@@ -60,7 +60,7 @@ class Public(NamedTuple):
 
 @factory
 def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
-    """Plays every arm equally often, then recommends the arm with the largest noisy total of rewards, and stops.
+    r"""Plays every arm equally often, then recommends the arm with the largest noisy total of rewards, and stops.
 
     Each total gets exponential noise of mean 1 / epsilon, once. Among equal noisy totals, each arm is equally likely.
     Before the last round the recommendation is an arm drawn uniformly, without data.
@@ -102,6 +102,19 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
 
     Deviations:
         Noise is drawn in 64 bits, as in `noisy_max`.
+
+    Math:
+        With $X_i$ the total of arm $i$ after $n$ = num_rounds / $K$ plays, the recommendation is
+
+        $$
+        \operatorname{argmax}_i ( X_i + Z_i ), \quad P(Z_i > z) = e^{-\varepsilon z}, \; z \ge 0
+        $$
+
+        If all other means are at least $D$ below the best one, the probability that it is wrong is at most
+
+        $$
+        (K - 1) \Big( e^{-n D^2 / 4} + \frac{1}{2} e^{-\varepsilon n D / 2} \Big)
+        $$
 
     Examples:
         >>> import jax, jaxdp

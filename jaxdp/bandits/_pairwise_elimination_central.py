@@ -11,6 +11,7 @@ from jax.scipy.special import logsumexp
 
 from jaxdp.bandits import _successive_elimination_central_bulk as bulk
 from jaxdp.bandits._best_arm import num_active
+from jaxdp.bandits._pairwise_elimination_central_plan import NUM_EPOCHS, ends_of_epochs, stakes_and_weights
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -37,17 +38,11 @@ from jaxdp.validation import (
     check_at_least,
     check_count,
     check_epsilon,
-    check_finite,
     check_number,
-    check_positive,
     check_probability,
     check_within,
 )
 
-NUM_STAKES = 16  # without a planned effect each is half of the one before
-SLOPE_SHARE = 0.85  # of epsilon: nearer to it the noise's moment generating function grows without bound
-LARGEST_SLOPE = 3.0
-NUM_EPOCHS = 1024  # enough for 2^62 rounds with the least growth
 LEAST_GROWTH = 0.05
 SPACING = 4.0  # a release costs the test as many users as epochs of SPACING sqrt(n) / epsilon users do
 LEAST_RATE = 1e-4  # a test clips the rate of ones to [LEAST_RATE, 1 - LEAST_RATE]
@@ -111,7 +106,7 @@ class Public(NamedTuple):
 
 @factory
 def pairwise_elimination_central(*, num_arms: int) -> Learner:
-    """Plays the remaining arms in turn, in epochs, and drops an arm once noisy totals show that it is worse.
+    r"""Plays the remaining arms in turn, in epochs, and drops an arm once noisy totals show that it is worse.
 
     After an epoch the number of ones of each active arm in this epoch gets Laplace(1 / epsilon) noise, once, and is
     released. A test that arm y is not better than x bets a stake v on every user: y's bit Y pays 1 + v (Y - s), x's bit
@@ -170,6 +165,26 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         Noise is integer, as in `laplace`; that it is rounded down is part of the test's price. Log e-values are sums
         of floats.
 
+    Math:
+        Let $n$ be the plays of each arm after the first epoch, $\tilde X$ and $\tilde Y$ the sums of the $J$ noisy
+        totals of $x$ and $y$ in these plays. With stakes $v$ of weights $q_v$ and no tolerance, the e-value against $x$
+        is
+
+        $$
+        E = \sum_v q_v \frac{e^{a_v \tilde Y + b_v \tilde X} (1 - v^2 s^2)^n}{(M(a_v) M(b_v))^J}, \quad
+        a_v = \ln \frac{1 + v (1 - s)}{1 - v s}, \quad
+        b_v = \ln \frac{1 - v (1 - s)}{1 + v s}
+        $$
+
+        where $M$ bounds the moment generating function of the noise, $M(a) = 1 / (1 - a^2 / \varepsilon^2)$ times a
+        factor for its rounding. Arm $x$ is dropped once
+
+        $$
+        E \ge \frac{K - 1}{\beta}
+        $$
+
+        for an active arm $y$, where $\beta$ is `failure_prob`; with a tolerance, once $E \ge 2 (K - 1) / \beta$.
+
     Examples:
         >>> import jax, jaxdp
         >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9, 0.5])
@@ -201,12 +216,12 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
             first_look = check_count("first_look", first_look, 2, maximum=largest // 2)
             pilot = max(1, min(first_look // 16, longest))
         check_within("growth", growth, LEAST_GROWTH, 1.0)
-        stakes, weights = _stakes(epsilon, log_odds_ratio)
+        stakes, weights = stakes_and_weights(epsilon, log_odds_ratio)
         tests = (num_arms - 1) * (1 if tolerance == 0 else 2)
         dtype = default_float()
         return Params(
             epsilon=budget,
-            ends=_ends(pilot, first_look, growth, SPACING / epsilon, largest).astype(integer),
+            ends=ends_of_epochs(pilot, first_look, growth, SPACING / epsilon, largest).astype(integer),
             stakes=stakes.astype(dtype),
             log_weights=np.log(weights).astype(dtype),
             tolerance=scalar_leaf("tolerance", tolerance),
@@ -373,28 +388,3 @@ def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Arr
 def log_noise(params: Params, slope: Any) -> Any:
     """Returns a bound on log E[exp(slope N)], where N is Laplace(1 / epsilon) noise rounded down to a step."""
     return -jnp.log1p(-jnp.square(slope / params.epsilon)) + jnp.maximum(-slope, 0) * params.rounding
-
-
-def _stakes(epsilon: float, log_odds_ratio: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns stakes and their weights; a slope of a total is at most -log(1 - stake)."""
-    largest = -math.expm1(-min(SLOPE_SHARE * epsilon, LARGEST_SLOPE))
-    if log_odds_ratio is None:
-        return largest * 0.5 ** np.arange(NUM_STAKES), np.full(NUM_STAKES, 1 / NUM_STAKES)
-    check_positive("log_odds_ratio", log_odds_ratio)
-    check_finite("log_odds_ratio", log_odds_ratio)
-    planned = log_odds_ratio / 2
-    nearby = planned * np.exp(np.linspace(-math.log(4), math.log(4), NUM_STAKES - 1))
-    weights = nearby * np.exp(-np.square(nearby / (1.5 * planned)) / 2)
-    return np.minimum(np.append(planned, nearby), largest), np.append(0.5, 0.5 * weights / weights.sum())
-
-
-def _ends(pilot: int, first_look: int, growth: float, spacing: float, largest: int) -> np.ndarray:
-    """Returns the plays of each active arm at the end of each epoch."""
-    ends = [pilot, first_look]
-    while len(ends) < NUM_EPOCHS:
-        plays = ends[-1]
-        longer = max(1, int(plays * growth), int(min(math.sqrt(plays) * spacing, plays)))
-        if plays + longer > largest // 2:
-            return np.asarray(ends + [largest] * (NUM_EPOCHS - len(ends)))
-        ends.append(plays + longer)
-    return np.asarray(ends)

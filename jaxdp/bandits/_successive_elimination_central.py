@@ -74,7 +74,7 @@ class Public(NamedTuple):
 
 @factory
 def successive_elimination_central(*, num_arms: int, constants: str = "tight") -> Learner:
-    """Plays active arms in turn; after each epoch, arms with a low noisy mean are dropped.
+    r"""Plays active arms in turn; after each epoch, arms with a low noisy mean are dropped.
 
     The aim of epoch e = 1, 2, ... is to drop arms with means at least D = 2^-e below the best. Each of the S active
     arms is played R times. Then its total of rewards gets Laplace(1 / epsilon) noise, once. An arm is dropped if its
@@ -121,6 +121,29 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     Deviations:
         R is the root of an equation. Noisy totals are compared by their leads (`noisy_leads`); noise is as in
         `laplace`.
+
+    Math:
+        In epoch $k$ (e above), each of the $S$ active arms is played $R$ times, and its total $X_i$ is released as
+
+        $$
+        \tilde X_i = X_i + Z_i, \quad Z_i \sim \mathrm{Laplace}(1 / \varepsilon)
+        $$
+
+        Arm $i$ is dropped if
+
+        $$
+        \tilde X_i < \max_j \tilde X_j - 2 R (h + c), \quad h = \sqrt{\frac{\ln(8 S k^2 / \beta)}{2 R}}, \quad
+        c = \frac{\ln(4 S k^2 / \beta)}{\varepsilon R}
+        $$
+
+        where $\beta$ is `failure_prob` and $D = 2^{-k}$. For "tight", $h + c = D / 4$, and the margin is $R D / 2$ also
+        for an $R$ that is rounded or multiplied. For "paper"
+
+        $$
+        R = 1 + \lceil \max\Big(
+        \frac{32 \ln(8 S k^2 / \beta)}{D^2}, \; \frac{8 \ln(4 S k^2 / \beta)}{\varepsilon D}
+        \Big) \rceil
+        $$
 
     Examples:
         >>> import jax, jaxdp

@@ -62,7 +62,7 @@ class Public(NamedTuple):
 
 @factory
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
-    """Plays the least played active arm against a random active arm; drops arms with confidently low reported scores.
+    r"""Plays the least played active arm against a random active arm; drops arms with confidently low reported scores.
 
     If several arms are least played, the left arm is one of them at random.
 
@@ -106,6 +106,18 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         * All arms are compared after every round, and dropped together.
         * failure_prob is proved only if the active set and n_i are fixed in advance, as the paper's analysis assumes.
           Here, as in the paper's algorithm, they depend on the outcomes. Privacy does not depend on failure_prob.
+
+    Math:
+        With $\hat p_i$ the debiased share of wins of arm $i$ in its $n_i$ duels on the left, arm $i$ is dropped if
+
+        $$
+        \hat p_i + \frac{c r}{\sqrt{n_i}} < \max_j \Big( \hat p_j - \frac{c r}{\sqrt{n_j}} \Big), \quad
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}, \quad
+        r = \sqrt{\frac{\ln(2 K T / \beta)}{2}}
+        $$
+
+        for "tight", where $\beta$ is `failure_prob`. A report keeps the outcome with probability
+        $1 / (1 + e^{-\varepsilon})$.
     """
     num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"

@@ -40,7 +40,7 @@ class Params:
 
 @factory
 def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
-    """Plays all pairs of active arms in phases; after each phase, drops arms with a low noisy share of wins.
+    r"""Plays all pairs of active arms in phases; after each phase, drops arms with a low noisy share of wins.
 
     Phase e = 1, 2, ... looks for arms with an effective Borda score about D = 2^-e below the best; the score is the
     probability of beating a random active arm. Each of the S active arms is the left arm in n duels, equally often
@@ -96,6 +96,26 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     Deviations:
         Opponents come in a fixed order, not at random: the mean of a share is the same, and its variance is smaller.
         Noisy counts are compared by their leads (`noisy_leads`). Noise is integer, as in `laplace`.
+
+    Math:
+        After the $n$ duels of a phase, the number of wins $W_i$ of an active arm is released as
+
+        $$
+        \tilde W_i = W_i + Z_i, \quad Z_i \sim \mathrm{Laplace}(1 / \varepsilon)
+        $$
+
+        and arm $i$ is dropped if $\tilde W_i < \max_j \tilde W_j - n D / 2$. With $x = \ln(8 S k^2 / \beta)$ in phase
+        $k$ (e above), where $\beta$ is `failure_prob`, $n$ is for "tight" the least multiple of $S$ with
+
+        $$
+        \sqrt{\frac{x}{2 n}} + \frac{x}{\varepsilon n} \le \frac{D}{4}
+        $$
+
+        and for "split" the least multiple that is at least
+
+        $$
+        N = \max\Big( \frac{32 x}{D^2}, \; \frac{8 x}{\varepsilon D} \Big)
+        $$
 
     Examples:
         >>> import jax, jaxdp

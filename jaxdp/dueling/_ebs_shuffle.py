@@ -47,7 +47,7 @@ class Params:
 
 @factory
 def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
-    """Plays all pairs of active arms in phases; the server sees each arm's number of randomized wins after a phase.
+    r"""Plays all pairs of active arms in phases; the server sees each arm's number of randomized wins after a phase.
 
     Phase e = 1, 2, ... looks for arms with an effective Borda score about D = 2^-e below the best; the score is the
     probability of beating a random active arm. Each of the S active arms is the left arm in n duels, equally often
@@ -110,6 +110,21 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         Opponents come in a fixed order, not at random: the mean of a share is the same, and its variance is smaller.
         For more than 10,000 users, the exact divergence of 10,000 users is used, which is an upper bound, or the closed
         form if it allows a larger budget. No local budget exceeds max(epsilon, 8), where c < 1.0007.
+
+    Math:
+        In phase $k$ (e above), with the local budget $\varepsilon_0$ of a batch of $n$ users and $\beta$
+        `failure_prob`, $n$ is the least number, rounded up to a multiple of $S$, with
+
+        $$
+        c \sqrt{\frac{\ln(4 S k^2 / \beta)}{2 n}} \le \frac{D}{4}, \quad
+        c = \frac{e^{\varepsilon_0} + 1}{e^{\varepsilon_0} - 1}
+        $$
+
+        Arm $i$ is dropped if its number of ones is more than $m$ below the largest,
+
+        $$
+        m = \lfloor \frac{n D}{2 c} \rfloor
+        $$
 
     Examples:
         >>> import jax, jaxdp

@@ -119,9 +119,7 @@ def objective_perturbation(
 ) -> Estimator:
     r"""Builds central label-private maximum likelihood under BTL: the logistic loss with a noisy sufficient statistic.
 
-    Minimises (1/n) sum_i w_i log(1 + exp(x_i.theta)) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
-    where S~ = sum_i w_i y_i x_i + noise, and w_i are weights. With all w_i = 1 this is the paper's objective, with the
-    vector w = S - S~.
+    The objective and S~ stand under Math. With all weights w_i = 1 it is the paper's, with the vector w = S - S~.
 
     Features are public, so weights may depend on them: `weights="cut"` uses w_i = min(1, c / |x_i|). The estimate stays
     consistent, and the sensitivity falls from max |x_i| to c. For Gaussian features the c with the least predicted
@@ -262,10 +260,10 @@ def sgd_objective_perturbation(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """Builds one pass of projected SGD on the objective of `objective_perturbation`.
+    r"""Builds one pass of projected SGD on the objective of `objective_perturbation`.
 
-    The gradient of sample t is w_t sigmoid(x_t.theta) x_t - S~ / n + (beta / n) theta: labels enter only through S~.
-    Weights and S~ are divided by the mean weight, so that weights do not change the size of steps.
+    Labels enter gradients only through S~. Weights and S~ are divided by the mean weight, so that weights do not change
+    the size of steps.
 
     Args:
         constants: as for `objective_perturbation`.
@@ -290,6 +288,12 @@ def sgd_objective_perturbation(
     Deviations:
         The paper's updates use raw labels, which its Theorem 5.2 does not cover (`literal_objective_perturbation`);
         averaging is added and on by default.
+
+    Math:
+        $$
+        \theta_{t+1} = \Pi\Big( \theta_t - \eta \Big( \frac{w_t x_t}{1 + e^{-x_t^\top \theta_t}} - \frac{\tilde S}{n} +
+        \frac{\beta}{n} \theta_t \Big) \Big), \quad \tilde S = \sum_i w_i y_i x_i + Z
+        $$
     """
     release = check_release(constants, weights, noise)
     check_choice("average", average, AVERAGES)
@@ -312,7 +316,7 @@ def sgd_objective_perturbation(
 def literal_objective_perturbation(
     *, average: str = "none", optimizer: optax.GradientTransformation | None = None
 ) -> Estimator:
-    """Builds the paper's simulation literally: SGD on raw labels, with the linear term w / n in every gradient.
+    r"""Builds the paper's simulation literally: SGD on raw labels, with the linear term w / n in every gradient.
 
     It exists to reproduce the published figure. With a constant step the last iterate's error does not fall with n.
 
@@ -336,6 +340,13 @@ def literal_objective_perturbation(
 
     Deviations:
         The paper does not state how w and beta enter a step; w / n and (beta / n) theta are assumed.
+
+    Math:
+        $$
+        \theta_{t+1} = \Pi\Big( \theta_t - \eta \Big( \Big( \frac{1}{1 + e^{-x_t^\top \theta_t}} - y_t \Big) x_t +
+        \frac{w + \beta \theta_t}{n} \Big) \Big), \quad w \sim N(0, \sigma^2 I), \quad
+        \sigma = \frac{L}{\varepsilon} \sqrt{8 \ln(2 / \delta) + 4 \varepsilon}
+        $$
     """
     check_choice("average", average, AVERAGES)
 

@@ -103,7 +103,7 @@ def output_multiplier(epsilon: float, delta: float, regularization: float) -> fl
 def objective_perturbation_full(
     *, constants: str = "tight", weights: str = "none", zero_sum: bool = False, max_steps: int = MAX_STEPS
 ) -> Estimator:
-    """Builds central maximum likelihood under BTL with privacy for whole comparisons, features and label.
+    r"""Builds central maximum likelihood under BTL with privacy for whole comparisons, features and label.
 
     Minimises sum_i [log(1 + exp(x_i.theta)) - y_i x_i.theta] + (beta / 2) |theta|^2 + w.theta over |theta| <= radius,
     with w ~ N(0, sigma^2 I) and sigma = 4 L sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon. The solver comes within
@@ -171,6 +171,21 @@ def objective_perturbation_full(
         Beta >= 2 L^2 / epsilon suffices, as the Hessians' difference has at most one positive eigenvalue;
         `constants="paper"` requires 4 L^2 / epsilon. The exponent in the paper's proof is off by a factor of 2, but its
         sigma suffices. The paper needs the exact minimiser, which no solver returns.
+
+    Math:
+        The minimiser, which is released with Gaussian noise that hides the solver's error, is
+
+        $$
+        \operatorname{argmin}_{|\theta| \le B} \sum_i \Big( \ln(1 + e^{x_i^\top \theta}) - y_i x_i^\top \theta \Big) +
+        \frac{\beta}{2} |\theta|^2 + w^\top \theta, \quad w \sim N(0, \sigma^2 I)
+        $$
+
+        with, by Theorem E.1,
+
+        $$
+        \sigma = \frac{4 L \sqrt{8 \ln(4 / \delta) + 2 \varepsilon}}{\varepsilon}, \quad
+        \beta \ge \frac{2 L^2}{\varepsilon}
+        $$
     """
     check_choice("constants", constants, CONSTANTS)
     if weights != "none":

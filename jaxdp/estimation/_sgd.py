@@ -195,7 +195,7 @@ def sgd(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """Builds one pass of projected SGD over labels in the clear: the non-private baseline of `sgd_rr`.
+    r"""Builds one pass of projected SGD over labels in the clear: the non-private baseline of `sgd_rr`.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
@@ -221,6 +221,19 @@ def sgd(
 
     Deviations:
         Averaging is added and on by default: with a constant step, the last iterate's error does not fall with n.
+
+    Math:
+        Sample $t$ moves the estimate, for the logistic link $F$, by
+
+        $$
+        \theta_{t+1} = \Pi( \theta_t - \eta_t ( F(x_t^\top \theta_t) - y_t ) x_t )
+        $$
+
+        where $\Pi$ projects onto the ball of radius $B$. For "inverse_time"
+
+        $$
+        \eta_t = \frac{1}{\gamma \kappa t}, \quad \gamma = \frac{1}{2 + e^{-2 L B} + e^{2 L B}}
+        $$
     """
     return one_pass_estimator(
         clear_params,
@@ -274,11 +287,19 @@ def sgd_rr(
         The "inverse_time" step is 1/(gamma_eps kappa t), as in the proof; averaging is added and on by default.
 
     Math:
-        Sample $t$ moves the estimate, with $p = 1 / (1 + e^{-\varepsilon})$ and $r_t$ the report of its label, by
+        For the logistic link $F$, sample $t$ moves the estimate, with $p = 1 / (1 + e^{-\varepsilon})$ and $r_t$ the
+        report of its label, by
 
         $$
         \theta_{t+1} = \Pi( \theta_t - \eta_t (2 p - 1) ( F(x_t^\top \theta_t) - \tilde y_t ) x_t ), \quad
         \tilde y_t = \frac{r_t - (1 - p)}{2 p - 1}
+        $$
+
+        The corrected step size of "inverse_time", from the proof of Theorem 4.5 and not from its statement, is
+
+        $$
+        \eta_t = \frac{1}{\gamma_\varepsilon \kappa t}, \quad \gamma_\varepsilon = (2 p - 1) \gamma, \quad
+        \gamma = \frac{1}{2 + e^{-2 L B} + e^{2 L B}}
         $$
     """
     return one_pass_estimator(

@@ -34,7 +34,7 @@ def sgd_krr(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """Builds one pass of projected SGD on the de-biased Plackett-Luce loss of K-ary randomized choices.
+    r"""Builds one pass of projected SGD on the de-biased Plackett-Luce loss of K-ary randomized choices.
 
     The gradient of sample t is sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report. It is computed as g sum_k
     (p_k - d_k) phi_k, with the unbiased one-hot vector d of the report and g = (e^epsilon - 1) / (e^epsilon + K - 1).
@@ -69,6 +69,22 @@ def sgd_krr(
         curvature is gamma times the covariance of phi_j - phi_k, averaged over all K^2 ordered pairs (j, k). So
         coverage is the smallest eigenvalue of this average. If the covariance of every pair j != k has eigenvalues of
         at least kappa', coverage is (K - 1) / K kappa', and not kappa' as in the paper.
+
+    Math:
+        With $p_k \propto e^{\phi_{tk}^\top \theta_t}$ and $d_k$ the unbiased one-hot entries of the report, sample $t$
+        moves the estimate by
+
+        $$
+        \theta_{t+1} = \Pi\Big( \theta_t - \eta_t g \sum_k (p_k - d_k) \phi_{tk} \Big), \quad
+        g = \frac{e^{\varepsilon} - 1}{e^{\varepsilon} + K - 1}
+        $$
+
+        The step size of "inverse_time" is
+
+        $$
+        \eta_t = \frac{1}{\gamma_\varepsilon \kappa t}, \quad \gamma_\varepsilon = g \gamma, \quad
+        \gamma = \frac{e^{-4 L B}}{2}
+        $$
     """
     return one_pass_estimator(
         randomized_params,

@@ -134,7 +134,7 @@ def _claim(
 
 @reusing_factory
 def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
-    """Builds BTL maximum likelihood from ballots in the clear: the non-private baseline.
+    r"""Builds BTL maximum likelihood from ballots in the clear: the non-private baseline.
 
     Every stated preference counts as one comparison; ties and unranked items do not count. This equals `mle` on
     `Ballots.comparisons`.
@@ -158,6 +158,14 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
 
     Deviations:
         None.
+
+    Math:
+        If $n_{ij}$ ballots rank $i$ and $j$, and $w_{ij}$ of them rank $i$ higher, the estimate is
+
+        $$
+        \hat\theta = \operatorname{argmin}_{|\theta| \le B} \sum_{i < j} \Big( n_{ij} \ln(1 + e^{\theta_i - \theta_j}) -
+        w_{ij} (\theta_i - \theta_j) \Big)
+        $$
     """
 
     def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
@@ -185,7 +193,7 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
 def ballot_objective_perturbation(
     *, weights: str = "none", noise: str = "gaussian", max_steps: int = MAX_STEPS
 ) -> Estimator:
-    """Builds central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic.
+    r"""Builds central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic.
 
     Minimises the mean over pairs of log(1 + exp(x.theta)) - S~.theta / (num_ballots num_pairs) over |theta| <= radius,
     where S~ = S + noise, and S is the sum over ballots and all pairs of y x.
@@ -220,6 +228,21 @@ def ballot_objective_perturbation(
     Deviations:
         A whole ballot is protected; the paper protects one comparison. The noise is on the statistic, as in
         `objective_perturbation`. No preference is half a win for either item.
+
+    Math:
+        With $n$ ballots, the statistic of all pairs $x = e_i - e_j$ of the $m$ items is released as
+
+        $$
+        \tilde S = \sum_{b = 1}^{n} \sum_x y_{b, x} x + Z, \quad \Delta = \sqrt{\frac{m (m^2 - 1)}{3}}
+        $$
+
+        where the noise $Z$ is calibrated to the $L_2$ sensitivity $\Delta$, and the estimate is
+
+        $$
+        \hat\theta = \operatorname{argmin}_{|\theta| \le B}
+        \frac{2}{m (m - 1)} \Big( \sum_x \ln(1 + e^{x^\top \theta}) -
+        \frac{1}{n} \tilde S^\top \theta \Big)
+        $$
     """
     check_weights(weights)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
@@ -275,7 +298,7 @@ BUDGET_PER_ANSWER = 2.1773
 
 @reusing_factory
 def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
-    """Builds local ballot-private BTL: every voter answers about a few random pairs of items by randomized response.
+    r"""Builds local ballot-private BTL: every voter answers about a few random pairs of items by randomized response.
 
     A voter is asked about k consecutive pairs in the cyclic order of pairs, from a uniform starting pair that does not
     depend on the ballot. Each answer is the item that the ballot ranks higher, or a fair coin if the ballot has no
@@ -308,6 +331,20 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
     Deviations:
         A whole ballot is protected; the paper protects one comparison. At epsilon = inf voters report their ballots, in
         which "no preference" is the report 1 and not a coin.
+
+    Math:
+        Each of a voter's $k$ answers is reported as it is with probability
+
+        $$
+        p = \frac{1}{1 + e^{-\varepsilon / k}}, \quad k = \max(1, \mathrm{round}(\varepsilon / 2.18))
+        $$
+
+        but $k$ is at most the number of pairs. With $n_x$ answers about the pair $x$, and $w_x$ their debiased sum,
+
+        $$
+        \hat\theta = \operatorname{argmin}_{|\theta| \le B}
+        \sum_x \Big( n_x \ln(1 + e^{x^\top \theta}) - w_x x^\top \theta \Big)
+        $$
     """
 
     def params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> LocalParams:

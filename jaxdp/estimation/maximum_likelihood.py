@@ -149,7 +149,7 @@ def mle(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Builds the maximum-likelihood estimator from labels in the clear: the non-private baseline.
+    r"""Builds the maximum-likelihood estimator from labels in the clear: the non-private baseline.
 
     Minimises the mean of -w [y log F(x.theta) + (1 - y) log F(-x.theta)] over |theta| <= radius. The weights are 1, or
     w_i = min(1, cut / |x_i|) with `weights="cut"`, which shows how much error the weights of private estimators add
@@ -181,6 +181,13 @@ def mle(
 
     Deviations:
         The loss is a mean and not a sum, which has the same minimiser.
+
+    Math:
+        With signs $s_i = 2 y_i - 1$ of the labels and the link $F$, the estimate is
+
+        $$
+        \hat\theta = \operatorname{argmin}_{|\theta| \le B} \; -\frac{1}{n} \sum_i \ln F(s_i x_i^\top \theta)
+        $$
     """
     is_weighted = check_weights(weights)
 

@@ -44,7 +44,7 @@ def plackett_luce_mle(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Builds the maximum-likelihood estimator from K-wise labels in the clear: the non-private baseline.
+    r"""Builds the maximum-likelihood estimator from K-wise labels in the clear: the non-private baseline.
 
     Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius; for rankings the loss is
     summed over the ranks, each a choice among the remaining actions.
@@ -70,6 +70,14 @@ def plackett_luce_mle(
 
     Deviations:
         The loss is a mean and not a sum, which has the same minimiser.
+
+    Math:
+        For labels $y_i$, the preferred actions,
+
+        $$
+        \hat\theta = \operatorname{argmin}_{|\theta| \le B} \frac{1}{n} \sum_i
+        \Big( \ln \sum_k e^{\phi_{ik}^\top \theta} - \phi_{i y_i}^\top \theta \Big)
+        $$
     """
 
     def params(*, radius: float = np.inf, tolerance: float = TOLERANCE) -> LikelihoodParams:
@@ -102,7 +110,7 @@ def plackett_luce_debiased_krr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Builds the minimiser of the de-biased Plackett-Luce loss of K-ary randomized labels.
+    r"""Builds the minimiser of the de-biased Plackett-Luce loss of K-ary randomized labels.
 
     An unbiased estimate from the randomized label replaces the label's one-hot vector. The loss is linear in this
     vector, so the objective is convex at every epsilon, and its expectation is the objective of the true labels.
@@ -130,6 +138,21 @@ def plackett_luce_debiased_krr(
 
     Deviations:
         The loss of all samples is minimised at once.
+
+    Math:
+        A report $r_i$ is the label with probability $p$, and each other label with probability $q$. The estimate is
+
+        $$
+        \hat\theta = \operatorname{argmin}_{|\theta| \le B} \frac{1}{n} \sum_i
+        \Big( \ln \sum_k e^{\phi_{ik}^\top \theta} - \sum_k d_{ik} \phi_{ik}^\top \theta \Big), \quad
+        d_{ik} = \frac{1[r_i = k] - q}{p - q}
+        $$
+
+        with
+
+        $$
+        p = \frac{e^{\varepsilon}}{e^{\varepsilon} + K - 1}, \quad q = \frac{1}{e^{\varepsilon} + K - 1}
+        $$
     """
 
     def objective(params: LikelihoodParams, features, report, scale) -> Objective:
@@ -158,7 +181,7 @@ def plackett_luce_objective_perturbation(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Builds central label-private maximum likelihood from K-wise labels: the loss with a noisy sufficient statistic.
+    r"""Builds central label-private maximum likelihood from K-wise labels: the loss with a noisy sufficient statistic.
 
     Minimises (1/n) sum_i log sum_k exp(phi_ik.theta) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
     where S~ = S + noise and S = sum_i phi_i,y_i. (The report is S~ minus the public sum_i mean_k phi_ik.) Rankings are
@@ -192,6 +215,20 @@ def plackett_luce_objective_perturbation(
 
     Deviations:
         As `objective_perturbation`; the paper has no K-wise central algorithm, and no constants for one.
+
+    Math:
+        The estimate minimises, over $|\theta| \le B$,
+
+        $$
+        \frac{1}{n} \sum_i w_i \ln \sum_k e^{\phi_{ik}^\top \theta} - \frac{1}{n} \tilde S^\top \theta +
+        \frac{\beta}{2 n} |\theta|^2, \quad \tilde S = \sum_i w_i \phi_{i y_i} + Z, \quad Z \sim N(0, \sigma^2 I)
+        $$
+
+        where $\sigma$ is calibrated to the $L_2$ sensitivity
+
+        $$
+        \max_{i, j, k} w_i |\phi_{ij} - \phi_{ik}|
+        $$
     """
     release = check_release(constants, weights, noise, CONSTANTS)
 

@@ -15,7 +15,7 @@ def thurstone_rr(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """Builds `sgd_rr` with the probit link: one pass of projected SGD on the de-biased loss of randomized labels.
+    r"""Builds `sgd_rr` with the probit link: one pass of projected SGD on the de-biased loss of randomized labels.
 
     The gradient of sample t is (2p - 1) times the gradient of -[ybar log Phi(x.theta) + (1 - ybar) log Phi(-x.theta)],
     with the unbiased label ybar and p = sigmoid(epsilon). In expectation it is (2p - 1) times the clear gradient.
@@ -51,5 +51,14 @@ def thurstone_rr(
     Deviations:
         As `sgd_rr`. Gradients are bounded by 2 L probit.slope(-2 L B), which grows with L B. The logistic link has the
         bound 2 L.
+
+    Math:
+        With $z_t = x_t^\top \theta_t$, the normal density $\varphi$ and distribution function $\Phi$,
+        $p = 1 / (1 + e^{-\varepsilon})$ and $r_t$ the report of label $t$,
+
+        $$
+        \theta_{t+1} = \Pi\Big( \theta_t - \eta_t (2 p - 1) \varphi(z_t) \Big( \frac{1 - \tilde y_t}{\Phi(-z_t)} -
+        \frac{\tilde y_t}{\Phi(z_t)} \Big) x_t \Big), \quad \tilde y_t = \frac{r_t - (1 - p)}{2 p - 1}
+        $$
     """
     return sgd_rr(link=probit, step_size=step_size, average=average, zero_sum=zero_sum, optimizer=optimizer)

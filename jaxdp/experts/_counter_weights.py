@@ -50,7 +50,7 @@ class Public(NamedTuple):
 def counter_weights(
     *, num_experts: int, horizon: int, sequences: Sequences | None = None, num_switches: int | None = None
 ) -> Learner:
-    """Plays by exponential weights over a class of sequences; losses are differences of noisy totals.
+    r"""Plays by exponential weights over a class of sequences; losses are differences of noisy totals.
 
     One counter releases the noisy totals L_t + n_t of all experts after each round t. The weights of the class use
     their differences, the noisy losses l_t + n_t - n_{t-1}. Each round draws an expert with probability proportional to
@@ -104,6 +104,21 @@ def counter_weights(
         Losses and noise are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`. Noisy
         losses are differences of the released floats, so they add up to the released total, and rounding does not
         accumulate.
+
+    Math:
+        With $\tilde L_{t,i} = L_{t,i} + n_{t,i}$ the noisy total of expert $i$, a play over single experts is drawn
+        with
+
+        $$
+        P(i) \propto e^{-\eta \tilde L_{t,i}}
+        $$
+
+        where $n_t$ is the noise of a counter at the $L_2$ sensitivity $\sqrt{N}$. With $v_t$ its variance in each
+        entry, the expected regret for oblivious losses is at most
+
+        $$
+        \frac{\ln N}{\eta} + \eta \Big( \frac{T}{8} + \frac{v_T}{2} \Big)
+        $$
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, spare=1)
     sequences = static() if sequences is None else sequences

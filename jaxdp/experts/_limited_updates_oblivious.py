@@ -47,7 +47,7 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
-    """Plays, throughout each batch of rounds, expert i with probability proportional to exp(-rate * total loss of i).
+    r"""Plays, throughout each batch of rounds, expert i with probability proportional to exp(-rate * total loss of i).
 
     The total is taken over all earlier batches. The first batch plays an expert drawn uniformly.
 
@@ -99,6 +99,21 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
           T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts can punish the expert of a batch.
         * Losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.
+
+    Math:
+        After each batch of $m$ rounds, with $L_i$ the total loss of expert $i$ so far, an expert is drawn with
+
+        $$
+        P(i) \propto e^{-\eta L_i}, \quad
+        \eta = \min\Big( \frac{\varepsilon}{2 n}, \; \sqrt{\frac{8 \ln N}{m T}} \Big)
+        $$
+
+        where $n = \lceil T / m \rceil - 1$ is the number of draws (R above). For "zcdp" the first term is
+        $\sqrt{2 \rho / n}$. Against oblivious adversaries the expected regret is at most
+
+        $$
+        \frac{\ln N}{\eta} + \frac{\eta m T}{8}
+        $$
 
     Examples:
         >>> import jaxdp

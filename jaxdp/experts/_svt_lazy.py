@@ -80,7 +80,7 @@ class Public(NamedTuple):
 
 @factory
 def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
-    """Plays one expert until its loss is too large, then selects the next by the exponential mechanism on all losses.
+    r"""Plays one expert until its loss is too large, then selects the next by the exponential mechanism on all losses.
 
     After each round, the sparse vector technique compares the expert's losses since its selection with a threshold.
     After an answer "above" the expert plays one more round. At the end of this round the next expert is drawn with
@@ -148,6 +148,24 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         * A selection waits for the end of the next round, so that its time is public before its noise is drawn.
         * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is drawn as in
           `noisy_min` and `above_threshold`.
+
+    Math:
+        With $\ell_t$ the loss of the expert since its selection, it is replaced, one round later, once
+
+        $$
+        \ell_t + \nu_t \ge \tau + Z, \quad \nu_t \sim \mathrm{Laplace}(4 / \varepsilon), \quad
+        Z \sim \mathrm{Laplace}(2 / \varepsilon)
+        $$
+
+        for "pure", by an expert drawn from the total losses $L_i$ with
+
+        $$
+        P(i) \propto e^{-\eta L_i}, \quad \eta = \min\Big( 1, \; \frac{\varepsilon}{4 K} \Big), \quad
+        \tau = \frac{1}{\eta} + \frac{8}{\varepsilon} \Big( \ln T + \ln \frac{2 (K + 1)}{\beta} \Big)
+        $$
+
+        where $\tau$ is the default threshold, and $\beta$ is `failure_prob`. For "zcdp", $\varepsilon$ in the noise and
+        in $\tau$ is $2 \sqrt{\rho}$, and $\eta = \min(1, \sqrt{\rho / K})$.
 
     Examples:
         >>> import jaxdp

@@ -20,7 +20,7 @@ def noisy_leads(
     l1_sensitivity: Scalar,
     among: jax.Array | None = None,
 ) -> jax.Array:
-    """Adds Laplace(l1_sensitivity / epsilon) noise to each total, and subtracts the largest noisy total.
+    r"""Adds Laplace(l1_sensitivity / epsilon) noise to each total, and subtracts the largest noisy total.
 
     Selection needs only differences of totals. The differences that matter are small, so floats hold them for totals of
     any size: counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
@@ -53,6 +53,13 @@ def noisy_leads(
 
     Deviations:
         Noise is rounded down to a multiple of a step, as in `laplace`: equal leads are possible.
+
+    Math:
+        With totals $X_i$ of $L_1$ sensitivity $\Delta$, the leads are
+
+        $$
+        X_i + Z_i - \max_j (X_j + Z_j), \quad Z_i \sim \mathrm{Laplace}(b), \quad b = \frac{\Delta}{\varepsilon}
+        $$
 
     Examples:
         >>> counts = jnp.array([2**30, 2**30 + 1], jnp.int32)

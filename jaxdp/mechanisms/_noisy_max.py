@@ -27,7 +27,7 @@ def noisy_max(
     sensitivity: Scalar = 1.0,
     noise: str = "exponential",
 ) -> jax.Array:
-    """Returns the index of the largest score after noise: argmax(scores + noise of scale 2 * sensitivity / epsilon).
+    r"""Returns the index of the largest score after noise: argmax(scores + noise of scale 2 * sensitivity / epsilon).
 
     The noise names the mechanism: "exponential" (one-sided) is permute-and-flip, never worse in utility than the
     exponential mechanism and the default for pure DP; "gumbel" is the exponential mechanism, P(j) proportional to
@@ -73,6 +73,19 @@ def noisy_max(
     Deviations:
         Noise from words of 64 bits is added to scores in 64 bits: a probability is off by a factor of at most 1 +
         2^-36, except that an index of probability below 2^-53 may never be drawn.
+
+    Math:
+        With scores $q_i$ of sensitivity $\Delta$, the index is
+
+        $$
+        \operatorname{argmax}_i ( q_i + b Z_i ), \quad b = \frac{2 \Delta}{\varepsilon}
+        $$
+
+        where $Z_i$ is standard exponential, Gumbel or Laplace noise. For "gumbel"
+
+        $$
+        P(i) = \frac{e^{q_i / b}}{\sum_j e^{q_j / b}}, \quad \rho = \frac{\varepsilon^2}{8}
+        $$
 
     Examples:
         >>> scores = jnp.array([1.0, 3.0, 2.0], jnp.float32)

@@ -157,7 +157,7 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
 
 
 def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:
-    """Draws one bit per bounded scalar: +1 with probability 1/2 + values / (2 bound) * tanh(epsilon / 2), otherwise -1.
+    r"""Draws one bit per bounded scalar: +1 with probability 1/2 + values / (2 bound) tanh(epsilon / 2), otherwise -1.
 
     This is the default report of a bounded reward or loss in the local model: `debias_scalar` turns it into an unbiased
     estimate of constant magnitude, so that every analysis of bounded losses applies.
@@ -192,6 +192,20 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
     Deviations:
         None in distribution; the probability of the rarer bit is computed without cancellation and, as in
         `randomized_response`, rounded up to a multiple of 2^-32.
+
+    Math:
+        For a value $v \in [-B, B]$
+
+        $$
+        P(Y = 1) = \frac{1}{2} + \frac{v}{2 B} \cdot \frac{e^{\varepsilon} - 1}{e^{\varepsilon} + 1}, \quad
+        P(Y = -1) = 1 - P(Y = 1)
+        $$
+
+        so that $c B Y$ has the mean $v$, with
+
+        $$
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
     """
     values = float_array("values", values)
     wide = _wide(values.dtype)

@@ -76,7 +76,7 @@ def shuffled(key: jax.Array, reports: Any) -> Any:
 
 
 def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, batch: int) -> jax.Array:
-    """Draws how many of a batch's randomized responses are 1, the only information in its shuffled binary reports.
+    r"""Draws how many of a batch's randomized responses are 1, the only information in its shuffled binary reports.
 
     The result has the distribution of `randomized_response(key, bits, local_epsilon).sum()` for `batch` bits with
     `ones` ones. The time does not depend on the batch.
@@ -104,6 +104,15 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
 
     Deviations:
         Counts are drawn by `jaxdp.random.binomial`, in float32 with relative errors of about 1e-5 in probabilities.
+
+    Math:
+        With $x$ ones among $n$ users, the number is
+
+        $$
+        \mathrm{Binomial}(x, p) + \mathrm{Binomial}(n - x, 1 - p), \quad p = \frac{1}{1 + e^{-\varepsilon_0}}
+        $$
+
+        where $\varepsilon_0$ is `local_epsilon`.
 
     Examples:
         >>> int(shuffled_ones(jax.random.key(0), 30, float("inf"), batch=100))  # no privacy, no noise

@@ -245,7 +245,7 @@ def above_threshold(
     sensitivity: Scalar = 1.0,
     split: str = "even",
 ) -> jax.Array:
-    """Returns the index of the first query with a noisy answer that reaches a noisy threshold.
+    r"""Returns the index of the first query with a noisy answer that reaches a noisy threshold.
 
     The threshold gets Laplace noise of scale sensitivity / e1 once, and each query fresh noise of scale 2 sensitivity /
     e2, with e1 + e2 = epsilon. The even split gives the textbook scales 2 and 4 sensitivity / epsilon. With probability
@@ -282,6 +282,19 @@ def above_threshold(
         Queries and noise are rounded to steps of 2^-21 to 2^-10 of the sensitivity, and compared as integers; noise is
         calibrated for a sensitivity larger by one step. Thresholds beyond 2^51 steps, less 44 scales of their noise,
         are clipped before noise is added. No query is reported above if its noise's scale exceeds 2^45 steps.
+
+    Math:
+        A run reports the first query $q_t$ with
+
+        $$
+        q_t + \nu_t \ge \tau + Z, \quad \nu_t \sim \mathrm{Laplace}(b), \quad Z \sim \mathrm{Laplace}(a)
+        $$
+
+        where $\tau$ is the threshold and $\Delta$ the sensitivity of a query. For the even split
+
+        $$
+        b = \frac{4 \Delta}{\varepsilon}, \quad a = \frac{2 \Delta}{\varepsilon}
+        $$
 
     Examples:
         >>> queries = jnp.array([0.0, 3.0, 5.0, 9.0], jnp.float32)

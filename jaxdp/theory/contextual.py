@@ -28,7 +28,7 @@ def linear_order(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
+    r"""Returns an upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
 
     See Deviations for `corrected`.
 
@@ -41,6 +41,11 @@ def linear_order(
     Deviations:
         `corrected` replaces s = sqrt(ln(1 / delta)) / epsilon, the size of the noise, by sqrt(s). The ellipsoid's
         radius is of order sqrt(s) (d T)^(1/4), and regret is sqrt(d T) times the radius.
+
+    Math:
+        $$
+        \frac{\sqrt{\ln(1 / \delta) \ln(1 / \alpha)} (d T)^{3/4}}{\varepsilon}
+        $$
 
     Examples:
         >>> bounds = [linear_order(1.0, 1e-5, rounds, 5) for rounds in (1e4, 1e8)]
@@ -63,13 +68,18 @@ def generalized_linear_order(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `generalized_linear`: the bound for `linear_ucb` times sqrt(ln(T / d)).
+    r"""Returns an upper bound on the regret of `generalized_linear`: the bound for `linear_ucb` times sqrt(ln(T / d)).
 
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6), an order bound.
 
     Deviations:
         See `linear_order`. The constant depends on the smallest slope of the link.
+
+    Math:
+        $$
+        \frac{\sqrt{\ln(1 / \delta) \ln(1 / \alpha)} (d T)^{3/4} \sqrt{\ln(T / d)}}{\varepsilon}
+        $$
     """
     linear = linear_order(epsilon, delta, horizon, dim, failure_prob, scale=scale, corrected=corrected)
     return linear * np.sqrt(np.log(above("horizon / dim", np.divide(horizon, dim), 1)))
@@ -78,7 +88,7 @@ def generalized_linear_order(
 def joint_linear_order(
     epsilon: ArrayLike, delta: ArrayLike, horizon: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `linear_ucb_joint`.
+    r"""Returns an upper bound on the regret of `linear_ucb_joint`.
 
     It is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). The noise of a counter grows like a power of ln
     T, while the noise of single reports grows like sqrt(T). Regret therefore has the same order in T as without
@@ -86,6 +96,11 @@ def joint_linear_order(
 
     Source:
         Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
+
+    Math:
+        $$
+        \sqrt{T} \Big( d + \frac{d^{3/4} (\ln(1 / \delta))^{1/4}}{\sqrt{\varepsilon}} \Big)
+        $$
     """
     size = at_least("dim", dim, 1)
     private = size**0.75 * np.sqrt(_noise(epsilon, delta))
@@ -100,7 +115,7 @@ def oful_upper(
     regularizer: ArrayLike = 2.0,
     noise_proxy: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of OFUL with the radius of its paper.
+    r"""Returns an upper bound on the regret of OFUL with the radius of its paper.
 
     `linear_ucb` at epsilon = inf is OFUL with lambda = 2 and a larger radius, for which this bound is not proved.
 
@@ -112,6 +127,12 @@ def oful_upper(
 
     Source:
         Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 3, for contexts and models in the unit ball.
+
+    Math:
+        $$
+        4 \sqrt{T d \ln(\lambda + T / d)} \Big( \sqrt{\lambda} +
+        R \sqrt{2 \ln(1 / \alpha) + d \ln(1 + T / (\lambda d))} \Big)
+        $$
     """
     rounds, size = at_least("horizon", horizon, 1), at_least("dim", dim, 1)
     start = at_least("regularizer", regularizer, 1)

@@ -20,7 +20,7 @@ from jaxdp.theory.arguments import above, at_least, between
 
 
 def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.ndarray:
-    """Returns an upper bound on the regret of `ebs_elimination`.
+    r"""Returns an upper bound on the regret of `ebs_elimination`.
 
     It is the sum over arms i except the best of 16 ln(KT) / Delta(1, i) + 128 ln(KT) ln(T)^2.5 / epsilon.
 
@@ -31,6 +31,11 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
         None. The constants are not proved: the proof bounds utility gaps by 2 Delta(1, i), which is false for the
         logistic link (utility gaps are at least 4 Delta). It does not count plays as the right arm. Its Lemma 6 omits
         the confidence interval of the best arm (which gives 64 instead of 8, and more privacy noise).
+
+    Math:
+        $$
+        \sum_{i \ge 2} \Big( \frac{16 \ln(K T)}{\Delta(1, i)} + \frac{128 \ln(K T) (\ln T)^{2.5}}{\varepsilon} \Big)
+        $$
     """
     budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
     num_others = gaps.shape[-1]
@@ -40,7 +45,7 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
 
 
 def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    """Returns a lower bound on the regret of every private algorithm on some instance.
+    r"""Returns a lower bound on the regret of every private algorithm on some instance.
 
     It is K / epsilon plus the sum over arms i except the best of ln T / Delta(1, i).
 
@@ -51,6 +56,11 @@ def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, sca
         None. The second term is proved for one instance, `lower_bound_matrix`, with all gaps 1/4, for epsilon <= 1 and
         for regret in preference gaps. The proof uses group privacy of 1 / epsilon rounds, so delta must be small
         against epsilon, which the statement omits.
+
+    Math:
+        $$
+        \sum_{i \ge 2} \frac{\ln T}{\Delta(1, i)} + \frac{K}{\varepsilon}
+        $$
     """
     budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
     learning = np.log(at_least("horizon", horizon, 2)) * np.sum(1 / gaps, axis=-1)

@@ -74,7 +74,12 @@ BY_EPSILON = ("linear", "generalized_linear")
 
 
 def noise_factor(epsilon: ArrayLike) -> np.ndarray:
-    """Returns the factor c = (e^epsilon + 1) / (e^epsilon - 1) by which randomized response multiplies a number.
+    r"""Returns the factor c = (e^epsilon + 1) / (e^epsilon - 1) by which randomized response multiplies a number.
+
+    Math:
+        $$
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
 
     Examples:
         >>> noise_factor(np.inf).item()
@@ -84,7 +89,7 @@ def noise_factor(epsilon: ArrayLike) -> np.ndarray:
 
 
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    """Returns the upper bound on the regret as published: T^a / epsilon^b, without dimension and logarithms.
+    r"""Returns the upper bound on the regret as published: T^a / epsilon^b, without dimension and logarithms.
 
     `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0.
 
@@ -93,13 +98,20 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
 
     Deviations:
         The two-point bounds, which have 1 / epsilon^2, are for an untuned step; see `tuned_order`.
+
+    Math:
+        $$
+        T^a \varepsilon^{-b}
+        $$
+
+        with the exponents of `CLAIMED`, and a factor $\ln T$ where `is_log` is true.
     """
     order = CLAIMED[check_choice("problem", problem, tuple(CLAIMED))]
     return _order(order, 1 / above("epsilon", epsilon, 0), horizon, scale)
 
 
 def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    """Returns the upper bound on the regret with steps tuned to the second moment of randomized responses: T^a c^b.
+    r"""Returns the upper bound on the regret with steps tuned to the second moment of randomized responses: T^a c^b.
 
     A gradient step depends on noise only through the second moment of the report, M2 of order c^2. If exploration adds
     a bias, the best step balances bias and noise. For convex losses, regret of order sqrt(M2 T) / del + del T then
@@ -114,6 +126,13 @@ def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: 
 
     Deviations:
         "best_arm" bounds rounds, not regret; "linear" and "generalized_linear" have 1 / epsilon instead of c.
+
+    Math:
+        $$
+        T^a c^b, \quad c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
+
+        with the exponents of `TUNED`, and a factor $\ln T$ where `is_log` is true.
     """
     order = TUNED[check_choice("problem", problem, tuple(TUNED))]
     cost = 1 / above("epsilon", epsilon, 0) if problem in BY_EPSILON else noise_factor(epsilon)
@@ -128,7 +147,7 @@ def fkm_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `fkm`: D d sqrt(M2 T) / del + s G del T.
+    r"""Returns an upper bound on the regret of `fkm`: D d sqrt(M2 T) / del + s G del T.
 
     If del = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is less than R, this is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
 
@@ -137,6 +156,12 @@ def fkm_upper(
 
     Deviations:
         None on a ball, where s is 4. For a box the constants are derived here.
+
+    Math:
+        $$
+        \frac{D d \sqrt{M_2 T}}{\rho} + s G \rho T, \quad
+        \rho = \min\Big( R, \; \sqrt{\frac{D d \sqrt{M_2}}{s G}} T^{-1/4} \Big)
+        $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
@@ -154,7 +179,7 @@ def strongly_convex_one_point_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `strongly_convex_one_point`.
+    r"""Returns an upper bound on the regret of `strongly_convex_one_point`.
 
     It is d^2 M2 (1 + ln T) / (2 mu del^2) + s G del T, where del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
 
@@ -163,6 +188,12 @@ def strongly_convex_one_point_upper(
 
     Deviations:
         See `fkm_upper`.
+
+    Math:
+        $$
+        \frac{d^2 M_2 (1 + \ln T)}{2 \mu \rho^2} + s G \rho T, \quad
+        \rho = \min\Big( R, \; \Big( \frac{d^2 M_2 (1 + \ln T)}{s \mu G T} \Big)^{1 / 3} \Big)
+        $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
@@ -180,7 +211,7 @@ def two_point_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `two_point`, tuned: D d sqrt(M2 T) + s G R.
+    r"""Returns an upper bound on the regret of `two_point`, tuned: D d sqrt(M2 T) + s G R.
 
     M2 is the second moment of a reported slope: G^2 c^2 for randomized response, G^2 + v with noise of variance v.
 
@@ -192,6 +223,11 @@ def two_point_upper(
 
     Deviations:
         The step is tuned; for a box with the constants of the box.
+
+    Math:
+        $$
+        D d \sqrt{M_2 T} + s G R
+        $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
@@ -207,7 +243,7 @@ def two_point_strongly_convex_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `two_point` for strongly convex losses.
+    r"""Returns an upper bound on the regret of `two_point` for strongly convex losses.
 
     It is d^2 M2 (1 + ln T) / (2 mu) + s G R, where M2 is the second moment of a reported slope, as in
     `two_point_upper`.
@@ -220,6 +256,11 @@ def two_point_strongly_convex_upper(
 
     Deviations:
         See `fkm_upper`.
+
+    Math:
+        $$
+        \frac{d^2 M_2 (1 + \ln T)}{2 \mu} + s G R
+        $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
@@ -236,7 +277,7 @@ def barrier_smooth_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `barrier_smooth`.
+    r"""Returns an upper bound on the regret of `barrier_smooth`.
 
     It is theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B with eta = del sqrt(theta ln T / (2 T
     d^2 M2)), del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds if eta d M <= del / 2,
@@ -244,6 +285,18 @@ def barrier_smooth_upper(
 
     Source:
         Saha & Tewari (2011), for convex and smooth losses and a barrier with parameter theta.
+
+    Math:
+        $$
+        \frac{\theta \ln T}{\eta} + \frac{2 \eta T d^2 M_2}{\rho^2} + \frac{\beta \rho^2 R^2 T}{2} + 2 B
+        $$
+
+        with
+
+        $$
+        \eta = \rho \sqrt{\frac{\theta \ln T}{2 T d^2 M_2}}, \quad
+        \rho = \min\Big( 1, \; \Big( \frac{2 \sqrt{2} d \sqrt{\theta M_2 \ln T / T}}{\beta R^2} \Big)^{1 / 3} \Big)
+        $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
     curved, near = positive("smoothness", smoothness), positive("radius", radius)
@@ -264,7 +317,7 @@ def barrier_strongly_convex_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `barrier_strongly_convex`.
+    r"""Returns an upper bound on the regret of `barrier_strongly_convex`.
 
     It is 4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds for T / ln T >= 2 (theta + 2 beta / mu),
     where beta >= mu.
@@ -274,6 +327,11 @@ def barrier_strongly_convex_upper(
 
     Deviations:
         The last term replaces a constant that the theorem does not state.
+
+    Math:
+        $$
+        4 d M \sqrt{(\theta + 2 \beta / \mu) T \ln T} + 2 M + 2 \beta D^2
+        $$
     """
     largest, rounds, size = positive("range_bound", range_bound), at_least("horizon", horizon, 2), _dim(dim)
     strong, curved = positive("strong_convexity", strong_convexity), positive("smoothness", smoothness)
@@ -287,13 +345,21 @@ def barrier_strongly_convex_upper(
 def tsallis_inf_upper(
     epsilon: ArrayLike, horizon: ArrayLike, num_arms: ArrayLike, *, estimator: str = "iw"
 ) -> np.ndarray:
-    """Returns an upper bound on the adversarial regret of `tsallis_inf` on randomized responses of rewards in [0, 1].
+    r"""Returns an upper bound on the adversarial regret of `tsallis_inf` on randomized responses of rewards in [0, 1].
 
     It is c (4 sqrt(K T) + 1) with importance weights (`estimator="iw"`), and c (2 sqrt(K T) + 10 K ln T + 16) with
     reduced variance ("rv"). The regret on true losses is c times the regret on responses.
 
     Source:
         Zimmert & Seldin (2021), Theorem 1.
+
+    Math:
+        With importance weights and with reduced variance
+
+        $$
+        c (4 \sqrt{K T} + 1), \quad c (2 \sqrt{K T} + 10 K \ln T + 16), \quad
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
     """
     factor, rounds, arms = noise_factor(epsilon), at_least("horizon", horizon, 1), at_least("num_arms", num_arms, 2)
     if check_choice("estimator", estimator, ("iw", "rv")) == "iw":

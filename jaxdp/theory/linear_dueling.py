@@ -30,12 +30,17 @@ def regret_upper(
     slope: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns an order bound on the regret of `g_optimal_elimination` with the published numbers of duels.
+    r"""Returns an order bound on the regret of `g_optimal_elimination` with the published numbers of duels.
 
     d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa
 
     Source:
         Theorem 3, an order bound.
+
+    Math:
+        $$
+        \frac{d^6 \ln(d T / b) \ln(T \kappa^2 / d)}{\kappa \varepsilon} + \frac{d \sqrt{T} \ln(T / b)}{\kappa}
+        $$
     """
     return _order(6, epsilon, horizon, dim, failure_prob, slope, scale)
 
@@ -49,7 +54,7 @@ def corrected_regret_upper(
     slope: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns an order bound on the regret of `g_optimal_elimination` with tight constants, in d^3 instead of d^6.
+    r"""Returns an order bound on the regret of `g_optimal_elimination` with tight constants, in d^3 instead of d^6.
 
     d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa
 
@@ -59,17 +64,27 @@ def corrected_regret_upper(
 
     Deviations:
         No published theorem.
+
+    Math:
+        $$
+        \frac{d^3 \ln(d T / b) \ln(T \kappa^2 / d)}{\kappa \varepsilon} + \frac{d \sqrt{T} \ln(T / b)}{\kappa}
+        $$
     """
     return _order(3, epsilon, horizon, dim, failure_prob, slope, scale)
 
 
 def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, slope: ArrayLike) -> np.ndarray:
-    """Returns the epsilon above which the private term of Theorem 3 is smaller than the other ("privacy for free").
+    r"""Returns the epsilon above which the private term of Theorem 3 is smaller than the other ("privacy for free").
 
-    d^5 ln(d T / b) ln(T kappa^2 / d) / (sqrt(T) ln(T / b))is a ratio of two orders, so its constant is unspecified.
+    It is a ratio of two orders, so its constant is unspecified.
 
     Source:
         Remark 4.
+
+    Math:
+        $$
+        \frac{d^5 \ln(d T / b) \ln(T \kappa^2 / d)}{\sqrt{T} \ln(T / b)}
+        $$
     """
     learning = regret_upper(np.inf, horizon, dim, failure_prob=failure_prob, slope=slope)
     return (regret_upper(1.0, horizon, dim, failure_prob=failure_prob, slope=slope) - learning) / learning

@@ -55,12 +55,17 @@ _INVERSE_E = float(np.exp(-1))
 def local_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the local model.
+    r"""Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the local model.
 
     d / n + d / ((e^eps - 1)^2 n)
 
     Source:
         Theorem 3.1, an order bound, for n large enough.
+
+    Math:
+        $$
+        \frac{d}{n} + \frac{d}{(e^{\varepsilon} - 1)^2 n}
+        $$
     """
     share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
     with np.errstate(over="ignore"):
@@ -77,12 +82,17 @@ def local_l2_lower(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns a lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
+    r"""Returns a lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
 
     `corrected` uses 2 L in the last step of the proof.
 
     Source:
         Theorem 3.2, an order bound, for n large enough.
+
+    Math:
+        $$
+        \frac{d}{L^2} \Big( \frac{d}{n} + \frac{d}{(e^{\varepsilon} - 1)^2 n} \Big)
+        $$
     """
     semi_norm = local_semi_norm_lower(epsilon, num_samples, dim, scale=scale)
     return np.asarray(dim, float) / longest(feature_norm, corrected) ** 2 * semi_norm
@@ -100,7 +110,7 @@ def local_semi_norm_upper(
     scale: ArrayLike = 1.0,
     bias_scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns an upper bound on |theta^_RR - theta*| in the norm of Sigma_D + lambda I.
+    r"""Returns an upper bound on |theta^_RR - theta*| in the norm of Sigma_D + lambda I.
 
     (C / gamma) (e^eps + 1) / (e^eps - 1) sqrt((d + ln(1 / alpha)) / n) + C' sqrt(lambda) B, where
     lambda is `ridge`, >= 0, and C' is `bias_scale`, > 0.
@@ -108,6 +118,12 @@ def local_semi_norm_upper(
     Source:
         Theorem 4.2, eq. (7). The paper does not specify C and C'; C = sqrt(3) / 2 and C' = 2 can be proved (see
         `jaxdp.estimation.confidence_set`).
+
+    Math:
+        $$
+        \frac{C}{\gamma} \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1} \sqrt{\frac{d + \ln(1 / \alpha)}{n}} +
+        C' \sqrt{\lambda} B, \quad \gamma = \frac{1}{2 + e^{-2 L B} + e^{2 L B}}
+        $$
     """
     spread = at_least("dim", dim, 1) - np.log(between("failure_prob", failure_prob, 0, 1))
     noise = _debiasing(epsilon) * np.sqrt(spread / at_least("num_samples", num_samples, 1))
@@ -126,7 +142,7 @@ def local_l2_upper(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns an upper bound on |theta^_SGD-RR - theta*|, with probability 1 - alpha.
+    r"""Returns an upper bound on |theta^_SGD-RR - theta*|, with probability 1 - alpha.
 
     C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n)
 
@@ -136,6 +152,11 @@ def local_l2_upper(
     Source:
         Theorem 4.5. It holds for the steps of its proof, 1 / (gamma_eps kappa t) with gamma_eps = gamma (e^eps - 1) /
         (e^eps + 1); the statement has 1 / (gamma kappa).
+
+    Math:
+        $$
+        C \frac{L}{\gamma \kappa} \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1} \sqrt{\frac{\ln(\ln(n) / \alpha)}{n}}
+        $$
     """
     rate = _one_pass_rate(num_samples, failure_prob)
     length = positive("scale", scale) * positive("feature_norm", feature_norm)
@@ -155,7 +176,7 @@ def plackett_luce_l2_upper(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns an upper bound on |theta^_SGD-KRR - theta*| for choices among K actions.
+    r"""Returns an upper bound on |theta^_SGD-KRR - theta*| for choices among K actions.
 
     With probability 1 - alpha, C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), where
     gamma = exp(-4 L B) / 2, and kappa is the coverage of the difference of every pair of actions.
@@ -164,6 +185,12 @@ def plackett_luce_l2_upper(
 
     Source:
         Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
+
+    Math:
+        $$
+        C \frac{L}{\gamma \kappa} \frac{e^{\varepsilon} + K - 1}{e^{\varepsilon} - 1}
+        \sqrt{\frac{\ln(\ln(n) / \alpha)}{n}}, \quad \gamma = \frac{e^{-4 L B}}{2}
+        $$
     """
     rate = _one_pass_rate(num_samples, failure_prob)
     length = positive("scale", scale) * positive("feature_norm", feature_norm)
@@ -184,12 +211,17 @@ def central_l2_lower(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns a lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
+    r"""Returns a lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
 
     `corrected` uses 2 L in the first term, as in Theorem 3.2.
 
     Source:
         Theorem 5.1, an order bound, for n large enough. The second term is for features with entries in [-1, 1].
+
+    Math:
+        $$
+        \frac{d^2}{n L^2} + \frac{d}{n^2 (\varepsilon + \delta)^2}
+        $$
     """
     dim, count = at_least("dim", dim, 1), at_least("num_samples", num_samples, 1)
     budget = above("epsilon", epsilon, 0) + _delta(delta)
@@ -209,13 +241,19 @@ def central_l2_upper(
     noise_stddev: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns an upper bound on |theta^_obj - theta*|, with probability 1 - alpha.
+    r"""Returns an upper bound on |theta^_obj - theta*|, with probability 1 - alpha.
 
     (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma), where sigma
     is `noise_stddev`, >= 0: `objective_perturbation_stddev` or a smaller valid value; 0 is no privacy.
 
     Source:
         Theorem 5.3, an order bound, for at least `central_sample_size` samples and beta = sqrt(n) / B.
+
+    Math:
+        $$
+        \frac{L}{\kappa \gamma} \sqrt{\frac{\ln(1 / \alpha)}{n}} +
+        \frac{\sigma (\sqrt{d} + \sqrt{\ln(1 / \alpha)})}{n \kappa \gamma}
+        $$
     """
     count, tail = at_least("num_samples", num_samples, 1), -np.log(between("failure_prob", failure_prob, 0, 1))
     sampling = positive("feature_norm", feature_norm) * np.sqrt(tail / count)
@@ -225,13 +263,18 @@ def central_l2_upper(
 
 
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
-    """Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation in the paper.
+    r"""Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation in the paper.
 
     delta is in (0, 1).
 
     Source:
         Theorem 5.2. It is valid with |x| <= 2 L; the analytic Gaussian mechanism needs less
         (`jaxdp.estimation.objective_perturbation`).
+
+    Math:
+        $$
+        \sigma = \frac{L \sqrt{8 \ln(2 / \delta) + 4 \varepsilon}}{\varepsilon}
+        $$
     """
     epsilon = above("epsilon", epsilon, 0)
     variance = 8 * np.log(2 / between("delta", delta, 0, 1)) / epsilon**2 + 4 / epsilon
@@ -246,12 +289,17 @@ def central_sample_size(
     failure_prob: ArrayLike,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns the smallest n for which Theorem 5.3 is proved.
+    r"""Returns the smallest n for which Theorem 5.3 is proved.
 
     8 L^2 ln(d / alpha) / kappa as printed, 32 L^2 ln(d / alpha) / kappa with `corrected`.
 
     Source:
         Proof of Theorem 5.3 (Lemma D.2).
+
+    Math:
+        $$
+        \frac{8 L^2 \ln(d / \alpha)}{\kappa}
+        $$
     """
     tail = np.log(at_least("dim", dim, 1) / between("failure_prob", failure_prob, 0, 1))
     return 8 * longest(feature_norm, corrected) ** 2 * tail / positive("coverage", coverage)
@@ -260,12 +308,17 @@ def central_sample_size(
 def central_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the central model.
+    r"""Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the central model.
 
     d / n + d^2 / (n eps)^2
 
     Source:
         Theorem D.3, an order bound for delta = 0, for n large enough.
+
+    Math:
+        $$
+        \frac{d}{n} + \frac{d^2}{n^2 \varepsilon^2}
+        $$
     """
     share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
     return positive("scale", scale) * (share + (share / above("epsilon", epsilon, 0)) ** 2)

@@ -31,7 +31,7 @@ def window_upper(
     *,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `limited_updates` in w rounds.
+    r"""Returns an upper bound on the regret of `limited_updates` in w rounds.
 
     16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)), where w is `window`, >= 1 and <= T, and b is `failure_prob`, in (0, 1).
     With `corrected` the first term has the factor ln T.
@@ -45,6 +45,17 @@ def window_upper(
     Deviations:
         The theorem lacks a factor ln T in its first term, which its Lemmas 3.3 and A.2 have; `corrected=True` includes
         it.
+
+    Math:
+        $$
+        \frac{16 \ln(N T / b)}{\varepsilon} + 9 \sqrt{w \ln(T N / b)}
+        $$
+
+        and, with `corrected`,
+
+        $$
+        \frac{16 \ln(N T / b) \ln T}{\varepsilon} + 9 \sqrt{w \ln(T N / b)}
+        $$
     """
     budget, rounds, experts = above("epsilon", epsilon, 0), _rounds(horizon), _experts(num_experts)
     length = at_least("window", window, 1)
@@ -63,10 +74,15 @@ def shifting_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns an upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
+    r"""Returns an upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
 
     Source:
         Theorem 3.6, an order bound, for stochastic losses with a distribution that shifts.
+
+    Math:
+        $$
+        \sqrt{S T \ln(N T)} + \frac{S \ln(N T)}{\varepsilon}
+        $$
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
@@ -81,13 +97,18 @@ def shifting_lower(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns a lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
+    r"""Returns a lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
 
     It requires 0 < S <= N, as each phase has separate experts.
 
     Source:
         Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious, so the
         bound also holds for learners against oblivious adversaries.
+
+    Math:
+        $$
+        \sqrt{S T \ln N} + \frac{S \ln(N / S)}{\varepsilon}
+        $$
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     above("num_switches", switches, 0)
@@ -106,7 +127,7 @@ def oblivious_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns the claimed upper bound for oblivious losses.
+    r"""Returns the claimed upper bound for oblivious losses.
 
     sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3)
 
@@ -117,6 +138,11 @@ def oblivious_upper(
     Deviations:
         `lazy_weights` runs the reduction, but its proved bound falls like epsilon^(-3/5) with T^(2/5), see
         `lazy_weights_parameters`.
+
+    Math:
+        $$
+        \sqrt{S T \ln(N T)} + \frac{S T^{1/3} \ln(T / \delta) \ln(N T)}{\varepsilon^{2/3}}
+        $$
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
@@ -128,15 +154,21 @@ def oblivious_upper(
 def adaptive_lower(
     epsilon: ArrayLike, horizon: ArrayLike, num_switches: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Returns a lower bound on the dynamic regret against some reacting adversary: min(T, S / (epsilon ln(T/(S+1)))^2).
+    r"""Returns a lower bound on the dynamic regret against some reacting adversary.
 
-    It requires T > S + 1. At S = 0 the bound is 0 (the proof has S + 1), and at epsilon = infinity it is 0, too.
+    It is min(T, S / (epsilon ln(T/(S+1)))^2), and requires T > S + 1. At S = 0 the bound is 0 (the proof has S + 1). It
+    is 0 at epsilon = infinity, too.
 
     Source:
         Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
 
     Deviations:
         The proof treats the learner's state as a release, which is right only for delta = 0.
+
+    Math:
+        $$
+        \min\Big( T, \; \frac{S}{(\varepsilon \ln(T / (S + 1)))^2} \Big)
+        $$
     """
     budget, rounds = above("epsilon", epsilon, 0), _rounds(horizon)
     switches = at_least("num_switches", num_switches, 0)
@@ -154,7 +186,7 @@ def adaptive_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns the claimed upper bound for losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
+    r"""Returns the claimed upper bound for losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
 
     At epsilon = infinity it is 0, which is not a valid bound.
 
@@ -164,6 +196,11 @@ def adaptive_upper(
     Deviations:
         The learner of the theorem, `mirror_descent(constants="paper")`, is (N epsilon)-private, not epsilon-private.
         `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
+
+    Math:
+        $$
+        \frac{\sqrt{S T} (\ln(N T))^{1.5}}{\varepsilon} + \frac{S \ln(N T)}{\varepsilon}
+        $$
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)

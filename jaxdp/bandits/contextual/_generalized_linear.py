@@ -96,7 +96,7 @@ def generalized_linear(
     report: str = "gaussian",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    """Plays optimistically in the model E[y] = g(x . theta*), |theta*| <= 1, on private moments and gradients.
+    r"""Plays optimistically in the model E[y] = g(x . theta*), |theta*| <= 1, on private moments and gradients.
 
     The server shows user t an iterate w of gradient descent. The user reports x x^T and the gradient (g(x . w) - y) x,
     with noise. Descent takes a step of learning_rate against the reported gradient, and projects back onto the unit
@@ -158,6 +158,32 @@ def generalized_linear(
         magnitude, so there is no `constants="paper"`; `_descent.py` and `_ellipsoid.py` derive a radius with constants.
         The step minimises this radius; as published, it is a constant divided by sqrt(T). V, theta and beta are not
         recomputed in every round. Sums are compensated.
+
+    Math:
+        User $t$ sees $w_t$ and plays the context with the largest bound
+
+        $$
+        x^\top \hat\theta + \beta_t \sqrt{x^\top V^{-1} x}, \quad
+        \hat\theta = V^{-1} \tilde u, \quad V = \tilde M + 2 L I
+        $$
+
+        where $\tilde M$ is the sum of the noisy reports of $x x^\top$, and $\tilde u$ the sum of the same reports, each
+        times the $w_t$ of its user. With $\tilde g_t$ the noisy report of $(g(x_t^\top w_t) - y_t) x_t$, the iterate
+        moves by
+
+        $$
+        w_{t+1} = \Pi( w_t - \zeta \tilde g_t )
+        $$
+
+        where $\Pi$ projects onto the unit ball. For Gaussian reports the noise of each entry of $\tilde g_t$ has the
+        standard deviation $s = Y \sigma$, where $\sigma$ is calibrated to the $L_2$ sensitivity $\sqrt{4.5}$, and by
+        default
+
+        $$
+        \zeta = \frac{1}{\sqrt{(Y^2 + d s^2) T + 2 s^2 \sqrt{2 d l T} + 2 s^2 l}}, \quad l = \ln(6 T / \alpha)
+        $$
+
+        where $\alpha$ is `failure_prob`.
 
     Examples:
         >>> learner = generalized_linear(num_arms=10, dim=5, horizon=10_000, link="probit", report="l2_ball")

@@ -92,7 +92,7 @@ def linear_ucb_joint(
     counter: str = "toeplitz",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    """Plays LinUCB under joint privacy: a curator sees contexts and rewards, and releases models from private sums.
+    r"""Plays LinUCB under joint privacy: a curator sees contexts and rewards, and releases models from private sums.
 
     As `linear_ucb`, except that users send x and y to the curator, and one continual counter sums x x^T and y x / Y
     with Y = reward_bound. After t rounds its noise has the standard deviation v_t on the diagonal of x x^T and in each
@@ -146,6 +146,28 @@ def linear_ucb_joint(
         `linear_ucb`, with v_t in place of its noise. The model is not recomputed in every round; if V has no Cholesky
         factor, it is not changed. Entries of x x^T and y x / Y, and noise, are rounded to multiples of 2^-20 and summed
         as integers, as in `toeplitz_counter`.
+
+    Math:
+        The learner plays the context with the largest bound
+
+        $$
+        x^\top \hat\theta + \beta_t \sqrt{x^\top V^{-1} x}, \quad
+        \hat\theta = V^{-1} \tilde u, \quad V = \tilde M + 2 L_t I
+        $$
+
+        where $\tilde M$ and $\tilde u$ are the counter's sums of $x x^\top$ and $y x$. The counter is calibrated to the
+        $L_2$ sensitivity $\sqrt{4.5}$. With $v_t$ the standard deviation of its noise, and $\alpha$ `failure_prob`,
+
+        $$
+        L_t = \max(1, \kappa v_t), \quad \kappa = \sqrt{2 d} + \sqrt{2 l}, \quad l = \ln(6 T / \alpha)
+        $$
+
+        With probability $1 - \alpha$ the model is, in the norm of $V$ and in all rounds, within
+
+        $$
+        \beta_t = \sqrt{3 L_t} + \frac{Y v_t (\sqrt{d} + \sqrt{2 l})}{\sqrt{L_t}} +
+        R \sqrt{2 l + d \ln\Big( 1 + \frac{t}{d L_t} \Big)}
+        $$
 
     Examples:
         >>> learner = linear_ucb_joint(num_arms=10, dim=5, horizon=10_000)

@@ -47,7 +47,7 @@ class Public(NamedTuple):
 
 @factory
 def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
-    """Follows the leader regularised by a self-concordant barrier, by one-point estimates (Saha & Tewari).
+    r"""Follows the leader regularised by a self-concordant barrier, by one-point estimates (Saha & Tewari).
 
     With the barrier F and A = (Hessian of F at x)^(-1/2), plays x + del A u, where u is a random direction. This point
     lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 does. With y the report of its loss, g = (d /
@@ -99,6 +99,29 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         Reports are as for `fkm`. eta is tuned to the report's second moment. The proof needs eta d M <= del / 2. A
         larger step, as for T < 2 theta ln T M^2 / M2, is reduced to this limit; the bound above holds for the reduced
         step. The sum of gradients is compensated.
+
+    Math:
+        Round $t$ plays $x_t + \rho A_t u_t$, with $A_t = (\nabla^2 F(x_t))^{-1/2}$ and $u_t$ uniform on the unit
+        sphere. With $y_t$ the report of the loss,
+
+        $$
+        g_t = \frac{d}{\rho} y_t A_t^{-1} u_t, \quad
+        x_{t+1} = \operatorname{argmin}_x \; \eta \sum_{s \le t} g_s^\top x + F(x)
+        $$
+
+        With $M_2$ the second moment of a report, $M$ its range, and $\theta$ the parameter of the barrier $F$,
+
+        $$
+        \rho = \min\Big( 1, \;
+        \Big( \frac{2 \sqrt{2} d \sqrt{\theta M_2 \ln T / T}}{\beta R^2} \Big)^{1 / 3} \Big), \quad
+        \eta = \min\Big( \rho \sqrt{\frac{\theta \ln T}{2 T d^2 M_2}}, \; \frac{\rho}{2 d M} \Big)
+        $$
+
+        The expected regret is at most
+
+        $$
+        \frac{\theta \ln T}{\eta} + \frac{2 \eta T d^2 M_2}{\rho^2} + \frac{\beta \rho^2 R^2 T}{2} + 2 B
+        $$
     """
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)

@@ -50,7 +50,7 @@ class Public(NamedTuple):
 def barrier_strongly_convex(
     *, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball"
 ) -> Learner:
-    """Follows the leader regularised by a self-concordant barrier and the losses' own curvature (Hazan & Levy).
+    r"""Follows the leader regularised by a self-concordant barrier and the losses' own curvature (Hazan & Levy).
 
     F is the barrier of `barrier_smooth`, with parameter theta. In round t, with B_t = (Hessian of F at x_t + eta mu t
     I)^(-1/2), plays x_t + B_t u, where u is a random direction. With y the report of its loss, g_t = d y B_t^(-1) u
@@ -90,6 +90,27 @@ def barrier_strongly_convex(
         Reports are as for `fkm`. eta is tuned to the range of reports, not of losses. The proof needs eta d M <= 1 / 2,
         so eta is reduced to this limit, which matters if T / ln T < 2 (theta + 2 beta / mu). The root is computed by
         Newton's method with a fixed number of steps. The sum of gradients is compensated.
+
+    Math:
+        Round $t$ plays $x_t + B_t u_t$, with $B_t = (\nabla^2 F(x_t) + \eta \mu t I)^{-1/2}$ and $u_t$ uniform on the
+        unit sphere. With $y_t$ the report of the loss and $g_t = d y_t B_t^{-1} u_t$,
+
+        $$
+        x_{t+1} = \operatorname{argmin}_x
+        \sum_{s \le t} \Big( g_s^\top x + \frac{\mu}{2} |x - x_s|^2 \Big) + \frac{F(x)}{\eta}
+        $$
+
+        With $M$ the range of a report and $\theta$ the parameter of the barrier $F$,
+
+        $$
+        \eta = \min\Big( \sqrt{\frac{(\theta + 2 \beta / \mu) \ln T}{2 d^2 M^2 T}}, \; \frac{1}{2 d M} \Big)
+        $$
+
+        If $T / \ln T \ge 2 (\theta + 2 \beta / \mu)$, the expected regret is of order
+
+        $$
+        d M \sqrt{(\theta + 2 \beta / \mu) T \ln T}
+        $$
     """
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)

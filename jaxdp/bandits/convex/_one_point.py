@@ -144,7 +144,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
 def strongly_convex_one_point(
     *, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball"
 ) -> Learner:
-    """Descends as `fkm` for strongly convex losses with a constant mu: the step of round t is eta = 1 / (mu t).
+    r"""Descends as `fkm` for strongly convex losses with a constant mu: the step of round t is eta = 1 / (mu t).
 
     del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)). Expected regret is at most d^2 M2 (1 + ln T) / (2 mu del^2) +
     s G del T, of order T^(2/3) M2^(1/3).
@@ -175,6 +175,20 @@ def strongly_convex_one_point(
 
     Deviations:
         As `fkm`.
+
+    Math:
+        Round $t$ plays $x_t + \rho u_t$ as `fkm`, and
+
+        $$
+        x_{t+1} = \Pi\Big( x_t - \frac{1}{\mu t} \frac{d}{\rho} y_t u_t \Big), \quad
+        \rho = \min\Big( R, \; \Big( \frac{d^2 M_2 (1 + \ln T)}{s \mu G T} \Big)^{1 / 3} \Big)
+        $$
+
+        The expected regret is at most
+
+        $$
+        \frac{d^2 M_2 (1 + \ln T)}{2 \mu \rho^2} + s G \rho T
+        $$
     """
     body = checked_domain(domain, dim, radius)
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon)

@@ -55,7 +55,7 @@ class Public(NamedTuple):
 
 @factory
 def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
-    """Cuts off quarters of an interval, for convex losses with one mean (Agarwal, Foster, Hsu, Kakade & Rakhlin).
+    r"""Cuts off quarters of an interval, for convex losses with one mean (Agarwal, Foster, Hsu, Kakade & Rakhlin).
 
     In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... has gamma = B
     2^-i, where B bounds the losses. It ends when each point has been played n_i = ceil(2 s^2 ln T / gamma^2) times in
@@ -96,6 +96,26 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         gamma is proportional to B, which is 1 in the paper. By default losses are reported by randomized response;
         Zheng et al. add Gaussian noise. They do not clip, but without clipping unbounded losses are not private. Sums
         are compensated.
+
+    Math:
+        Level $i$ ends when each of the three points has been played $n_i$ times, with
+
+        $$
+        n_i = \lceil \frac{2 s^2 \ln T}{\gamma_i^2} \rceil, \quad \gamma_i = B 2^{-i}
+        $$
+
+        Let $m_l, m_c, m_r$ be the means of the reports at the left, the middle and the right point. A quarter is cut
+        off if
+
+        $$
+        \max(m_l, m_r) - \gamma_i \ge \min( \min(m_l, m_r), m_c ) + 2 \gamma_i
+        $$
+
+        The regret is, with probability about $1 - 1 / T$, of order
+
+        $$
+        s \sqrt{T \ln T} \ln(T / s)
+        $$
     """
     check_report(report, REPORTS)
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)

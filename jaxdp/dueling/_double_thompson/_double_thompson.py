@@ -80,7 +80,7 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 
 @factory
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
-    """Draws two arms from the posterior: one that beats the most others, and one that beats the first (D-TS).
+    r"""Draws two arms from the posterior: one that beats the most others, and one that beats the first (D-TS).
 
     * Candidates for the left arm are the arms i with the most upper bounds on P[i, j] above 1/2. The left arm is the
       candidate that beats the most arms in a draw from the posterior of all pairs; ties are broken at random.
@@ -132,6 +132,24 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
           duels adds n^2 / (n + 8 / epsilon^2) to N: a share of wins among this number of outcomes has the same variance
           as the block's noisy share. The noise is not Beta-distributed; its tails are longer. At epsilon = inf there is
           no noise, but posteriors still change only at the end of a block. Noise is integer, as in `laplace`.
+
+    Math:
+        With $N_{ij}$ duels of arms $i$ and $j$, and $\hat p_{ij}$ the debiased share of those that $i$ won, the bounds
+        of "local" are
+
+        $$
+        \hat p_{ij} \pm c \sqrt{\frac{\alpha \ln t}{N_{ij}}}, \quad c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
+
+        where $\alpha$ is `exploration_rate`. With $s = \hat p_{ij}$, clipped to $[0, 1]$, and $N = N_{ij}$, a draw from
+        the posterior is
+
+        $$
+        \theta_{ij} \sim \mathrm{Beta}(1 + a, 1 + b), \quad a = \frac{s N}{c^2}, \quad b = \frac{(1 - s) N}{c^2}
+        $$
+
+        For "blocks", totals of wins have $\mathrm{Laplace}(1 / \varepsilon)$ noise, and a block of $n$ duels adds
+        $n^2 / (n + 8 / \varepsilon^2)$ to $N$, with $a = s N$ and $b = (1 - s) N$.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

@@ -120,7 +120,7 @@ class Public(NamedTuple):
 def g_optimal_elimination(
     *, features: ArrayLike, constants: str = "tight", horizon: int | None = None, design_gap: float = 0.1
 ) -> Learner:
-    """Plays a few pairs in phases; after each phase, fits utilities to noisy wins, and drops arms of low utility.
+    r"""Plays a few pairs in phases; after each phase, fits utilities to noisy wins, and drops arms of low utility.
 
     Utilities are r(x) = x.w*, |w*| <= radius, and the left arm wins with probability sigma(r[left] - r[right]), for the
     logistic function sigma. Phase l = 1, 2, ... has the margin xi = 2^-l:
@@ -191,6 +191,22 @@ def g_optimal_elimination(
         * For "paper": all duels of a pair are in its count; the t0 duels are spread in proportion to the design, not at
           random; C1 = C2 = 1; and no guarantee is proved for these numbers.
         * Floating-point noise, as in `laplace`.
+
+    Math:
+        The model of phase $l$ is, with $z$ over the pairs of its design,
+
+        $$
+        \hat w = \operatorname{argmin}_{|w| \le r}
+        \sum_z \Big( T(z) \ln(1 + e^{z^\top w}) - \tilde O(z) z^\top w \Big), \quad
+        \tilde O(z) = O(z) + \mathrm{Laplace}(1 / \varepsilon)
+        $$
+
+        where $r$ is `radius`. $T(z) = \lceil N \pi(z) \rceil$, and for "tight" $N$ is the root of
+
+        $$
+        \frac{A}{2 \kappa} \sqrt{\frac{g}{N}} + \frac{g B}{\kappa \varepsilon N} = 2^{-l}, \quad
+        \kappa = \frac{e^{2 r}}{(1 + e^{2 r})^2}
+        $$
 
     Examples:
         >>> import jax, jaxdp

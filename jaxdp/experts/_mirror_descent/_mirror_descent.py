@@ -22,7 +22,7 @@ def mirror_descent(
     noise: str | None = None,
     constants: str = "corrected",
 ) -> Learner:
-    """Plays by exponential steps on weights that stay away from 0, so that they can follow a comparator that switches.
+    r"""Plays by exponential steps on weights that stay away from 0, so that they can follow a comparator that switches.
 
     - "sampling": weights use the exact losses, and a fresh expert is drawn each round. The rate is at most sqrt(2 rho /
       D), so that all T draws together are private. A loss vector costs the privacy of only D <= T draws, since fixed
@@ -96,6 +96,30 @@ def mirror_descent(
         * The published privacy claim is too small by a factor N, which is the reason for the three forms. "paper" uses
           the published rate for epsilon <= 1, for which it is stated. For epsilon > 1, where noise no longer dominates,
           it uses the rate of epsilon = 1.
+
+    Math:
+        With fixed share, weights move from losses $\ell_t$ (noisy ones for "noisy_losses") by
+
+        $$
+        v_{t,i} = \frac{w_{t,i} e^{-\eta \ell_{t,i}}}{\sum_j w_{t,j} e^{-\eta \ell_{t,j}}}, \quad
+        w_{t+1,i} = (1 - a) v_{t,i} + a \frac{1 - v_{t,i}}{N - 1}, \quad
+        a = \frac{S}{T - 1}
+        $$
+
+        "sampling" keeps $D \eta^2 / 2 \le \rho$. "noisy_losses" adds Gaussian or Laplace noise of the scale
+
+        $$
+        \sigma = \sqrt{\frac{N}{2 \rho}}, \quad b = \frac{N}{\varepsilon}
+        $$
+
+        to each loss. With $H = \ln N + S \ln(N - 1) + (T - 1) h(S / (T - 1))$, for the entropy $h$ of a coin, the
+        expected regret is at most
+
+        $$
+        \frac{H}{\eta} + \frac{\eta T}{8}, \quad \frac{H}{\eta} + \eta T \Big( \frac{1}{8} + \frac{\sigma^2}{2} \Big)
+        $$
+
+        for "sampling", and for Gaussian "noisy_losses" with oblivious losses.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)

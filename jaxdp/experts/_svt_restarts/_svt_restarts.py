@@ -98,7 +98,7 @@ class Public(NamedTuple):
 def svt_restarts(
     *, num_experts: int, horizon: int, windows: str = "dyadic", check_every: int = 1, noise: str = "exponential"
 ) -> Learner:
-    """Plays `limited_updates`, and restarts them (a new epoch) when the regret in some window of rounds is too large.
+    r"""Plays `limited_updates`, and restarts them (a new epoch) when the regret in some window of rounds is too large.
 
     A window's regret is the losses of the plays less the losses of one expert, for the expert with the largest
     difference. A window is suspicious if its regret exceeds the regret that chance explains with probability 1 -
@@ -176,6 +176,23 @@ def svt_restarts(
         * The play of a round is chosen before its losses are seen.
         * Losses, and the regret attributed to chance, are rounded to multiples of 2^-20; regrets, windows and questions
           are integers. Noise is drawn as in `noisy_min` and `above_threshold`.
+
+    Math:
+        After every check_every rounds a new epoch starts if
+
+        $$
+        q_t + \nu_t \ge \tau, \quad \nu_t \sim \mathrm{Laplace}(16 / \varepsilon), \quad
+        \tau \sim \mathrm{Laplace}(8 / \varepsilon)
+        $$
+
+        with one $\tau$ for an epoch, and $q_t$ the largest excess of a window: its regret, less the regret that chance
+        explains, less by default
+
+        $$
+        \Lambda = 1 + \frac{32}{\varepsilon} ( \ln C + \ln(2 T / b) )
+        $$
+
+        for $C$ questions, at most, and $b$ = failure_prob / 5.
 
     Examples:
         >>> import jaxdp

@@ -49,7 +49,7 @@ class DoublingState(NamedTuple):
 def doubling_counter(
     *, horizon: int = 2**31 - 2, arity: int = 2, noise: str = "laplace", combine: bool = True
 ) -> Counter:
-    """Prefix sums of a stream of unknown length: a new tree whenever the length has grown by a factor of `arity`.
+    r"""Prefix sums of a stream of unknown length: a new tree whenever the length has grown by a factor of `arity`.
 
     Epoch m consists of entries arity^m to arity^(m + 1) - 1, counted from 1: arity - 1 blocks of arity^m entries, in a
     tree of m + 1 levels with the whole budget. Only the estimate of a closed epoch's sum is kept. The variance at time
@@ -83,6 +83,16 @@ def doubling_counter(
         The paper releases the sum of each epoch a second time, with a share of the budget. Here the tree's estimate of
         this sum is used, so that every tree has the whole budget. The arity is free. Sums are computed as in
         `tree_counter`; noise is added as in `laplace` and `gaussian`.
+
+    Math:
+        Each block sum of epoch $m$ gets, for an entry of sensitivity $\Delta$, the noise
+
+        $$
+        Z \sim \mathrm{Laplace}(b), \quad b = \frac{(m + 1) \Delta}{\varepsilon}
+        $$
+
+        and for "gaussian" normal noise of the variance $(m + 1) \Delta^2 / (2 \rho)$. The estimate at $t$ is the sum of
+        the estimates of the closed epochs and of the blocks of the current one.
     """
     horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)

@@ -74,7 +74,7 @@ class Leaks(NamedTuple):
 
 @factory
 def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter:
-    """Prefix sums of a stream with correlated Gaussian noise: the square-root factorisation, in constant memory.
+    r"""Prefix sums of a stream with correlated Gaussian noise: the square-root factorisation, in constant memory.
 
     Let A = B C be the matrix of prefix sums. C x is released with independent Gaussian noise z, and A x + B z is
     computed from it. B and C are Toeplitz with rational generating functions, so the noise is a sum of a few leaky
@@ -125,6 +125,20 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
           most about 4 sqrt(horizon) steps in L2 norm (for units that change one entry of each counter). Noise is larger
           by this share, which `variance` does not include. Noise beyond 2^34 steps gives NaN.
         - The auditor's tape records the cost of the first entry, which is the largest, for every entry.
+
+    Math:
+        With $A = B C$ the matrix of prefix sums, the estimates of a stream $x$ are
+
+        $$
+        A x + \sigma B z, \quad z \sim N(0, I), \quad \sigma = \frac{\Delta |C e_1|}{\sqrt{2 \rho}}
+        $$
+
+        The largest variance is within 1% of the largest variance of the square-root factorisation,
+
+        $$
+        V = \frac{s_T^2 \Delta^2}{2 \rho}, \quad s_T = \sum_{i < T} f_i^2, \quad f_0 = 1, \quad
+        f_i = \frac{2 i - 1}{2 i} f_{i - 1}
+        $$
 
     Examples:
         >>> counter = toeplitz_counter(horizon=2**20)

@@ -45,7 +45,7 @@ class TreeState(NamedTuple):
 def tree_counter(
     *, horizon: int, arity: int | None = None, noise: str = "laplace", combine: bool = True, objective: str = "mean"
 ) -> Counter:
-    """Prefix sums of a stream from a tree of noisy block sums.
+    r"""Prefix sums of a stream from a tree of noisy block sums.
 
     Blocks have arity^h entries, h = 0..levels - 1, where levels is the number of digits of the horizon. Noise is added
     to each block once, when its last entry arrives. A prefix is a sum of disjoint blocks, given by the digits of its
@@ -101,6 +101,27 @@ def tree_counter(
         the release after an entry is fresh noise on an integer, and rounding adds at most one step for each level to
         the change of this integer. The noise covers this for units that change one entry of each counter. Noise beyond
         2^46 steps gives NaN.
+
+    Math:
+        With $k$ levels, an entry of sensitivity $\Delta$ is in $k$ blocks, and each block sum gets the noise
+
+        $$
+        Z \sim \mathrm{Laplace}(b), \quad b = \frac{k \Delta}{\varepsilon}
+        $$
+
+        or for "gaussian" normal noise of the variance
+
+        $$
+        V = \frac{k \Delta^2}{2 \rho}
+        $$
+
+        With $d_h(t)$ the digits of $t$ in base $A$, the arity, the estimate at $t$ has the variance
+
+        $$
+        2 b^2 \sum_h d_h(t) v_h, \quad v_0 = 1, \quad v_h = \frac{1}{1 + 1 / (A v_{h-1})}
+        $$
+
+        with combined nodes, and $v_h = 1$ otherwise; for "gaussian" $V$ replaces $2 b^2$.
 
     Examples:
         >>> counter = tree_counter(horizon=2**20 - 1)

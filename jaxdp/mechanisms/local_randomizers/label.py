@@ -34,7 +34,7 @@ class LabelParams:
 
 @factory
 def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
-    """Reports a label by randomized response: itself, or one of the other labels with equal probabilities.
+    r"""Reports a label by randomized response: itself, or one of the other labels with equal probabilities.
 
     A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
     Two labels are the numbers 0 and 1, and are estimated as a number. More than two labels are estimated as a one-hot
@@ -65,6 +65,19 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
 
     Deviations:
         As `randomized_response`.
+
+    Math:
+        A report is the label with probability $p$, and each other label with probability $q$,
+
+        $$
+        p = \frac{e^{\varepsilon}}{e^{\varepsilon} + K - 1}, \quad q = \frac{1}{e^{\varepsilon} + K - 1}
+        $$
+
+        and the estimate of the one-hot vector is
+
+        $$
+        d_j = \frac{1[\mathrm{report} = j] - q}{p - q}
+        $$
 
     Examples:
         >>> randomizer = label_randomizer(3)

@@ -62,7 +62,7 @@ class MomentParams:
 
 @factory
 def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "tight") -> LocalRandomizer:
-    """Reports x x^T and y x of a context x in the unit ball and its reward y.
+    r"""Reports x x^T and y x of a context x in the unit ball and its reward y.
 
     With Y = reward_bound let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and then all
     y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries. Its Euclidean norm is the norm of x x^T and y x / Y together,
@@ -117,6 +117,23 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         The paper releases the two moments separately, with the classical Gaussian mechanism and equal noise on and off
         the diagonal; so does "paper", for any Y (the paper has 2). The paper claims pure privacy for Gaussian noise;
         only "l2_ball" has pure privacy.
+
+    Math:
+        For "gaussian" the report is
+
+        $$
+        v + Z, \quad Z \sim N(0, s^2 I)
+        $$
+
+        with $s$ calibrated to the $L_2$ sensitivity $\sqrt{4.5}$. For "l2_ball" it is uniform on the half of the sphere
+        of radius $B$ on the side of $v$, with probability $1/2 + |v| / (\sqrt{8} c)$, and otherwise on the other half,
+
+        $$
+        B = \sqrt{2 \pi} c \frac{\Gamma((D + 1) / 2)}{\Gamma(D / 2)}, \quad
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}, \quad \tau = \frac{B}{\sqrt{D}}
+        $$
+
+        where $\tau$ is the root mean square of each entry, and $D$ the number of entries of $v$.
 
     Examples:
         >>> for report, delta in (("gaussian", {"delta": 1e-5}), ("l2_ball", {})):

@@ -51,7 +51,7 @@ class ScalarParams:
 
 @factory
 def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRandomizer:
-    """Reports a number from an interval [low, high], such as a reward or a loss.
+    r"""Reports a number from an interval [low, high], such as a reward or a loss.
 
     With m the interval's centre, B half its width and c = (e^epsilon + 1) / (e^epsilon - 1) a report is
 
@@ -92,6 +92,22 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
     Deviations:
         Zheng et al. do not clip, but unclipped values without a bound are not private. Laplace and Gaussian noise are
         integers on a grid, as in `laplace`; clipping is exact up to floating point.
+
+    Math:
+        With $m$ the centre of the interval and $B$ half its width, the report of $v$ is for "rr" $m + B c$ or
+        $m - B c$, with
+
+        $$
+        P(m + B c) = \frac{1}{2} + \frac{v - m}{2 B c}, \quad c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
+
+        for "laplace"
+
+        $$
+        v + Z, \quad Z \sim \mathrm{Laplace}(b), \quad b = \frac{2 B}{\varepsilon}
+        $$
+
+        and for "gaussian" $v + Z$ with normal $Z$, calibrated to the sensitivity $2 B$.
 
     Examples:
         >>> randomizer = scalar_randomizer("rr")

@@ -36,7 +36,7 @@ class VectorParams:
 
 @factory
 def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
-    """Reports an array from a ball, such as a gradient: with Laplace noise for the L1 norm, with Gaussian for the L2.
+    r"""Reports an array from a ball, such as a gradient: with Laplace noise for the L1 norm, with Gaussian for the L2.
 
     At epsilon = inf the report is the array itself, scaled down to the ball if it is longer.
 
@@ -69,6 +69,15 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
 
     Deviations:
         The noise is integers on a grid, as in `laplace`; the value is exact up to floating point.
+
+    Math:
+        With $\Pi$ the scaling of longer vectors to the radius $R$, the report is
+
+        $$
+        \Pi(v) + Z, \quad Z_i \sim \mathrm{Laplace}(b), \quad b = \frac{2 R}{\varepsilon}
+        $$
+
+        for "l1", and for "l2" $Z \sim N(0, \sigma^2 I)$, with $\sigma$ calibrated to the $L_2$ sensitivity $2 R$.
     """
     sizes = tuple(check_count("shape", size) for size in check_list("shape", shape))
     is_gaussian = check_choice("norm", norm, NORMS) == "l2"

@@ -1,0 +1,37 @@
+"""Stakes and lengths of epochs of `pairwise_elimination_central`, fixed in advance."""
+
+import math
+
+import numpy as np
+
+from jaxdp.validation import check_finite, check_positive
+
+NUM_STAKES = 16  # without a planned effect each is half of the one before
+SLOPE_SHARE = 0.85  # of epsilon: nearer to it the noise's moment generating function grows without bound
+LARGEST_SLOPE = 3.0
+NUM_EPOCHS = 1024  # enough for 2^62 rounds with the least growth
+
+
+def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns stakes and their weights; a slope of a total is at most -log(1 - stake)."""
+    largest = -math.expm1(-min(SLOPE_SHARE * epsilon, LARGEST_SLOPE))
+    if log_odds_ratio is None:
+        return largest * 0.5 ** np.arange(NUM_STAKES), np.full(NUM_STAKES, 1 / NUM_STAKES)
+    check_positive("log_odds_ratio", log_odds_ratio)
+    check_finite("log_odds_ratio", log_odds_ratio)
+    planned = log_odds_ratio / 2
+    nearby = planned * np.exp(np.linspace(-math.log(4), math.log(4), NUM_STAKES - 1))
+    weights = nearby * np.exp(-np.square(nearby / (1.5 * planned)) / 2)
+    return np.minimum(np.append(planned, nearby), largest), np.append(0.5, 0.5 * weights / weights.sum())
+
+
+def ends_of_epochs(pilot: int, first_look: int, growth: float, spacing: float, largest: int) -> np.ndarray:
+    """Returns the plays of each active arm at the end of each epoch."""
+    ends = [pilot, first_look]
+    while len(ends) < NUM_EPOCHS:
+        plays = ends[-1]
+        longer = max(1, int(plays * growth), int(min(math.sqrt(plays) * spacing, plays)))
+        if plays + longer > largest // 2:
+            return np.asarray(ends + [largest] * (NUM_EPOCHS - len(ends)))
+        ends.append(plays + longer)
+    return np.asarray(ends)

@@ -1,0 +1,423 @@
+"""Formulas of docstrings, values of their symbols, and the numbers that the code computes from the same values."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import bandits, dueling, estimation, experts, mechanisms
+from jaxdp.bandits import contextual, convex
+from jaxdp.dueling._double_thompson._double_thompson import posterior
+from jaxdp.estimation import _sgd as sgd
+from jaxdp.estimation._sgd_krr import CHOICES
+from jaxdp.mechanisms.calibration import analytic_gaussian, zcdp_gaussian, zcdp_rho
+from jaxdp.preferences import logistic
+
+
+class Case(NamedTuple):
+    """A symbol of a docstring's formula, values of its symbols, and the code's number."""
+
+    function: Any
+    symbol: str
+    symbols: dict[str, float]
+    number: Callable[[], Any]
+    tolerance: float = 1e-4
+
+
+def squared_width(epsilon: float) -> Any:
+    """Returns the c of `ucb` from its parameters, where the variance proxy is c^2 / 4."""
+    params: Any = bandits.ucb(num_arms=3).params(epsilon=epsilon, exploration_rate=2.0)
+    return np.sqrt(params.squared_radius / (2 * 2.0 / 4))
+
+
+def spread_of_reports(epsilon: float) -> float:
+    """Returns the Laplace scale of `exponential_weights`: N / rate^2 = T (1/8 + s^2 / 2), s^2 = 2 b^2."""
+    params: Any = experts.exponential_weights(num_experts=8, horizon=500).params(epsilon=epsilon)
+    return math.sqrt(math.log(8) / float(params.learning_rate) ** 2 / 500 - 1 / 8)
+
+
+def second_moment(epsilon: float) -> float:
+    """Returns the second moment of randomized responses of losses in [-1, 1]."""
+    return ((math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)) ** 2
+
+
+def laplace_scale(sensitivity: float, epsilon: float) -> Any:
+    """Returns the scale of Laplace noise, from the mean of its absolute values."""
+    zeros = jnp.zeros(400_000)
+    noisy = mechanisms.laplace(jax.random.key(0), zeros, l1_sensitivity=sensitivity, epsilon=epsilon)
+    return jnp.abs(noisy).mean()
+
+
+EPSILON = 0.7
+DESCENT = {"D": 1.0, "R": 1.0, "d": 3, "G": 1.0, "s": 4.0, "T": 400, "M_2": second_moment(EPSILON)}
+CHOSEN: Any = experts.lazy_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=4, horizon=1000)
+SPENT = {"K": CHOSEN.budget, r"\eta": CHOSEN.learning_rate, "p": CHOSEN.fake_switch_prob}
+
+
+def fkm() -> Any:
+    return convex.fkm(dim=3, horizon=400).params(epsilon=EPSILON)
+
+
+def two_point() -> Any:
+    return convex.two_point(dim=3, horizon=400).params(epsilon=EPSILON)
+
+
+EPS, BETA = r"\varepsilon", r"\beta"
+BARRIER: Any = {
+    **DESCENT,
+    "T": 10**6,
+    "M": second_moment(EPSILON) ** 0.5,
+    r"\theta": 1.0,
+    BETA: 1.0,
+    r"\mu": 1.0,
+    "B": 1.0,
+}
+BALLS: Any = {"dim": 3, "horizon": 10**6}
+SLACK: Any = {"T": 1000, r"\alpha": 0.05, "d": 3}
+CONTEXTS: Any = {"num_arms": 4, "dim": 3, "horizon": 1000}
+SPLIT: Any = {EPS: 0.5, BETA: 0.05, "S": 4, "k": 8, "D": 2.0**-8}
+LADDER: Any = {"p": 1 / (1 + math.exp(-EPSILON)), EPS: EPSILON, r"\kappa": 0.5, "t": 1, "L": 0.8, "B": 1.5}
+STEPS: Any = {"epsilon": EPSILON, "radius": 1.5, "coverage": 0.5, "feature_norm": 0.8}
+
+
+def step_size(model: sgd.Model, gain: float, epsilon: float) -> Any:
+    """Returns the first step of "inverse_time"."""
+    return sgd.first_step(
+        sgd.randomized_params(**{**STEPS, "epsilon": epsilon}), "inverse_time", model, jnp.float32(gain)
+    )
+
+
+def gaussian_scale(learner: Any, **values: float) -> Any:
+    """Returns the standard deviation of Gaussian noise that `params` holds."""
+    return learner.params(**values).noise_stddev
+
+
+def gumbel_scale(gap: float, epsilon: float, sensitivity: float) -> float:
+    """Returns b from the share of 4e5 draws that select the larger of two scores: 1 / (1 + e^(-gap / b))."""
+    scores = jnp.zeros((400_000, 2)).at[:, 1].set(gap)
+    drawn = mechanisms.noisy_max(jax.random.key(0), scores, epsilon, sensitivity=sensitivity, noise="gumbel")
+    share = float(drawn.mean())
+    return gap / math.log(share / (1 - share))
+
+
+def lead_scale(sensitivity: float, epsilon: float) -> Any:
+    """Returns b from the mean distance of two noisy zeros, which is 3 b / 2."""
+    zeros = jnp.zeros((400_000, 2), jnp.int32)
+    leads = mechanisms.noisy_leads(jax.random.key(0), zeros, epsilon, l1_sensitivity=sensitivity)
+    return -leads.min(axis=1).mean() / 1.5
+
+
+def posterior_ones(won: float, lost: float) -> Any:
+    """Returns the part a of the first parameter of double Thompson sampling's Beta distribution."""
+    return posterior(jnp.float32(won), jnp.float32(lost), EPSILON) - 1
+
+
+def debiased_share(won: float, lost: float) -> float:
+    """Returns the debiased share of wins."""
+    return 0.5 + (won / (won + lost) - 0.5) * second_moment(EPSILON) ** 0.5
+
+
+def kept(num_labels: int) -> float:
+    """Returns the probability that a label is kept, from the two entries of its estimate, 1 / (p - q) apart."""
+    entries = mechanisms.debias_one_hot(jnp.zeros((), jnp.int32), EPSILON, num_labels=num_labels)
+    return (float(1 / (entries[0] - entries[1])) * (num_labels - 1) + 1) / num_labels
+
+
+def variance(counter: mechanisms.Counter, time: int, **values: float) -> float:
+    """Returns the variance of a counter's estimate after some entries."""
+    return float(counter.variance(counter.params(**values), time))
+
+
+def square_sum(horizon: int) -> float:
+    """Returns the sum of the squares of f_i, f_0 = 1, f_i = (2 i - 1) / (2 i) f_(i - 1)."""
+    steps = np.arange(1, horizon)
+    return float(np.sum(np.concatenate([[1.0], np.cumprod((2 * steps - 1) / (2 * steps))]) ** 2))
+
+
+CASES = {
+    "exp3": Case(
+        bandits.exp3,
+        r"\eta",
+        {"K": 5, "T": 900},
+        lambda: bandits.exp3(num_arms=5, horizon=900).params(epsilon=1.0).learning_rate,
+    ),
+    "hedge": Case(
+        experts.hedge,
+        r"\eta",
+        {"N": 7, "T": 900},
+        lambda: experts.hedge(num_experts=7, horizon=900).params().learning_rate,
+    ),
+    "ucb": Case(bandits.ucb, "c", {r"\varepsilon": EPSILON}, lambda: squared_width(EPSILON)),
+    "exponential_weights": Case(
+        experts.exponential_weights, "b", {"N": 8, r"\varepsilon": 2.0}, lambda: spread_of_reports(2.0)
+    ),
+    "fkm, rho": Case(convex.fkm, r"\rho", DESCENT, lambda: fkm().exploration),
+    "fkm, eta": Case(convex.fkm, r"\eta", DESCENT, lambda: fkm().step * fkm().exploration / 3),
+    "two_point, rho": Case(convex.two_point, r"\rho", DESCENT, lambda: two_point().exploration),
+    "two_point, eta": Case(convex.two_point, r"\eta", DESCENT, lambda: two_point().step / 3),
+    "laplace": Case(
+        mechanisms.laplace, "b", {r"\Delta": 2.0, r"\varepsilon": 0.5}, lambda: laplace_scale(2.0, 0.5), 0.01
+    ),
+    "gaussian": Case(
+        mechanisms.gaussian,
+        r"\rho",
+        {r"\Delta": 2.0, r"\sigma": zcdp_gaussian(0.3, 2.0)},
+        lambda: 0.3,
+    ),
+    "successive_elimination_central": Case(
+        bandits.successive_elimination_central,
+        "R",
+        SPLIT,
+        lambda: bandits.successive_elimination_central(num_arms=4, constants="paper").params(epsilon=0.5).plays[7, 4],
+    ),
+    "lil_ucb, w": Case(
+        bandits.lil_ucb,
+        "w",
+        {r"\nu": 0.05, r"\gamma": 0.01},
+        lambda: math.exp(-float(bandits.lil_ucb(num_arms=3).params(epsilon=1.0).log_risk)),
+    ),
+    "lil_ucb, L": Case(
+        bandits.lil_ucb,
+        "L",
+        {r"\nu": 0.05, r"\gamma": 0.01},
+        lambda: bandits.lil_ucb(num_arms=3).params(epsilon=1.0).patience,
+    ),
+    "strongly_convex_one_point": Case(
+        convex.strongly_convex_one_point,
+        r"\rho",
+        BARRIER,
+        lambda: convex.strongly_convex_one_point(**BALLS).params(epsilon=EPSILON).exploration,
+    ),
+    "barrier_smooth, rho": Case(
+        convex.barrier_smooth,
+        r"\rho",
+        BARRIER,
+        lambda: convex.barrier_smooth(**BALLS).params(epsilon=EPSILON).exploration,
+    ),
+    "barrier_smooth, eta": Case(
+        convex.barrier_smooth,
+        r"\eta",
+        BARRIER,
+        lambda: (lambda params: params.step * params.exploration**2 / 3)(
+            convex.barrier_smooth(**BALLS).params(epsilon=EPSILON)
+        ),
+    ),
+    "barrier_strongly_convex": Case(
+        convex.barrier_strongly_convex,
+        r"\eta",
+        BARRIER,
+        lambda: convex.barrier_strongly_convex(**BALLS).params(epsilon=EPSILON).step / 3,
+    ),
+    "stochastic_1d": Case(
+        convex.stochastic_1d,
+        "n_i",
+        {"s": second_moment(EPSILON) ** 0.5, "T": 10**6, r"\gamma_i": 2.0**-5},
+        lambda: convex.stochastic_1d(horizon=10**6).params(epsilon=EPSILON).samples[4],
+    ),
+    "generalized_linear": Case(
+        contextual.generalized_linear,
+        r"\zeta",
+        {**SLACK, "Y": 3.0, "s": 3 * analytic_gaussian(EPSILON, 1e-5, 4.5**0.5)},
+        lambda: contextual.generalized_linear(**CONTEXTS).params(epsilon=EPSILON, delta=1e-5).descent.learning_rate,
+    ),
+    "linear_ucb_joint": Case(
+        contextual.linear_ucb_joint,
+        r"\kappa",
+        SLACK,
+        lambda: contextual.linear_ucb_joint(**CONTEXTS).params(epsilon=EPSILON, delta=1e-5).radii.matrix_rate,
+    ),
+    "limited_updates_oblivious": Case(
+        experts.limited_updates_oblivious,
+        r"\eta",
+        {EPS: EPSILON, "n": 19, "N": 5, "m": 50, "T": 1000},
+        lambda: (
+            experts.limited_updates_oblivious(num_experts=5, horizon=1000)
+            .params(epsilon=EPSILON, batch=50)
+            .learning_rate
+        ),
+    ),
+    "svt_restarts": Case(
+        experts.svt_restarts,
+        r"\Lambda",
+        {EPS: EPSILON, "C": 125, "T": 1000, "b": 0.002},
+        lambda: experts.svt_restarts(num_experts=3, horizon=1000, check_every=8).params(epsilon=EPSILON).margin,
+    ),
+    "svt_lazy, eta": Case(
+        experts.svt_lazy,
+        r"\eta",
+        {EPS: EPSILON, "K": 6},
+        lambda: experts.svt_lazy(num_experts=5, horizon=1000).params(epsilon=EPSILON, max_switches=6).learning_rate,
+    ),
+    "svt_lazy, tau": Case(
+        experts.svt_lazy,
+        r"\tau",
+        {EPS: EPSILON, "K": 6, "T": 1000, BETA: 0.01},
+        lambda: experts.svt_lazy(num_experts=5, horizon=1000).params(epsilon=EPSILON, max_switches=6).threshold,
+    ),
+    "mirror_descent, sigma": Case(
+        experts.mirror_descent,
+        r"\sigma",
+        {"N": 5, r"\rho": zcdp_rho(1.0, 1e-6)},
+        lambda: gaussian_scale(
+            experts.mirror_descent(num_experts=5, horizon=100, num_switches=2, form="noisy_losses"),
+            epsilon=1.0,
+            delta=1e-6,
+        ),
+    ),
+    "mirror_descent, b": Case(
+        experts.mirror_descent,
+        "b",
+        {"N": 5, EPS: EPSILON},
+        lambda: (
+            experts.mirror_descent_parameters(
+                epsilon=EPSILON, num_experts=5, horizon=100, num_switches=2, form="noisy_losses", noise="laplace"
+            ).noise
+        ),
+    ),
+    "ebs_phased": Case(
+        dueling.ebs_phased,
+        "N",
+        {**SPLIT, "x": math.log(8 * 4 * 64 / 0.05)},
+        lambda: dueling.ebs_phased(num_arms=4, constants="split").params(epsilon=0.5).passes[7, 4] * 4.0,
+    ),
+    "ebs_local": Case(
+        dueling.ebs_local,
+        "r",
+        {"K": 4, "T": 1000, BETA: 0.05},
+        lambda: math.sqrt(dueling.ebs_local(num_arms=4, horizon=1000).params(epsilon=EPSILON).squared_radius),
+    ),
+    "double_thompson": Case(
+        dueling.double_thompson,
+        "a",
+        {"s": debiased_share(60, 40), "N": 100, EPS: EPSILON},
+        lambda: posterior_ones(60, 40),
+    ),
+    "g_optimal_elimination": Case(
+        dueling.g_optimal_elimination,
+        r"\kappa",
+        {"r": 1.5},
+        lambda: dueling.g_optimal_elimination(features=np.eye(2)).params(epsilon=1.0, radius=1.5).slope,
+    ),
+    "sgd": Case(estimation.sgd, r"\eta_t", LADDER, lambda: step_size(sgd.pairwise(logistic), 1.0, math.inf)),
+    "sgd_rr": Case(
+        estimation.sgd_rr,
+        r"\eta_t",
+        LADDER,
+        lambda: step_size(sgd.pairwise(logistic), math.tanh(EPSILON / 2), EPSILON),
+    ),
+    "sgd_krr": Case(
+        estimation.sgd_krr,
+        r"\eta_t",
+        {**LADDER, "K": 4},
+        lambda: step_size(CHOICES, float(CHOICES.gain(jnp.float32(EPSILON), jnp.zeros((1, 4, 2)))), EPSILON),
+    ),
+    "literal_objective_perturbation": Case(
+        estimation.literal_objective_perturbation,
+        r"\sigma",
+        {EPS: EPSILON, r"\delta": 1e-5, "L": 1.0},
+        lambda: estimation.literal_objective_perturbation().params(epsilon=EPSILON, delta=1e-5).noise_multiplier,
+    ),
+    "objective_perturbation_full": Case(
+        estimation.objective_perturbation_full,
+        r"\sigma",
+        {EPS: EPSILON, r"\delta": 1e-5, "L": 1.0},
+        lambda: (
+            estimation.objective_perturbation_full()
+            .params(epsilon=EPSILON, delta=1e-5, feature_norm=1.0)
+            .noise_multiplier
+        ),
+    ),
+    "plackett_luce_debiased_krr": Case(
+        estimation.plackett_luce_debiased_krr, "p", {EPS: EPSILON, "K": 4}, lambda: kept(4)
+    ),
+    "label_randomizer, p": Case(mechanisms.label_randomizer, "p", {EPS: EPSILON, "K": 4}, lambda: kept(4)),
+    "label_randomizer, q": Case(mechanisms.label_randomizer, "q", {EPS: EPSILON, "K": 4}, lambda: (1 - kept(4)) / 3),
+    "ballot_objective_perturbation": Case(
+        estimation.ballot_objective_perturbation, r"\Delta", {"m": 7}, lambda: estimation.ballot_sensitivity(7)
+    ),
+    "randomize_scalar": Case(
+        mechanisms.randomize_scalar,
+        "c",
+        {EPS: EPSILON},
+        lambda: mechanisms.debias_scalar(jnp.ones((), jnp.int32), EPSILON, bound=1.0),
+    ),
+    "noisy_max": Case(  # 4 standard errors
+        mechanisms.noisy_max, "b", {r"\Delta": 2.0, EPS: 0.5}, lambda: gumbel_scale(8.0, 0.5, 2.0), 0.015
+    ),
+    "noisy_leads": Case(  # 7 standard errors
+        mechanisms.noisy_leads, "b", {r"\Delta": 2.0, EPS: 0.5}, lambda: lead_scale(2.0, 0.5), 0.01
+    ),
+    "above_threshold": Case(
+        mechanisms.above_threshold,
+        "b",
+        {r"\Delta": 2.0, EPS: EPSILON},
+        lambda: mechanisms.above_threshold_init(jax.random.key(0), EPSILON, threshold=0.0, sensitivity=2.0).query_scale,
+    ),
+    "scalar_randomizer, c": Case(
+        mechanisms.scalar_randomizer,
+        "c",
+        {EPS: EPSILON},
+        lambda: mechanisms.scalar_randomizer("rr").range_bound(10, 0.05, epsilon=EPSILON, low=-1.0),
+    ),
+    "scalar_randomizer, b": Case(
+        mechanisms.scalar_randomizer,
+        "b",
+        {EPS: EPSILON, "B": 1.0},
+        lambda: ((mechanisms.scalar_randomizer("laplace").second_moment(epsilon=EPSILON, low=-1.0) - 1) / 2) ** 0.5,
+    ),
+    "vector_randomizer": Case(
+        mechanisms.vector_randomizer,
+        "b",
+        {EPS: EPSILON, "R": 1.5},
+        lambda: mechanisms.vector_randomizer((4,), "l1").params(epsilon=EPSILON, radius=1.5).sensitivity / EPSILON,
+    ),
+    "moment_randomizer, B": Case(
+        mechanisms.moment_randomizer,
+        "B",
+        {EPS: EPSILON, "D": 20},
+        lambda: mechanisms.moment_randomizer(5, "l2_ball").params(epsilon=EPSILON).report_radius,
+    ),
+    "moment_randomizer, tau": Case(
+        mechanisms.moment_randomizer,
+        r"\tau",
+        {EPS: EPSILON, "D": 20},
+        lambda: mechanisms.moment_randomizer(5, "l2_ball").params(epsilon=EPSILON).noise_stddev,
+    ),
+    "tree_counter, b": Case(
+        mechanisms.tree_counter,
+        "b",
+        {EPS: EPSILON, "k": 10, r"\Delta": 1.0},
+        lambda: variance(mechanisms.tree_counter(horizon=1000, arity=2), 1, epsilon=EPSILON) ** 0.5 / 2**0.5,
+    ),
+    "tree_counter, V": Case(
+        mechanisms.tree_counter,
+        "V",
+        {r"\rho": 0.5, "k": 10, r"\Delta": 1.0},
+        lambda: variance(mechanisms.tree_counter(horizon=1000, arity=2, noise="gaussian"), 1, rho=0.5),
+    ),
+    "toeplitz_counter": Case(  # its docstring promises 1%
+        mechanisms.toeplitz_counter,
+        "V",
+        {r"\rho": 0.5, "s_T": square_sum(1000), r"\Delta": 1.0},
+        lambda: variance(mechanisms.toeplitz_counter(horizon=1000), 1000, rho=0.5),
+        0.01,
+    ),
+    "doubling_counter": Case(
+        mechanisms.doubling_counter,
+        "b",
+        {EPS: EPSILON, "m": 1, r"\Delta": 1.0},
+        lambda: (
+            (
+                (
+                    variance(mechanisms.doubling_counter(horizon=100), 2, epsilon=EPSILON)
+                    - variance(mechanisms.doubling_counter(horizon=100), 1, epsilon=EPSILON)
+                )
+                / 2
+            )
+            ** 0.5
+        ),
+    ),
+}

@@ -1,0 +1,114 @@
+"""Reads the displayed formulas of docstrings, and evaluates them."""
+
+import inspect
+import math
+import re
+from typing import Any
+
+COMMAND = r"\\[a-zA-Z]+"
+TOKEN = re.compile(
+    rf"\\[lr](?:ceil|floor)|(?:{COMMAND}|[a-zA-Z])_(?:{COMMAND}|[a-zA-Z\d])|{COMMAND}|\\[,;]|\d+\.?\d*|[a-zA-Z]'?"
+    r"|[-+*/^{}()|,]"
+)
+ENDS = ("+", "-", ")", "}", ",", r"\rceil", r"\rfloor")
+BRACKETS = {r"\lceil": math.ceil, r"\lfloor": math.floor}
+FUNCTIONS = {r"\sqrt": math.sqrt, r"\ln": math.log, r"\Gamma": math.gamma}
+EXTREMES = {r"\min": min, r"\max": max}
+FORMULA = re.compile(r"(?ms)^\$\$\n(.*?)\n\$\$$")
+
+
+def formulas(function: Any) -> list[str]:
+    """Returns the displayed formulas of a function's docstring, each on one line."""
+    _, _, section = (inspect.getdoc(function) or "").partition("\nMath:\n")
+    section = re.split(r"(?m)^\w+:$", section)[0]
+    return [" ".join(found.split()) for found in FORMULA.findall(inspect.cleandoc(section))]
+
+
+def definition(function: Any, symbol: str) -> str:
+    """Returns the right side of the formula that defines a symbol."""
+    for formula in formulas(function):
+        for part in formula.split(r"\quad"):
+            left, equals, right = part.strip().partition(" = ")
+            if equals and left == symbol:
+                return right.strip().rstrip(",")
+    raise AssertionError(f"no formula defines {symbol} in {formulas(function)}")
+
+
+class Symbols(dict[str, float]):
+    """Values of symbols; others are evaluated by the formulas of a docstring that define them."""
+
+    def __init__(self, function: Any = None, **symbols: float) -> None:
+        """Takes the values, and the function whose docstring defines other symbols."""
+        super().__init__({"e": math.e, r"\pi": math.pi, **symbols})
+        self.function = function
+
+    def __missing__(self, symbol: str) -> float:
+        """Evaluates the definition of a symbol without a value."""
+        if self.function is None:
+            raise KeyError(symbol)
+        self[symbol] = evaluate(definition(self.function, symbol), self)
+        return self[symbol]
+
+
+def value_of(function: Any, symbol: str, **symbols: float) -> float:
+    """Evaluates a symbol by the formulas of a function's docstring."""
+    return evaluate(definition(function, symbol), Symbols(function, **symbols))
+
+
+def evaluate(latex: str, symbols: dict[str, float]) -> float:
+    """Evaluates a formula of fractions, roots, powers, logarithms, and products written side by side."""
+    tokens = [token for token in TOKEN.findall(latex) if token not in (r"\Big", r"\big", r"\,", r"\;", r"\cdot")]
+    value, position = _sum(tokens, 0, symbols)
+    assert position == len(tokens), (latex, tokens[position:])
+    return value
+
+
+def _sum(tokens: list[str], at: int, symbols: dict[str, float]) -> tuple[float, int]:
+    sign = -1.0 if tokens[at] == "-" else 1.0
+    value, at = _product(tokens, at + (tokens[at] == "-"), symbols)
+    value *= sign
+    while at < len(tokens) and tokens[at] in ("+", "-"):
+        more, after = _product(tokens, at + 1, symbols)
+        value, at = (value + more if tokens[at] == "+" else value - more), after
+    return value, at
+
+
+def _product(tokens: list[str], at: int, symbols: dict[str, float]) -> tuple[float, int]:
+    value, at = _power(tokens, at, symbols)
+    while at < len(tokens) and tokens[at] not in ENDS:
+        divides = tokens[at] == "/"
+        more, at = _power(tokens, at + divides, symbols)
+        value = value / more if divides else value * more
+    return value, at
+
+
+def _power(tokens: list[str], at: int, symbols: dict[str, float]) -> tuple[float, int]:
+    value, at = _atom(tokens, at, symbols)
+    if at < len(tokens) and tokens[at] == "^":
+        exponent, at = _atom(tokens, at + 1, symbols)
+        value **= exponent
+    return value, at
+
+
+def _atom(tokens: list[str], at: int, symbols: dict[str, float]) -> tuple[float, int]:
+    token = tokens[at]
+    if token in "({":
+        value, at = _sum(tokens, at + 1, symbols)
+        return value, at + 1
+    if token == "\\frac":
+        above, at = _atom(tokens, at + 1, symbols)
+        below, at = _atom(tokens, at, symbols)
+        return above / below, at
+    if token in BRACKETS:
+        value, at = _sum(tokens, at + 1, symbols)
+        return BRACKETS[token](value), at + 1
+    if token in EXTREMES:
+        first, at = _sum(tokens, at + 2, symbols)
+        second, at = _sum(tokens, at + 1, symbols)
+        return EXTREMES[token](first, second), at + 1
+    if token in FUNCTIONS:
+        value, at = _atom(tokens, at + 1, symbols)
+        return FUNCTIONS[token](value), at
+    if re.fullmatch(r"\d+\.?\d*", token):
+        return float(token), at + 1
+    return symbols[token], at + 1
