@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jaxdp.abtests import abtest
     from jaxdp.comparisons import Comparison, compare
     from jaxdp.core import Environment, Estimator, Guarantee, Learner, Ledger, Problem, Sample, State, Visits
+    from jaxdp.means_of_people import person_means
     from jaxdp.persons import per_person
     from jaxdp.registry import register as register
     from jaxdp.simulation import (
@@ -82,6 +83,7 @@ __all__ = [
     "mechanisms",
     "open",
     "per_person",
+    "person_means",
     "preferences",
     "random",
     "replay",
@@ -124,6 +126,7 @@ _WHERE = {
         "State",
         "Visits",
     ),
+    "jaxdp.means_of_people": ("person_means",),
     "jaxdp.persons": ("per_person",),
     "jaxdp.registry": ("register",),
     "jaxdp.simulation": (

@@ -87,7 +87,8 @@ def grey_box(
         unit: "record" replaces one user, "person" replaces a person in all their rounds; None is "person" if
             there are visits, else the claim's own unit.
             For a person, changes by k reports are compared with k times the declared sensitivity, and a learner that
-            hears every visit is compared with `Guarantee.at_user_level`.
+            hears every visit is compared with `Guarantee.at_user_level`. A learner that is made for a schedule, such
+            as `jaxdp.person_means`, declares the sensitivity of a person.
         visits: the public schedule for "person", with at least `rounds` rounds; they are the contexts of the learner.
             `draw_user` then takes only a key, and draws no contexts.
 

@@ -29,6 +29,8 @@ def audited_claim(learner: Learner, claim: Guarantee, unit: str | None, visits: 
         return claim
     if not isinstance(visits, Visits):
         raise ValueError(f"visits must be a jaxdp.Visits to audit a claim for a person, got {type(visits).__name__}")
+    if learner.visits is not None and not learner.visits.is_same(visits):
+        raise ValueError(f"visits must be those of the learner, {learner.visits!r}, got {visits!r}")
     if claim.trust_model == "joint":
         raise ValueError(f'unit must be "record" for a claim of joint privacy, got "person" for {learner!r}')
     return claim if claim.unit == "person" else claim.at_user_level(visits.most, privacy_unit="one person")
@@ -79,6 +81,8 @@ def judge_people(
 ) -> tuple[list[str], list[str]]:
     """Compares changes with the declared sensitivity of one report times a person's heard reports so far.
 
+    A learner that is made for a schedule declares the sensitivity of a person.
+
     Args:
         learner: that was played.
         visits: the schedule.
@@ -86,7 +90,8 @@ def judge_people(
         runs: the releases of each run.
 
     Returns:
-        (faults, notes). There is a note if no release follows the last heard report of any person who was replaced.
+        (faults, notes). There is a note if no release follows the last heard report of any person who was replaced; for
+        a learner that is made for a schedule, if there is no release.
     """
     reports = visits.most if learner.reports is None else learner.reports
     faults: dict[str, None] = {}
@@ -96,12 +101,13 @@ def judge_people(
         for release in releases:
             is_heard = (visits.nth[: release.round + 1] < reports)[None]
             heard = (is_heard & (visits.person[None, : release.round + 1] == people[:, None])).sum(axis=1)
-            is_late |= bool((heard >= min(reports, visits.most)).any())
+            factor = np.maximum(heard, 1) if learner.visits is None else 1
+            is_late |= learner.visits is not None or bool((heard >= min(reports, visits.most)).any())
             if release.entry.sensitivity is None:
                 continue
             declared = scalar(release.entry.sensitivity)
             moved = release.change.largest[1:]
-            exceeds = moved > declared * np.maximum(heard, 1) * (1 + SLACK)
+            exceeds = moved > declared * factor * (1 + SLACK)
             if exceeds.any():
                 worst = int(np.argmax(np.where(exceeds, moved, -1.0)))
                 faults[

@@ -9,6 +9,7 @@ from jaxdp.core.guarantee import Guarantee
 from jaxdp.core.interface import Interface
 from jaxdp.core.made_by import MadeBy, describe, format_tuple
 from jaxdp.core.shown import html_of
+from jaxdp.core.visits import Visits
 
 
 class State(NamedTuple):
@@ -254,6 +255,7 @@ class Learner(NamedTuple):
         best_action: returns the best action by the released state, for rounds that are not heard; or None.
         reports: how many visits of a person are heard, by `jaxdp.per_person`: then `horizon` and `min_horizon` count
             heard rounds, and the environment must have visits. None for a learner that hears every round.
+        visits: the schedule of people for which the learner is made; the simulator refuses another one. None for any.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 
@@ -273,6 +275,7 @@ class Learner(NamedTuple):
     clip: ClipFn | None = None
     best_action: BestActionFn | None = None
     reports: int | None = None
+    visits: Visits | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

@@ -137,6 +137,10 @@ class Visits:
         _, first, index = np.unique(array, return_index=True, return_inverse=True)
         return cls(np.argsort(np.argsort(first))[index], f"from_ids(<{len(array)} values>)")
 
+    def is_same(self, other: "Visits | None") -> bool:
+        """Returns whether another schedule has the same people in the same rounds."""
+        return other is self or (other is not None and np.array_equal(other.person, self.person))
+
     def num_heard(self, reports: int, rounds: int | None = None) -> int:
         """Returns how many of the first `rounds` rounds are among the first `reports` visits of their person.
 

@@ -67,3 +67,37 @@ def local(generator, epsilon, *, person, reports, means, lanes, rate):
         played[rows, arm] += 1
         heard += 1
     return played
+
+
+def means_of_people(generator, epsilon, *, person, ends, releases, means, lanes, failure_prob=0.05):
+    """Explores in phases; each person plays one arm in each of `releases` phases, and counts by the mean reward."""
+    num, phases, order = len(means), len(ends), list(dict.fromkeys(person))
+    noise, log_chance = releases / epsilon, math.log(2 * num * max(phases - 1, 1) / failure_prob)
+    played = np.zeros((lanes, num), int)
+    for lane in range(lanes):
+        turns = generator.integers(phases, size=len(order))  # of each group of `phases` people
+        active, best, start = list(range(num)), int(generator.integers(num)), 0
+        for phase, end in enumerate(ends):
+            index, arms = {}, generator.integers(len(active), size=releases * len(order))
+            for place, one in enumerate(order):
+                group, since = place // phases, (phase - place % phases - turns[place // phases]) % phases
+                if since < releases:
+                    index[one] = group * releases + since
+            rewards = {}
+            for one in person[start:end]:
+                arm = best
+                if one in index:
+                    arm = active[(index[one] + arms[index[one] // len(active)]) % len(active)]
+                    rewards.setdefault(arm, {}).setdefault(one, []).append(generator.random() < means[arm])
+                played[lane, arm] += 1
+            noisy, radius = {}, {}
+            for arm, of_people in rewards.items():
+                total = sum(np.mean(values) for values in of_people.values()) + generator.laplace(0, noise)
+                spread = sum(1 / len(values) for values in of_people.values()) / 4
+                noisy[arm] = total / len(of_people)
+                radius[arm] = (math.sqrt(2 * log_chance * spread) + noise * log_chance) / len(of_people)
+            best, start = max(noisy, key=noisy.__getitem__), end
+            highest = max(noisy[arm] - radius[arm] for arm in noisy)
+            active = [arm for arm in active if arm not in noisy or noisy[arm] + radius[arm] >= highest]
+        played[lane, best] += len(person) - ends[-1]
+    return played

@@ -11,8 +11,13 @@ def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> in
     """Returns how many rounds the learner hears: all of them, or the first visits of each person.
 
     Raises:
-        ValueError: if the learner hears visits, and the environment has none.
+        ValueError: if the learner hears visits, and the environment has none, or others than the learner was made for.
     """
+    if learner.visits is not None and not learner.visits.is_same(environment.visits):
+        raise ValueError(
+            f"environment must have the visits of the learner, {learner.visits!r}: make it with visits=, got "
+            f"{environment!r}"
+        )
     if learner.reports is None:
         return horizon
     if environment.visits is None:

@@ -1,0 +1,375 @@
+"""Elimination of arms in phases, in which each person counts by one number: the mean of their rewards."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    Visit,
+    Visits,
+    arms,
+    default_float,
+    factory,
+    guarantee_for,
+    interval_leaves,
+    leaf_rounded_down,
+    only,
+    scalar_leaf,
+)
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.core.person_values import PERSON
+from jaxdp.core.visited import ANY_VISIT
+from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.numerical import laplace_delta
+from jaxdp.numerics import fixed_point
+from jaxdp.random import ties
+from jaxdp.random.key_bits import own_word
+from jaxdp.validation import check_at_least, check_choice, check_count, check_epsilon, check_number, check_probability
+
+PRECISION = 1e-4  # largest relative error of a person's mean from rounding down
+MOST_RANGES = 2**10
+REWARDS = ("binary", "bounded")
+ENDS = ("reward_low", "reward_high")
+
+
+@pytree_dataclass
+class Params:
+    """Parameters of one lane; the tables are shared by all lanes.
+
+    Attributes:
+        epsilon: [] float > 0, budget of one release; infinity is the non-private algorithm.
+        low: [] float, rewards are clipped from below here.
+        high: [] float, rewards are clipped from above here.
+        scale: [] float, units per 1 of reward: 2^20 / (high - low).
+        log_chance: [] float > 0, ln(2 num_arms (phases - 1) / failure_prob), or of 1 phase.
+        taste: [] float >= 0, bound on the standard deviation of a person's mean reward.
+        rank: [num_people] int32, order of people by their first visits.
+        before: [phases + 1, num_people] int32, visits of a person before each phase, and before the last end.
+    """
+
+    epsilon: Scalar
+    low: Scalar
+    high: Scalar
+    scale: Scalar
+    log_chance: Scalar
+    taste: Scalar
+    rank: np.ndarray
+    before: np.ndarray
+
+
+class Public(NamedTuple):
+    """Public state: released values, public coins and public counts.
+
+    Attributes:
+        round: [] integer, rounds played.
+        coins: [2] uint32, random words that decide the phases and the arms of people.
+        active: [num_arms] bool, the arms that remain.
+        best_arm: [] int32, the active arm with the largest released mean; a random arm before the first release.
+        people: [num_arms] integer, people heard on each arm in this phase.
+        spread: [num_arms] float, the sum of 1 / v over these people, where v is the number of their rewards.
+    """
+
+    round: jax.Array
+    coins: jax.Array
+    active: jax.Array
+    best_arm: jax.Array
+    people: jax.Array
+    spread: jax.Array
+
+
+class Turn(NamedTuple):
+    """One visit of a person, as the schedule and the public coins decide it.
+
+    Attributes:
+        arm: [] int32, the arm of the person in this phase.
+        is_heard: [] bool, whether the reward counts.
+        nth: [] int32, earlier visits of the person in this phase.
+        visits: [] int32 >= 1, visits of the person in this phase.
+    """
+
+    arm: jax.Array
+    is_heard: jax.Array
+    nth: jax.Array
+    visits: jax.Array
+
+
+class Report(NamedTuple):
+    """A round's report: the visit, and the reward, which is 0 in a round that is not heard."""
+
+    visit: Visit
+    reward: jax.Array
+
+
+@factory
+def person_means(
+    *, num_arms: int, visits: Visits, phase_ends: Sequence[int], releases: int = 1, rewards: str = "binary"
+) -> Learner:
+    r"""Explores in phases in which each person plays one arm, and counts by the mean of their rewards.
+
+    After each phase, noisy means over people are released, and arms that are too low are dropped. After the last phase
+    the best arm is played. With one phase this is explore-then-commit. With several phases, public coins decide before
+    a person's first visit in which `releases` phases the person takes part. In each of them the person plays one arm,
+    by another public coin, in all rounds of the phase. In all other rounds the best arm of the last release is played;
+    before the first release this is a random arm.
+
+    Args:
+        num_arms: number of arms, >= 2.
+        visits: the public schedule of people; the environment must have the same.
+        phase_ends: rounds after which means are released: increasing whole numbers >= 1.
+        releases: J, in how many phases each person takes part, from 1 to the number of phases.
+        rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
+
+    Returns:
+        A learner that plays arms ([] int32) in environments with these visits, round by round.
+
+    Raises:
+        ValueError: if an argument is not as described, the last phase ends after the schedule, or a person comes more
+            than 107,374 times in a phase; from `params`, if a value is out of range, or 2^20 / (reward_high -
+            reward_low) exceeds the largest float.
+
+    Values:
+        epsilon: the privacy budget of a person, > 0.
+        failure_prob: with several phases: in (0, 1), by default 0.05. With `releases` = 1 and people in random order,
+            the best arm is dropped with at most this probability.
+        taste: with several phases: a bound on the standard deviation of a person's mean reward in units of the range of
+            rewards, if it is normal around the population's; by default 0.
+        reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
+            default 0 and 1.
+
+    Privacy:
+        - Claim: epsilon-DP in the central model, for a person.
+        - Unit: all data of a person; adjacency: replace one person, that is their answers in all their rounds. Who
+          comes when is public.
+        - Sensitivity: in one release a person changes one arm's total, by at most 1: v rewards add floor(u r / v) units
+          each, where u units are 1, and r in [0, 1] is the reward. Each release has Laplace(J / epsilon) noise for each
+          arm; the J releases of a person compose. Other phases do not depend on the person.
+        - Released: `best_arm` and `active`, which are post-processing of noisy totals.
+        - Private: totals of the phase; rewards in rounds that are not heard do not reach the learner.
+        - Proof: `docs/proofs/person.md`.
+
+    Source:
+        Own; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
+
+    Deviations:
+        Totals are integers. u is a multiple of 2^20, so large that a person's mean is too small by less than a relative
+        1e-4, beside the rounding of bounded rewards to 2^-20 of their range.
+
+    Math:
+        Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has the released mean
+
+        $$
+        \hat \mu_a = \frac{1}{n_a} \Big( \sum_{i : a_i = a} \frac{1}{v_i} \sum_t x_{i, t} + Z_a \Big), \quad
+        Z_a \sim \mathrm{Lap}(J / \varepsilon)
+        $$
+
+        With $s_a = \sum_i 1 / v_i$ and $L$ as `log_chance`, an arm is dropped if $\hat \mu_a + c_a < \max_b (\hat \mu_b
+        - c_b)$, where
+
+        $$
+        c_a = \frac{1}{n_a} \Big( \sqrt{2 L (s_a / 4 + n_a \, \mathrm{taste}^2)} + \frac{J L}{\varepsilon} \Big)
+        $$
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> visits = jaxdp.Visits.random(people=500, each=20)
+        >>> learner = jaxdp.person_means(num_arms=2, visits=visits, phase_ends=[1_000])
+        >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1], visits=visits), horizon=10_000)
+        >>> print(run.guarantee(epsilon=1.0)["learner"])
+        1-DP (rounding: delta 2e-10), central, one person
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 500)
+        True
+    """
+    num_arms = check_count("num_arms", num_arms, 2)
+    if not isinstance(visits, Visits):
+        raise ValueError(f"visits must be a jaxdp.Visits, got {type(visits).__name__}")
+    ends = _checked_ends(phase_ends, len(visits))
+    phases = len(ends)
+    releases = check_count("releases", releases, maximum=phases)
+    binary = check_choice("rewards", rewards, REWARDS) == "binary"
+    rank, before = _order_of_people(visits), _visits_before(visits, (0, *ends))
+    ranges = _ranges(int(np.diff(before, axis=0).max()))
+    people_units = ranges * fixed_point.UNITS  # u
+    if visits.num_people * ranges > jnp.iinfo(jnp.int32).max:
+        raise ValueError(f"visits must have < 2^31 / {ranges} people for so many visits, got {visits.num_people}")
+
+    def params(
+        *,
+        epsilon: float,
+        failure_prob: float = 0.05,
+        taste: float = 0.0,
+        reward_low: float = 0.0,
+        reward_high: float = 1.0,
+    ) -> Params:
+        check_probability("failure_prob", failure_prob)
+        check_at_least("taste", check_number("taste", taste), 0.0)
+        lowest, highest = interval_leaves(reward_low, reward_high, names=ENDS)
+        return Params(
+            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon) / releases),
+            low=lowest,
+            high=highest,
+            scale=scalar_leaf("scale", fixed_point.UNITS / (float(highest) - float(lowest))),
+            log_chance=scalar_leaf("log_chance", math.log(2 * num_arms * max(phases - 1, 1) / failure_prob)),
+            taste=scalar_leaf("taste", taste),
+            rank=rank,
+            before=before,
+        )
+
+    def claim(epsilon: float) -> Guarantee:
+        how = "one release" if releases == 1 else f"{releases} releases at epsilon / {releases} each"
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit=PERSON,
+            unit="person",
+            argument=f"the mean of a person's rewards enters one total, at L1 sensitivity 1, in {how}",
+            numerical_delta=laplace_delta(epsilon / releases, releases=releases),
+        )
+
+    def init(key, params: Params) -> State:
+        del params
+        key_phase, key_arm, key_best = jax.random.split(key, 3)
+        coins = jnp.stack([own_word(key_phase), own_word(key_arm)])
+        public = Public(
+            round=jnp.zeros((), jnp.result_type(int)),
+            coins=coins,
+            active=jnp.ones(num_arms, bool),
+            best_arm=jax.random.randint(key_best, (), 0, num_arms, jnp.int32),
+            people=jnp.zeros(num_arms, jnp.result_type(int)),
+            spread=jnp.zeros(num_arms, default_float()),
+        )
+        return State(fixed_point.zero(num_arms), public)
+
+    def turn_of(params: Params, public: Public, visit: Visit) -> Turn:
+        """Returns the arm of the person who comes, and whether the reward counts."""
+        phase = jnp.sum(public.round >= jnp.asarray(ends), dtype=jnp.int32)
+        current = jnp.minimum(phase, phases - 1)
+        person_rank = jnp.asarray(params.rank)[visit.person]
+        before_phase, before_next = (jnp.asarray(params.before)[current + step, visit.person] for step in (0, 1))
+        # Every `phases` people in the order of first visits start in different phases.
+        group = person_rank // phases
+        first_phase = (person_rank % phases + ties.rank(public.coins[0], group) % phases) % phases
+        later = (current - first_phase) % phases  # the person takes part if this is below `releases`
+        # In a phase, every `size` people in this order play different arms.
+        index, size = group * releases + later, jnp.sum(public.active, dtype=jnp.int32)
+        slot = (index % size + ties.rank(public.coins[1], index // size) % size) % size
+        arm = jnp.argsort(~public.active, stable=True)[slot].astype(jnp.int32)
+        is_heard = (phase < phases) & (later < releases) & (before_phase <= visit.nth) & (visit.nth < before_next)
+        return Turn(
+            jnp.where(is_heard, arm, public.best_arm), is_heard, visit.nth - before_phase, before_next - before_phase
+        )
+
+    def act(key, params: Params, public: Public, context: Visit) -> jax.Array:
+        del key
+        return turn_of(params, public, context).arm
+
+    def privatize(key, params: Params, public: Public, context: Visit, action, feedback) -> Report:
+        del key, action
+        return Report(context, jnp.where(turn_of(params, public, context).is_heard, feedback, 0))
+
+    def units_of(params: Params, reward: jax.Array) -> jax.Array:
+        """Returns a clipped reward as an integer in [0, 2^20]."""
+        if binary:
+            return jnp.clip(reward, 0, 1).astype(jnp.result_type(int)) * fixed_point.UNITS
+        return fixed_point.units(reward - params.low, jnp.asarray(params.scale))
+
+    @fixed_point.in_64_bits
+    def share(units: jax.Array, visits_in_phase: jax.Array) -> jax.Array:
+        """Returns floor(u r / v), less than 1 too small, as u / v is rounded down first: v of them are at most u."""
+        weight = people_units // jnp.maximum(visits_in_phase, 1).astype(jnp.int64)
+        return ((units.astype(jnp.int64) * weight) >> fixed_point.BITS).astype(units.dtype)
+
+    def update(key, params: Params, state: State, report: Report) -> State:
+        public: Public = state.public
+        turn = turn_of(params, public, report.visit)
+        is_played = (jnp.arange(num_arms, dtype=jnp.int32) == turn.arm) & turn.is_heard
+        starts = (public.round == 0) | jnp.any(public.round == jnp.asarray(ends))
+        contribution = share(units_of(params, report.reward), turn.visits)
+        totals = fixed_point.add(state.private, jnp.where(is_played, contribution, 0), restart=starts)
+        is_new = is_played & (turn.nth == 0)
+        people = jnp.where(starts, 0, public.people) + is_new.astype(public.people.dtype)
+        inverse = 1 / jnp.maximum(turn.visits, 1).astype(default_float())
+        spread = jnp.where(starts, 0, public.spread) + jnp.where(is_new, inverse, 0)
+        after = public._replace(round=public.round + 1, people=people, spread=spread)
+        after = jax.lax.cond(
+            jnp.any(after.round == jnp.asarray(ends)), lambda: release(key, params, totals, after), lambda: after
+        )
+        return State(totals, after)
+
+    def release(key, params: Params, totals: Any, public: Public) -> Public:
+        """Releases means, and drops arms that are too low."""
+        noisy = laplace(key, totals, params.epsilon, l1_sensitivity=float(ranges)) / ranges
+        people = jnp.maximum(public.people, 1).astype(noisy.dtype)
+        is_known = public.active & (public.people > 0)
+        means = jnp.where(is_known, noisy / people, -jnp.inf)
+        best_arm = ties.largest(means, ties.ranks(ties.word_beside(key), num_arms))
+        variance = public.spread / 4 + params.taste**2 * people
+        radius = (jnp.sqrt(2 * params.log_chance * variance) + params.log_chance / params.epsilon) / people
+        is_low = is_known & (means + radius < jnp.max(means - radius))
+        return public._replace(
+            active=public.active & ~is_low, best_arm=jnp.where(is_known.any(), best_arm, public.best_arm)
+        )
+
+    names = ("epsilon", *(() if phases == 1 else ("failure_prob", "taste")), *(() if binary else ENDS))
+    values = only(params, names)
+    return Learner(
+        params=values,
+        guarantee=guarantee_for(values, claim),
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        interface=Interface(
+            arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers"), context=ANY_VISIT
+        ),
+        min_horizon=ends[-1] + 1,
+        clip=None if binary else lambda params: (params.low, params.high),
+        best_action=lambda params, public: public.best_arm,
+        visits=visits,
+    )
+
+
+def _checked_ends(phase_ends: Any, rounds: int) -> tuple[int, ...]:
+    if not isinstance(phase_ends, Sequence) or isinstance(phase_ends, str) or not len(phase_ends):
+        raise ValueError(f"phase_ends must be a list of at least one round, got {phase_ends!r}")
+    ends = tuple(check_count("phase_ends", end, maximum=rounds) for end in phase_ends)
+    if any(first >= second for first, second in itertools.pairwise(ends)):
+        raise ValueError(f"phase_ends must increase, got {list(ends)}")
+    return ends
+
+
+def _order_of_people(visits: Visits) -> np.ndarray:
+    """Returns the place of each person in the order of first visits, [num_people]."""
+    rank = np.empty(visits.num_people, np.int32)
+    rank[visits.person[visits.nth == 0]] = np.arange(visits.num_people)
+    return rank
+
+
+def _visits_before(visits: Visits, rounds: Sequence[int]) -> np.ndarray:
+    """Returns how often each person comes before these rounds, [len(rounds), num_people]."""
+    counts = [np.bincount(visits.person[:end], minlength=visits.num_people) for end in rounds]
+    return np.stack(counts).astype(np.int32)
+
+
+def _ranges(most_visits: int) -> int:
+    """Returns u / 2^20, a power of two, so that u is fine for this number of visits in a phase."""
+    ranges = 1
+    while most_visits >= PRECISION * ranges * fixed_point.UNITS:
+        ranges *= 2
+    if ranges > MOST_RANGES:
+        raise ValueError(
+            f"visits must have at most {int(PRECISION * MOST_RANGES * fixed_point.UNITS)} visits of a person in a "
+            f"phase, got {most_visits}"
+        )
+    return ranges
