@@ -61,12 +61,23 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
             "one seed does not show how seeds differ: the interval covers only the error of rounds", RuntimeWarning
         )
     half = replay_half_width(errors, played, over, confidence)
+    size = replay_sample_size(errors, played, over)
+    return xr.Dataset({"mean": mean, "low": mean - half, "high": mean + half, "effective_sample_size": size})
+
+
+def replay_sample_size(errors: xr.Dataset, played: xr.DataArray, over: str) -> xr.DataArray:
+    """Returns the number of independent rounds whose mean has the same sampling error as the mean over seeds.
+
+    Args:
+        errors: results of `replay_errors`.
+        played: number of matched rounds of each seed.
+        over: the dimension of seeds.
+    """
     separate, shared = (errors[name].mean(over, skipna=False) ** 2 for name in ("round_error", "shared_error"))
     rounds = played.mean(over, skipna=False)
-    size = rounds * separate / (shared + (separate - shared) / count)
+    size = rounds * separate / (shared + (separate - shared) / errors.sizes[over])
     size = size.where(separate > 0, rounds)  # all rewards are equal
-    intervals = {"mean": mean, "low": mean - half, "high": mean + half}
-    return xr.Dataset({**intervals, "effective_sample_size": size.where(mean.notnull())})
+    return size.where(errors.reward.notnull().all(over))
 
 
 def replay_errors(totals: xr.Dataset) -> xr.Dataset:

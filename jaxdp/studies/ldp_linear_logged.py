@@ -3,7 +3,7 @@
 import os
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +17,7 @@ from jaxdp.bandits.contextual import context_sequence, logged_contexts, on_logge
 from jaxdp.core import Environment
 from jaxdp.preferences.files import file_error, short_repr
 from jaxdp.simulation import Run, simulator
-from jaxdp.stats._replay_interval import replay_errors, replay_half_width
+from jaxdp.stats._replay_interval import replay_errors, replay_half_width, replay_sample_size
 from jaxdp.studies import comparison as shared
 from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.linear_learners import LEARNERS, are_refused, bind_delta, check_learners, labels_of
@@ -229,10 +229,7 @@ def figure(results: xr.Dataset) -> Figure:
 def report(results: xr.Dataset) -> str:
     """Formats mean rewards, rounds that count, and notes on them."""
     rows = shared.mean_rows(results.reward, labels_of(results), half=_half_width(results), digits=4, dash=True)
-    head, counts = shared.epsilon_headers(results), []
-    for name, label in labels_of(results).items():
-        played = results.played.sel(learner=name).mean("seed").values
-        counts.append([label, *("-" if np.isnan(value) else f"{value:,.0f}" for value in played)])
+    head = shared.epsilon_headers(results)
     is_logged = bool(results.is_logged)
     reference_reward = f"{float(results.mean_reward):.4f}"
     if is_logged:
@@ -242,7 +239,9 @@ def report(results: xr.Dataset) -> str:
         rows.append(["the best arm of each round", *[f"{float(results.best_reward):.4f}"] * len(head)])
     parts = [shared.format_table(f"mean reward per round, {int(results.horizon):,} rounds", head, rows)]
     if is_logged:
-        parts.append(shared.format_table("rounds that count", head, counts))
+        size = replay_sample_size(results, results.played, "seed")
+        for title, rounds in (("rounds that count", results.played.mean("seed")), ("effective sample size", size)):
+            parts.append(shared.format_table(title, head, _round_rows(rounds, labels_of(results))))
         parts.append(_replay_note(bool(results.has_propensities)))
     if float(results.beyond) > 0:
         parts.append(f"Learners clip rewards to [-1, 1]; {float(results.beyond):.1%} of your rewards lie outside.")
@@ -250,6 +249,7 @@ def report(results: xr.Dataset) -> str:
     if is_logged:
         intervals = (
             f"+-: 95% confidence (Student's t) over the logged rounds that count and over {seeds}, which share the log."
+            " Effective sample size: the number of independent rounds whose mean has the same error of rounds."
             " Bands: only over seeds."
         )
         if results.sizes["seed"] == 1:
@@ -263,6 +263,13 @@ def report(results: xr.Dataset) -> str:
         "and is not private."
     )
     return "\n\n".join(parts)
+
+
+def _round_rows(rounds: xr.DataArray, labels: Mapping[str, str]) -> list[list[str]]:
+    return [
+        [label, *("-" if np.isnan(value) else f"{value:,.0f}" for value in rounds.sel(learner=name).values)]
+        for name, label in labels.items()
+    ]
 
 
 def _replay_note(has_propensities: bool) -> str:

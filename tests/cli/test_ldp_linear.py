@@ -215,6 +215,10 @@ def test_a_log_with_propensities(is_1d, tmp_path):
     assert (results.shared_error < results.round_error).all()
     text = made.report(results)
     assert "a public coin keeps it with probability (smallest propensity) / (propensity of the arm)" in text
+    own, shared, played = (float(results[name].mean()) for name in ("round_error", "shared_error", "played"))
+    effective = played * own**2 / (shared**2 + (own**2 - shared**2) / 4)  # four seeds
+    assert played < effective < 4 * played
+    assert f"{effective:,.0f}" in text.split("effective sample size")[1]
     assert "with the log's propensities" in text
     del data["propensities"]
     data.pop("min_propensity", None)
