@@ -240,14 +240,14 @@ def plan_abtest(
     picture = None if plot is None else new_picture(plot)
     arms = None if reports is None else read_arms(reports, control, is_private=trust == "central")
     plan = abtest(rate=rate, lift=lift, epsilon=epsilon, trust=trust, power=power, failure_prob=failure_prob, seed=seed)
+    if arms is not None:
+        typer.echo(evaluate(plan, kind, arms, seed=seed) + "\n\nThe plan:")
     typer.echo(plan.table())
     if users is not None:
         typer.echo(describe(plan, users))
     if picture is not None:
         plan.plot().savefig(picture)
         typer.echo(f"wrote {picture}")
-    if arms is not None:
-        typer.echo(evaluate(plan, kind, arms, seed=seed))
 
 
 def print_version(requested: bool) -> None:

@@ -10,8 +10,20 @@ returns the rule that evaluates the collected reports or releases.
 7387620
 """
 
+from jaxdp.abtests._effects import Effect, Interval
 from jaxdp.abtests._plan import Plan, abtest
 from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal, FixedTest, Verdict
 from jaxdp.abtests._simulation import Needs, Stopping
 
-__all__ = ["AnytimeCentral", "AnytimeLocal", "FixedTest", "Needs", "Plan", "Stopping", "Verdict", "abtest"]
+__all__ = [
+    "AnytimeCentral",
+    "AnytimeLocal",
+    "Effect",
+    "FixedTest",
+    "Interval",
+    "Needs",
+    "Plan",
+    "Stopping",
+    "Verdict",
+    "abtest",
+]

@@ -1,6 +1,7 @@
 """Parts of the command line: reads a file of reports (two columns: arm, and 0 or 1), and checks a picture's path."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from jaxdp.abtests._plan import Plan
-from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal
+from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal, Verdict
 from jaxdp.validation import check_local_path, refuse_private
 
 NUM_COLUMNS = 2
@@ -98,17 +99,23 @@ def describe(plan: Plan, users: float) -> str:
 def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int) -> str:
     """Evaluates a file's reports by a plan's rule, and returns the verdict as text.
 
-    With a curator the file has the users' true bits, and the noise is drawn here. This is a simulation, as a warning
+    With a curator the file has the users' true bits, and the noise is drawn here. This is a simulation, as the text
     says.
 
     Raises:
         ValueError: as the rules do; also for the fixed test with a curator, which needs noisy counts instead of a file
             of bits.
     """
-    rule = plan.test(kind)
+    rule, end = plan.test(kind), ""
     if isinstance(rule, AnytimeCentral):
-        leads, discordant = rule.simulate_releases(arms.control, arms.treatment, seed=seed)
-        verdict = rule.evaluate(leads, discordant)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="simulation")
+            releases = rule.simulate_releases(arms.control, arms.treatment, seed=seed)
+        verdict = rule.evaluate(*releases)
+        end = (
+            f"\n  Simulation: the noise follows from --seed {seed}. Another seed gives other numbers and perhaps "
+            "another decision, and nobody is protected."
+        )
     elif isinstance(rule, AnytimeLocal):
         verdict = rule.evaluate(arms.control, arms.treatment)
     elif plan.schedule is not None:
@@ -116,14 +123,33 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int) -> str:
     else:
         bits = (arms.control, arms.treatment)
         verdict = rule.evaluate([len(arm) for arm in bits], [int(arm.sum()) for arm in bits])
+    return verdict_text(kind, verdict, arms, 1 - plan.failure_prob) + end
+
+
+def verdict_text(kind: str, verdict: Verdict, arms: Arms, confidence: float) -> str:
+    """Formats the decision, the estimates with their intervals, and the users who are not in the test."""
+    sizes = [len(arms.control), len(arms.treatment)]
     lines = [
-        f"{kind} test: control {arms.names[0]} ({len(arms.control):,} users), treatment {arms.names[1]} "
-        f"({len(arms.treatment):,})",
+        f"{kind} test: control {arms.names[0]} ({sizes[0]:,} users), treatment {arms.names[1]} ({sizes[1]:,} users)",
         f"  {verdict.decision}, p = {verdict.p_value:.3g} after {verdict.users:,} users"
         + ("" if verdict.stopped_at is None else f"; decided after {verdict.stopped_at:,}"),
     ]
-    if not math.isnan(verdict.rates[0]):
-        lines.append(f"  estimated rates: {verdict.rates[0]:.4g} and {verdict.rates[1]:.4g}")
-    if verdict.waiting:
-        lines.append(f"  {verdict.waiting:,} users wait for a partner or for the next look")
+    effect = verdict.effect
+    named = {f"rate of {name}": rate for name, rate in zip(arms.names, effect[:2], strict=True)}
+    lines += [
+        f"  {name}: {one.estimate:.4g}, {confidence:.0%} interval {one.low:.4g} to {one.high:.4g}"
+        for name, one in {**named, "difference of rates": effect.difference}.items()
+        if not math.isnan(one.estimate)
+    ]
+    if not math.isnan(effect.lift.low):
+        lift = [f"{value:+.3g}" for value in effect.lift]
+        lines.append(f"  lift: {lift[0]}, {confidence:.0%} interval {lift[1]} to {lift[2]}")
+    if kind == "anytime":
+        lines.append("  Intervals are approximate, and hold at every look.")
+        alone = abs(sizes[0] - sizes[1])
+        if alone:
+            larger = arms.names[0] if sizes[0] > sizes[1] else arms.names[1]
+            lines.append(f"  {alone:,} users of {larger} have no partner in the other arm, and are not in the test")
+        if waiting := sum(sizes) - verdict.users - alone:
+            lines.append(f"  {waiting:,} users wait for the next look")
     return "\n".join(lines)

@@ -11,11 +11,12 @@ from jaxdp.abtests._report import TRUSTS, figure, mean_bound, other_trust, table
 from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal, FixedTest
 from jaxdp.abtests._schedule import Schedule
 from jaxdp.abtests._simulation import Needs, choose_schedule, simulate_stopping
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_number, check_probability
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_number, check_probability, warn_caller
 
 KINDS = ("fixed", "anytime")
 NUM_RUNS = 4_000
 FEWEST_RUNS = 100
+LARGE_LIFT = 1.0  # a lift of 20, typed for 20%, passes for any rate below 1 / 21
 
 
 class Plan(NamedTuple):
@@ -132,6 +133,9 @@ def abtest(
         power, the smallest lift and the least epsilon of a given number of users; and the rules that evaluate the
         reports or releases.
 
+    Warns:
+        UserWarning: if the lift is 1 or more, which may have been meant in percent.
+
     Raises:
         ValueError: if a value is out of range, or more than 2^53 users are needed.
 
@@ -155,6 +159,8 @@ def abtest(
     check_probability("rate", rate)
     if check_number("lift", lift) == 0 or not 0 < rate * (1 + lift) < 1:
         raise ValueError(f"lift must not be 0, and rate * (1 + lift) must be in (0, 1), got lift={lift} at rate={rate}")
+    if lift >= LARGE_LIFT:
+        warn_caller(f"lift is relative to the rate, not in percent: {lift:g} means {lift:+,.0%}, and 0.2 means +20%")
     check_choice("trust", trust, TRUSTS)
     if check_probability("failure_prob", failure_prob) >= 0.5:
         raise ValueError(f"failure_prob must be in (0, 0.5), got {failure_prob}")

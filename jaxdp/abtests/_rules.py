@@ -1,7 +1,6 @@
 """Rules that evaluate the reports or releases of a test."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
@@ -9,14 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from jaxdp.abtests._doubts import (
+    warn_of_exchanged_bits,
+    warn_of_impossible_shares,
+    warn_of_split,
+    warn_of_totals,
+)
+from jaxdp.abtests._effects import Effect, anytime_width, effect, fixed_width, pairs_effect
 from jaxdp.abtests._evidence import central_evidence, local_evidence, mean_discordant
 from jaxdp.abtests._fixed import Setting, count_noise_variance
 from jaxdp.abtests._schedule import Schedule, local_looks
 from jaxdp.abtests._simulation import geometric_noise
-from jaxdp.validation import check_count, check_finite, refuse_private
+from jaxdp.validation import check_count, check_finite, refuse_private, warn_caller
 
 FARTHEST = 1.05  # the number of users may differ from the plan by this factor without a warning
-FARTHEST_BY_CHANCE = 5  # standard errors by which a share of reports may lie beyond its limits
 
 
 class Verdict(NamedTuple):
@@ -29,6 +34,7 @@ class Verdict(NamedTuple):
         waiting: number of users who are not in the test yet: they have no partner, or the next look has not come.
         stopped_at: number of users, of both arms, at the first look that decided; None if no look did.
         rates: estimated shares of ones among users, control first; NaN if the releases do not determine them.
+        effect: estimates of the rates, their difference and the lift, with intervals.
     """
 
     decision: str
@@ -37,6 +43,7 @@ class Verdict(NamedTuple):
     waiting: int
     stopped_at: int | None
     rates: tuple[float, float]
+    effect: Effect
 
 
 class FixedTest(NamedTuple):
@@ -63,7 +70,8 @@ class FixedTest(NamedTuple):
 
         Warns:
             UserWarning: if the number of users differs from the planned number by more than 5%: the test's error holds
-                only at the planned look; if reports have a share of ones that randomized responses cannot have.
+                only at the planned look; if the arms' sizes are not compatible with a fair coin (p < 1e-4); if reports
+                have a share of ones that randomized responses cannot have; if the bits seem to have 0 and 1 exchanged.
 
         Raises:
             ValueError: if a number of users is not whole and > 0, or reported ones lie outside [0, users].
@@ -74,20 +82,20 @@ class FixedTest(NamedTuple):
             refuse_private("ones", "in [0, users]", (counts < 0) | (counts > np.asarray(sizes)))
         total = sum(sizes)
         if not 1 / FARTHEST <= total / self.planned_users <= FARTHEST:
-            warnings.warn(
+            warn_caller(
                 f"the fixed test looks once, at the planned {self.planned_users} users, got {total}: whoever looks at "
-                'other times plans kind="anytime"',
-                UserWarning,
-                stacklevel=2,
+                'other times plans kind="anytime"'
             )
-        collected = np.clip(counts / np.asarray(sizes), 0.0, 1.0)
         pooled = float(np.clip(counts.sum() / total, 0.5 / total, 1 - 0.5 / total))
-        variance = pooled * (1 - pooled) * sum(1 / size for size in sizes)
-        if self.setting.trust == "central":
-            variance += count_noise_variance(self.setting.epsilon) / 2 * sum(1 / size**2 for size in sizes)
+        noise = count_noise_variance(self.setting.epsilon) / 2 if self.setting.trust == "central" else 0.0
+        variance = sum(pooled * (1 - pooled) / size + noise / size**2 for size in sizes)
         difference = float(counts[1] / sizes[1] - counts[0] / sizes[0])
         p_value = float(2 * norm.sf(abs(difference) / math.sqrt(variance)))
-        _warn_of_impossible_shares(self.setting, collected.tolist(), sizes)
+        width = fixed_width(self.setting)
+        estimates = effect(self.setting, sizes, counts.tolist(), width, noise)
+        warn_of_split(sizes)
+        warn_of_impossible_shares(self.setting, (counts / np.asarray(sizes)).tolist(), sizes)
+        warn_of_exchanged_bits(self.setting, estimates, width)
         is_decided = p_value <= self.setting.failure_prob
         return Verdict(
             _decision(difference if is_decided else 0.0),
@@ -95,7 +103,8 @@ class FixedTest(NamedTuple):
             total,
             0,
             total if is_decided else None,
-            _true_rates(self.setting, float(collected[0]), float(collected[1])),
+            (estimates.control.estimate, estimates.treatment.estimate),
+            estimates,
         )
 
 
@@ -122,14 +131,18 @@ class AnytimeLocal(NamedTuple):
             The verdict of looks after 1, 2, ..., 200 pairs, and then after about 1% more each. Pairs after the last
             look wait.
 
+        Warns:
+            UserWarning: if the arms' sizes are not compatible with a fair coin (p < 1e-4); as `evaluate_counts` does.
+
         Raises:
             ValueError: if a report is not 0 or 1, or an arm has no reports.
         """
         arms = [_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
+        warn_of_split([*map(len, arms)])
         pairs = min(map(len, arms))
         ends = [0, *takewhile(lambda look: look <= pairs, local_looks())]
         sums = [np.concatenate([[0], np.cumsum(arm, dtype=np.int64)])[ends] for arm in arms]
-        verdict = self.evaluate_counts(np.diff(ends), *(np.diff(arm) for arm in sums))
+        verdict = self._evaluate(np.diff(ends), *(np.diff(arm) for arm in sums))
         return verdict._replace(waiting=sum(map(len, arms)) - 2 * ends[-1])
 
     def evaluate_counts(self, sizes: Any, control: Any, treatment: Any) -> Verdict:
@@ -144,7 +157,8 @@ class AnytimeLocal(NamedTuple):
             treatment: `[batches]`, number of ones among the treatment arm's reports.
 
         Warns:
-            UserWarning: if reports have a share of ones that randomized responses cannot have.
+            UserWarning: if reports have a share of ones that randomized responses cannot have; if the bits seem to have
+                0 and 1 exchanged; if batches look like running totals.
 
         Raises:
             ValueError: if shapes differ, or a count lies outside [0, size].
@@ -160,12 +174,19 @@ class AnytimeLocal(NamedTuple):
             )
         for name, values in zip(("control", "treatment"), counts, strict=True):
             refuse_private(name, "whole numbers in [0, sizes]", (values < 0) | (values > users) | (values % 1 != 0))
-        leads = np.cumsum(counts[1] - counts[0])
-        discordant = np.cumsum(mean_discordant(users, *counts))
-        shares = [float(values.sum() / users.sum()) for values in counts]
-        _warn_of_impossible_shares(self.setting, shares, [float(users.sum())] * 2)
+        warn_of_totals(users, *counts)
+        return self._evaluate(users, *counts)
+
+    def _evaluate(self, users: np.ndarray, control: np.ndarray, treatment: np.ndarray) -> Verdict:
+        leads = np.cumsum(treatment - control)
+        discordant = np.cumsum(mean_discordant(users, control, treatment))
+        pairs, ones = float(users.sum()), [float(control.sum()), float(treatment.sum())]
+        width = anytime_width(self.setting, pairs)
+        estimates = effect(self.setting, [pairs, pairs], ones, width)
+        warn_of_impossible_shares(self.setting, [count / pairs for count in ones], [pairs, pairs])
+        warn_of_exchanged_bits(self.setting, estimates, width)
         logs = local_evidence(self.setting).log_value(leads, discordant)
-        return _anytime(self.setting, logs, leads, 2 * np.cumsum(users), _true_rates(self.setting, *shares))
+        return _anytime(self.setting, logs, leads, 2 * np.cumsum(users), estimates)
 
 
 class AnytimeCentral(NamedTuple):
@@ -206,7 +227,8 @@ class AnytimeCentral(NamedTuple):
             discordant: `[epochs]`, the released D of each epoch.
 
         Returns:
-            The verdict; its rates are NaN, since S and D do not determine the rates of single arms.
+            The verdict; its rates and lift are NaN, since S and D do not determine the rates of single arms. They do
+            not show either whether 0 and 1 are exchanged, which reverses the decision.
 
         Raises:
             ValueError: if shapes differ, or a release is not a whole number.
@@ -221,9 +243,13 @@ class AnytimeCentral(NamedTuple):
                 raise ValueError(f"{name} must be whole numbers, got {values[values % 1 != 0][0]}")
         epochs = np.arange(1, released[0].size + 1)
         totals = [np.cumsum(values, dtype=np.float64) for values in released]
-        logs = central_evidence(self.setting, self.schedule.slope_share).log_value(totals[0], totals[1], epochs)
+        evidence = central_evidence(self.setting, self.schedule.slope_share)
+        logs = evidence.log_value(totals[0], totals[1], epochs)
         pairs = np.asarray([look for _, look in zip(epochs, self.schedule.looks(), strict=False)])
-        return _anytime(self.setting, logs, totals[0], 2 * pairs, (math.nan, math.nan))
+        noise_variance = len(epochs) * count_noise_variance(evidence.lead_epsilon) / 2
+        width = anytime_width(self.setting, float(pairs[-1]))
+        estimates = pairs_effect(float(pairs[-1]), float(totals[0][-1]), float(totals[1][-1]), noise_variance, width)
+        return _anytime(self.setting, logs, totals[0], 2 * pairs, estimates)
 
     def simulate_releases(self, control: Any, treatment: Any, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Simulates the releases of these bits at the scheduled looks; the noise protects nobody.
@@ -237,7 +263,8 @@ class AnytimeCentral(NamedTuple):
             The released S and D, `[epochs]` each.
 
         Warns:
-            UserWarning: always, because this is only a simulation.
+            UserWarning: always, because this is only a simulation; also if the arms' sizes are not compatible with a
+                fair coin (p < 1e-4).
 
         Raises:
             ValueError: if a bit is not 0 or 1, or fewer pairs are given than the first look needs.
@@ -247,7 +274,8 @@ class AnytimeCentral(NamedTuple):
         ends = [0, *self.looks(pairs)]
         if len(ends) == 1:
             raise ValueError(f"control and treatment must have {self.schedule.first} users each, got {pairs} pairs")
-        warnings.warn("simulation: this noise protects nobody, because its generator is public", stacklevel=2)
+        warn_caller("simulation: this noise protects nobody, because its generator is public")
+        warn_of_split([*map(len, arms)])
         rng = np.random.default_rng(seed)
         lead = arms[1][:pairs].astype(np.int64) - arms[0][:pairs]
         batches = [slice(*bounds) for bounds in pairwise(ends)]
@@ -259,9 +287,7 @@ class AnytimeCentral(NamedTuple):
         )
 
 
-def _anytime(
-    setting: Setting, logs: np.ndarray, leads: np.ndarray, users: np.ndarray, rates: tuple[float, float]
-) -> Verdict:
+def _anytime(setting: Setting, logs: np.ndarray, leads: np.ndarray, users: np.ndarray, estimates: Effect) -> Verdict:
     """Returns the verdict of the first look that decides, or of the last look."""
     deciding = np.flatnonzero(logs >= math.log(1 / setting.failure_prob))
     first = int(deciding[0]) if deciding.size else None
@@ -271,38 +297,13 @@ def _anytime(
         int(users[-1]),
         0,
         None if first is None else int(users[first]),
-        rates,
+        (estimates.control.estimate, estimates.treatment.estimate),
+        estimates,
     )
 
 
 def _decision(difference: float) -> str:
     return "undecided" if difference == 0 else f"{'treatment' if difference > 0 else 'control'} is better"
-
-
-def _true_rates(setting: Setting, control: float, treatment: float) -> tuple[float, float]:
-    """Estimates the users' rates from the rates of their reports, clipped to [0, 1]."""
-    if setting.trust == "central":
-        return control, treatment
-    shrink = math.tanh(setting.epsilon / 2)
-    first, second = (min(max(0.5 + (rate - 0.5) / shrink, 0.0), 1.0) for rate in (control, treatment))
-    return first, second
-
-
-def _warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: Sequence[float]) -> None:
-    """Warns if reports have fewer or more ones than randomized responses can have, beyond chance."""
-    if setting.trust == "central":
-        return
-    least = 1 / (1 + math.exp(setting.epsilon))
-    for name, share, size in zip(("control", "treatment"), shares, users, strict=True):
-        slack = FARTHEST_BY_CHANCE * math.sqrt(least * (1 - least) / size)
-        if not least - slack <= share <= 1 - least + slack:
-            warnings.warn(
-                f"the share of ones among the reports of {name} is {share:.3g}, but reports at epsilon "
-                f"{setting.epsilon:g} have a share in [{least:.3g}, {1 - least:.3g}]: these bits are not randomized, "
-                "or at another epsilon",
-                UserWarning,
-                stacklevel=3,
-            )
 
 
 def _pair(name: str, values: Any) -> Sequence[Any]:

@@ -154,6 +154,11 @@ def test_wrong_plans_are_refused_by_name(changed, sentence):
         jaxdp.abtest(**{**COINS, "epsilon": 1.0, "trust": "local", **changed})
 
 
+def test_a_lift_in_percent_is_named():
+    with pytest.warns(UserWarning, match=r"lift is relative to the rate, not in percent: 20 means \+2,000%"):
+        jaxdp.abtest(rate=0.02, lift=20, epsilon=1.0, trust="local", num_runs=100)
+
+
 def test_users_and_kinds_are_checked(plan):
     for ask in (plan.power_at, plan.smallest_lift, plan.least_epsilon):
         with pytest.raises(ValueError, match="users must be >= 2"):

@@ -9,6 +9,9 @@ from scipy import stats
 
 import jaxdp
 from jaxdp.abtests import AnytimeCentral, AnytimeLocal, FixedTest
+from jaxdp.abtests._effects import anytime_width, effect, fixed_width
+from jaxdp.abtests._fixed import Setting, count_noise_variance, fixed_users
+from jaxdp.abtests._simulation import geometric_noise
 
 
 def plan(trust="local", epsilon=1.0):
@@ -32,13 +35,13 @@ def reports(rates, users, epsilon=1.0, seed=0):
 
 
 def test_a_lift_is_shown_and_arms_of_unequal_size_wait(local):
-    control, treatment = reports((0.5, 0.7), (4_000, 6_000))
+    control, treatment = reports((0.5, 0.7), (4_950, 5_050))
     verdict = local.test("anytime").evaluate(control, treatment)
     assert verdict.decision == "treatment is better"
     assert verdict.p_value < 0.05
     assert verdict.users + verdict.waiting == 10_000
     assert verdict.stopped_at is not None
-    assert verdict.stopped_at <= verdict.users <= 8_000
+    assert verdict.stopped_at <= verdict.users <= 9_900
     assert verdict.rates == pytest.approx((0.5, 0.7), abs=0.1)
     swapped = local.test("anytime").evaluate(treatment, control)
     assert swapped.decision == "control is better"
@@ -157,3 +160,120 @@ def test_bits_that_no_report_can_have_are_named(kind):
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="the fixed test looks once")
         evaluate([780, 2230])  # within five standard errors of the limits
+
+
+def test_exchanged_bits_are_named(local):
+    """Warns of .98 where the plan says .02; stays silent for equal arms at a planned rate, and for half the rate."""
+    low = jaxdp.abtest(rate=0.02, lift=0.1, epsilon=1.0, trust="local", num_runs=100)
+    silent = [(low, (0.02, 0.022)), (low, (0.01, 0.01)), (low, (0.04, 0.05)), (local, (0.5, 0.5)), (local, (0.6, 0.6))]
+    for kind in ("fixed", "anytime"):
+
+        def evaluate(plan, rates, kind=kind):
+            users = 200_000
+            ones = [round(users * (0.5 + (rate - 0.5) * math.tanh(0.5))) for rate in rates]
+            rule = plan.test(kind)
+            if isinstance(rule, FixedTest):
+                return rule._replace(planned_users=2 * users).evaluate([users, users], ones)
+            assert isinstance(rule, AnytimeLocal)
+            return rule.evaluate_counts([users], ones[:1], ones[1:])
+
+        with pytest.warns(UserWarning, match=r"rate of control is 0.98, but the plan says 0.02: perhaps 0 and 1 are"):
+            evaluate(low, (0.98, 0.978))
+        with pytest.warns(UserWarning, match=r"rate of treatment is 0.978, but the plan says 0.022"):
+            evaluate(low, (0.02, 0.978))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for plan_of, rates in silent:
+                evaluate(plan_of, rates)
+
+
+def test_arms_of_unequal_size_are_named(local, central):
+    """Checks the exact binomial test at both sides of p = 1e-4; the arms' sizes are public."""
+    size = 10_000
+    most = next(extra for extra in range(size) if 2 * stats.binom.cdf(size - extra, 2 * size, 0.5) < 1e-4)
+    rule, central_rule = local.test("anytime"), central.test("anytime")
+    bits = reports((0.5, 0.6), (size - most, size + most))
+    with pytest.warns(UserWarning, match="which a fair coin gives with p = 9"):
+        rule.evaluate(*bits)
+    with pytest.warns(UserWarning, match="which a fair coin gives with p = 9"):
+        central_rule.simulate_releases(*bits, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rule.evaluate(*reports((0.5, 0.6), (size - most + 1, size + most - 1)))
+
+
+def test_running_totals_are_named(local):
+    """Warns of totals of days, and not of days, nor of batches that grow by a tenth."""
+    rng, rule = np.random.default_rng(4), local.test("anytime")
+    for sizes, runs in (([2000] * 7, 50), ([int(2000 * 1.1**day) for day in range(7)], 50)):
+        named = 0
+        for _ in range(runs):
+            ones = [rng.binomial(sizes, rate) for rate in (0.5, 0.55)]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                rule.evaluate_counts(sizes, *ones)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                rule.evaluate_counts(np.cumsum(sizes), *map(np.cumsum, ones))
+            named += any("as running totals do (sizes 2000, 4" in str(one.message) for one in caught)
+        assert named >= 0.9 * runs
+
+
+COVERED = [("local", 1.0, 0.02), ("local", math.inf, 0.02), ("central", 0.1, 0.5), ("central", 1.0, 0.02)]
+
+
+@pytest.mark.parametrize(("trust", "epsilon", "rate"), COVERED)
+def test_intervals_cover(trust, epsilon, rate):
+    """Checks 2,000 draws of counts: 95% within 4 standard errors; intervals of the reports' rates miss the users'."""
+    setting, rng, runs = Setting(rate, 0.3, epsilon, trust, 0.8, 0.05), np.random.default_rng(8), 2_000
+    users, noise = fixed_users(setting) // 2, 0.0
+    counts = [rng.binomial(users, one, runs).astype(float) for one in setting.rates]
+    if trust == "central":
+        counts = [ones + geometric_noise(epsilon, runs, rng) for ones in counts]
+        noise = count_noise_variance(epsilon) / 2
+    truth = (*setting.true_rates, 0.3 * rate, 0.3)
+
+    def coverage(noise_variance, width):
+        effects = [effect(setting, (users, users), pair, width, noise_variance) for pair in zip(*counts, strict=True)]
+        return np.mean(
+            [[one.low <= true <= one.high for one, true in zip(each, truth, strict=True)] for each in effects], 0
+        )
+
+    slack = 4 * math.sqrt(0.05 * 0.95 / runs)
+    assert np.abs(coverage(noise, fixed_width(setting)) - 0.95).max() < slack
+    assert coverage(noise, 1.6).max() < 0.95 - slack, "planted: 1.6 standard errors, for 89%"
+    if epsilon == 0.1:
+        assert coverage(0.0, fixed_width(setting)).max() < 0.95 - slack, "planted: the curator's noise left out"
+
+
+def test_intervals_of_looks_hold_at_every_look():
+    """Watches the difference's interval from 100 pairs to the planned users: it misses in at most 5% of runs.
+
+    Planted: the interval of one look, watched likewise.
+    """
+    setting, rng, runs = Setting(0.5, 0.2, 1.0, "local", 0.8, 0.05), np.random.default_rng(9), 300
+    looks = np.unique(np.geomspace(100, fixed_users(setting) / 2, 25).astype(int))
+    missed = {"anytime": 0, "fixed": 0}
+    for _ in range(runs):
+        ones = [np.cumsum(rng.random(looks[-1]) < rate)[looks - 1] for rate in setting.rates]
+        for kind, width in (("anytime", anytime_width), ("fixed", lambda planned, _: fixed_width(planned))):
+            intervals = [
+                effect(setting, (n, n), (a, b), width(setting, n)).difference
+                for n, a, b in zip(looks.tolist(), *map(np.ndarray.tolist, ones), strict=True)
+            ]
+            missed[kind] += any(not one.low <= 0.1 <= one.high for one in intervals)
+    assert missed["anytime"] <= 0.05 * runs
+    assert missed["fixed"] > 0.1 * runs
+
+
+def test_the_difference_of_a_curators_pairs_is_covered(central):
+    rule, runs = central.test("anytime"), 200
+    covered = 0
+    for seed in range(runs):
+        bits = reports((0.5, 0.6), (2_000, 2_000), math.inf, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            verdict = rule.evaluate(*rule.simulate_releases(*bits, seed=seed))
+        assert math.isnan(verdict.effect.lift.estimate)
+        covered += verdict.effect.difference.low <= 0.1 <= verdict.effect.difference.high
+    assert covered >= 0.97 * runs  # wider than for one look

@@ -1,5 +1,7 @@
 """`python -m jaxdp abtest` plans, draws and evaluates a file; wrong files are refused in one sentence."""
 
+import re
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -32,15 +34,22 @@ def test_a_plan_with_its_picture_and_its_file(log, tmp_path):
     assert result.exit_code == 0, result.output
     assert "looks once (two-proportion z-test)" in result.output
     assert "least epsilon for the planned lift" in result.output
-    assert "treatment is better" in result.output
-    assert "wait for a partner" in result.output
+    lines = result.output.splitlines()
+    assert "treatment is better" in lines[1], "the verdict comes before the plan"
+    bits = read_arms(log, "old", is_private=False)
+    assert f"{len(bits.treatment) - len(bits.control):,} users of new have no partner in the other arm" in result.output
+    assert "simulation" not in result.output.lower()
+    for name in ("rate of old", "rate of new", "difference of rates", "lift"):
+        assert re.search(rf"  {name}: .*, 95% interval .* to ", result.output)
     assert picture.stat().st_size > 10_000
 
 
 def test_a_curator_s_file_is_a_simulation(log):
-    with pytest.warns(UserWarning, match="simulation"):
-        result = run("--trust", "central", "--reports", log, "--control", "old")
-    assert "treatment is better" in result.output
+    text = run("--trust", "central", "--reports", log, "--control", "old").output
+    assert "treatment is better" in text
+    assert "Simulation: the noise follows from --seed 0. Another seed gives other numbers" in text
+    assert "difference of rates: " in text
+    assert "rate of old" not in text, "S and D do not determine single rates"
 
 
 @pytest.mark.parametrize(
