@@ -43,6 +43,15 @@ class CovarianceFn(Protocol):
     def __call__(self, params: Any, features: jax.Array, report: Any, theta: jax.Array) -> Any: ...
 
 
+class LargeFitFn(Protocol):
+    """Privatizes labels and fits, for features [num_samples, dim] in NumPy. Only the report depends on labels.
+
+    Features may be mapped from a file. May read the key once.
+    """
+
+    def __call__(self, key: jax.Array, params: Any, features: Any, labels: jax.Array) -> Any: ...
+
+
 class Estimator(NamedTuple):
     """An offline algorithm, which computes one estimate from a data set.
 
@@ -61,6 +70,8 @@ class Estimator(NamedTuple):
             Otherwise None: confidence sets are then not available.
         covariance: returns the covariance of the estimate, for standard errors. None if the covariance is not known:
             intervals are then not available.
+        large: does the work of `privatize` and then of `fit` on the host, in blocks of rows, for features that are too
+            large to copy. None if such features are treated as all others.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 
@@ -73,6 +84,7 @@ class Estimator(NamedTuple):
     features_public: bool = False
     noise: NoiseFn | None = None
     covariance: CovarianceFn | None = None
+    large: LargeFitFn | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from jaxdp.estimation._sgd_krr import sgd_krr
 from jaxdp.estimation.ballots import ballot_mle, ballot_objective_perturbation, ballot_rr, ballot_sensitivity
 from jaxdp.estimation.confidence import ConfidenceSet, ConfidentEstimate, confidence_set, with_confidence
 from jaxdp.estimation.label_noise import LabelNoise
+from jaxdp.estimation.large import FitCost, predict_fit_cost
 from jaxdp.estimation.maximum_likelihood import debiased_rr, mle, mle_rr
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.persons import UnitClaims, claims_for_persons
@@ -46,6 +47,7 @@ __all__ = [
     "ConfidentEstimate",
     "Covariance",
     "Estimate",
+    "FitCost",
     "LabelNoise",
     "PessimisticPolicy",
     "UnitClaims",
@@ -81,6 +83,7 @@ __all__ = [
     "plackett_luce_mle",
     "plackett_luce_objective_perturbation",
     "plackett_luce_rewards",
+    "predict_fit_cost",
     "predicted_errors",
     "predicted_margin_errors",
     "quieter_noise",

@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from jaxdp.checks import check_leaves, check_made
-from jaxdp.core import Estimator, default_float
+from jaxdp.core import CheckDataFn, Estimator, default_float
 from jaxdp.estimation.doubts import warn_doubts
+from jaxdp.estimation.large import BLOCK_SIZE, is_large
+from jaxdp.estimation.large_fits import warn_large_doubts
 from jaxdp.estimation.persons import takes_persons
 from jaxdp.estimation.sandwich import Covariance
 from jaxdp.estimation.solver import Estimate
@@ -47,6 +49,11 @@ def estimate(
     Errors never show a label or say which record is invalid: they only count invalid records. If an estimator keeps
     features private too, this function checks only shapes and dtypes, and the estimator clips or replaces invalid
     values.
+
+    On a CPU, `mle`, `debiased_rr` and `objective_perturbation` with Gaussian noise read large features (more than 512
+    columns, or 2^24 entries) in blocks of rows, also from a file that NumPy maps into memory, such as float16 .npy:
+    Newton's method then solves for its steps by conjugate gradients, without the Hessian. `predict_fit_cost` returns
+    time and memory in advance. Intervals, other links, zero_sum and other optimizers copy the features.
 
     Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon, because the features
     then contain the preference and the label is constant. Orient every pair first, by a public rule (such as the order
@@ -141,9 +148,17 @@ def estimate(
     features, labels = _numbers(features), _numbers(labels)
     raw_features = features
     check = estimator.check or check_data
-    check(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
-    with np.errstate(over="ignore"):
-        features = jnp.asarray(features, default_float())
+    check_above("feature_norm", feature_norm, 0.0)
+    in_blocks = (
+        estimator.large is not None
+        and intervals is None
+        and is_large(features)
+        and jax.default_backend() == "cpu"  # accelerators have the memory for copies
+    )
+    if in_blocks:
+        _check_in_blocks(check, features, labels, feature_norm)
+    else:
+        check(features, labels, feature_norm=feature_norm)
     if values.get("delta") and (claim := estimator.guarantee(**values)).is_private:
         warn_large_delta(claim.delta, len(labels))
     if labels.ndim == 1 and features.ndim == 2 and np.issubdtype(labels.dtype, np.floating):
@@ -151,13 +166,19 @@ def estimate(
     else:
         labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # no label wraps around
     key_privatize, key_fit = jax.random.split(key)
+    bound = signature.bind(**values)
+    bound.apply_defaults()
+    if estimator.large is not None and in_blocks:
+        fitted = estimator.large(key_privatize, params, features, labels)
+        warn_large_doubts(estimator, fitted, features, bound.arguments)
+        return fitted
+    with np.errstate(over="ignore"):
+        features = jnp.asarray(features, default_float())
     report = estimator.privatize(key_privatize, params, features, labels)
     with jax.default_matmul_precision("highest"):  # otherwise GPUs round the factors of matrix products
         result = jax.jit(estimator.fit)(key_fit, params, features, report)
     if estimator.check_estimate is not None:
         estimator.check_estimate(result)
-    bound = signature.bind(**values)
-    bound.apply_defaults()
     has_ridge = estimator.noise is not None and estimator.noise(params, features).regularization > 0
     if (spread := getattr(params, "margin_stddev", None)) is not None:
         has_ridge = np.isfinite(spread) or params.regularization > 0
@@ -170,6 +191,16 @@ def estimate(
     stderr = jnp.sqrt(jnp.diag(covariance.matrix))
     reach = norm.ppf((1 + confidence) / 2) * stderr
     return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
+
+
+def _check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:
+    """Checks blocks of rows, and all rows at once only if a block is refused, for the message."""
+    step = max(1, BLOCK_SIZE // features.shape[1])
+    try:
+        for start in range(0, max(len(features), len(labels)), step):
+            check(features[start : start + step], labels[start : start + step], feature_norm=feature_norm)
+    except ValueError:
+        check(features, labels, feature_norm=feature_norm)
 
 
 def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> None:

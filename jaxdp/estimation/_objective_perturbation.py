@@ -11,6 +11,7 @@ equivalent to noise on S:
   finds its minimiser.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -21,6 +22,7 @@ from jaxdp.core import Estimator, Guarantee, guarantee_for, reusing_factory
 from jaxdp.estimation._sgd import estimate_without_certificate
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import LabelNoise, search_basis
+from jaxdp.estimation.large_fits import fit_large_statistic
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.noisy_statistic import (
     Params,
@@ -247,6 +249,7 @@ def objective_perturbation(
         max_steps=max_steps,
         noise=None if release.whitened else label_noise,  # confidence sets take isotropic noise
         covariance=covariance,
+        large=partial(fit_large_statistic, release) if release.noise == "gaussian" else None,
     )
 
 

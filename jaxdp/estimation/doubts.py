@@ -84,12 +84,17 @@ def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1
     if ratios[0] < SATURATED and ratios[0] * coordinate**2 < FEWEST_NATS:
         # In some direction nearly all answers are certain at theta: the Fisher information is far below its value at 0,
         # and too small to determine the size of theta.
-        warn_caller(
-            f"do not rely on the size of theta (its norm is {np.linalg.norm(theta):.2g}): it makes some answers nearly "
-            "certain, and the objective may have no minimum, for example because labels can be separated. Give a "
-            "radius: a few units if features have a size of about 1",
-            RuntimeWarning,
-        )
+        warn_saturated(theta)
+
+
+def warn_saturated(theta: np.ndarray) -> None:
+    """Warns that theta makes answers nearly certain."""
+    warn_caller(
+        f"do not rely on the size of theta (its norm is {np.linalg.norm(theta):.2g}): it makes some answers nearly "
+        "certain, and the objective may have no minimum, for example because labels can be separated. Give a "
+        "radius: a few units if features have a size of about 1",
+        RuntimeWarning,
+    )
 
 
 def warn_rounded_features(features: np.ndarray) -> None:
@@ -125,10 +130,11 @@ def warn_rounded_features(features: np.ndarray) -> None:
 
 
 def _size(features: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(features.astype(np.float64) ** 2)))
+    blocks = np.array_split(features, 1 + features.size // 2**22)  # mapped features may not fit in memory
+    return float(np.sqrt(sum(float(np.sum(block.astype(np.float64) ** 2)) for block in blocks) / features.size))
 
 
-def _is_unbounded(features: np.ndarray, values: Mapping[str, Any]) -> bool:
+def is_unbounded(features: np.ndarray, values: Mapping[str, Any]) -> bool:
     """Returns whether the radius is infinite or too large to bound a search."""
     return values.get("radius", 0.0) * max(_size(features), np.finfo(float).tiny) > FARTHEST
 
@@ -163,7 +169,7 @@ def warn_doubts(
         return
     if not np.all(estimate.converged):
         warn_unconverged(estimator, estimate, features, values)
-    elif reads_features and not ridge and _is_unbounded(features, values):
+    elif reads_features and not ridge and is_unbounded(features, values):
         warn_no_minimum(features, np.asarray(estimate.theta), repeats=repeats)
     if reads_features and not ridge and default_float() == np.float32:
         warn_rounded_features(features)

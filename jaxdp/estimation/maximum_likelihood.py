@@ -13,6 +13,7 @@ from jaxdp.core import (
     CovarianceFn,
     Estimator,
     Guarantee,
+    LargeFitFn,
     NoiseFn,
     Scalar,
     guarantee_for,
@@ -38,6 +39,7 @@ from jaxdp.estimation.label_reports import (
     report_randomized,
     unbiased_labels,
 )
+from jaxdp.estimation.large_fits import fit_large_labels
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.objectives import (
     Objective,
@@ -90,6 +92,7 @@ def full_batch_estimator(
     max_steps: int,
     noise: NoiseFn | None = None,
     covariance: CovarianceFn | None = None,
+    large: LargeFitFn | None = None,
 ) -> Estimator:
     """Builds an estimator from public features that minimises an objective over the ball of `params.radius`.
 
@@ -112,6 +115,7 @@ def full_batch_estimator(
         max_steps: see `mle`.
         noise: as `Estimator.noise`.
         covariance: as `Estimator.covariance`.
+        large: as `Estimator.large`.
     """
     check_count("max_steps", max_steps)
 
@@ -136,7 +140,14 @@ def full_batch_estimator(
         return estimate._replace(theta=estimate.theta / scale)
 
     return Estimator(
-        params, guarantee_for(params, claim), privatize, fit, features_public=True, noise=noise, covariance=covariance
+        params,
+        guarantee_for(params, claim),
+        privatize,
+        fit,
+        features_public=True,
+        noise=noise,
+        covariance=covariance,
+        large=large if optimizer is None and not zero_sum else None,
     )
 
 
@@ -220,6 +231,10 @@ def mle(
         basis = search_basis(features, zero_sum=zero_sum)
         return likelihood_covariance(features, targets, theta, label_loss(link), basis=basis, weights=weights)
 
+    def large(key, params: WeightedParams, features, labels) -> Estimate:
+        report = report_clear(key, params, features, labels)
+        return fit_large_labels(params, features, report, float(params.cut) if is_weighted else 0.0)
+
     names = {"radius", "tolerance"} | ({"cut"} if is_weighted else set())
     return full_batch_estimator(
         only(params, names),
@@ -231,6 +246,7 @@ def mle(
         max_steps=max_steps,
         noise=noise if link.name == "logistic" else None,
         covariance=covariance,
+        large=large if link.name == "logistic" else None,
     )
 
 
@@ -301,16 +317,23 @@ def debiased_rr(
         return likelihood_covariance(features, targets, theta, label_loss(link), basis=basis)
 
     of_persons = check_unit(privacy_unit)
+    privatize = report_by_budgets if of_persons else report_randomized
+
+    def large(key, params: Params, features, labels) -> Estimate:
+        report = privatize(key, params, features, labels)
+        return fit_large_labels(params, features, unbiased_labels(report, params.epsilon))
+
     return full_batch_estimator(
         person_params if of_persons else make_params,
         randomized_persons_claim if of_persons else randomized_labels_claim,
-        report_by_budgets if of_persons else report_randomized,
+        privatize,
         objective,
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
         noise=randomized_labels(zero_sum) if link.name == "logistic" else None,
         covariance=covariance,
+        large=large if link.name == "logistic" else None,
     )
 
 

@@ -4,7 +4,6 @@ Sum and noise are computed in 64 bits, also in programs of 32 bits. Each term is
 the sum is an integer, and the noise covers the change that rounding can add to a label's term.
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from jax.typing import ArrayLike
 from jaxdp.core import Guarantee, Scalar, default_float, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import radius_leaf
+from jaxdp.estimation.exact_sums import exact_statistic
 from jaxdp.estimation.label_params import TOLERANCE
 from jaxdp.estimation.persons import PERSON, check_unit, most_labels, person_index, person_norms
 from jaxdp.estimation.public_weights import (
@@ -27,7 +27,6 @@ from jaxdp.estimation.public_weights import (
     effective_cut,
     feature_norms,
     noise_variance,
-    power_below,
 )
 from jaxdp.estimation.whitening import check_geometry
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
@@ -243,28 +242,6 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
     return claim
 
 
-def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | int = 1) -> tuple[jax.Array, jax.Array]:
-    """Sums terms as integers, so that the change by one term does not depend on other terms. Traced in 64 bits.
-
-    Args:
-        terms: [num_samples, dim] float64.
-        bounds: [dim] float64, public: the largest size of a term.
-        changed: [] integer >= 1, public: the number of terms that change together.
-
-    Returns:
-        [dim] float64, the sum; and [] float64, a bound on the L2 norm that rounding adds to the sum's change.
-    """
-    power = jnp.where(bounds > 0, power_below(bounds), 1)
-    bits = math.ceil(math.log2(len(terms)))
-    units = jnp.round(terms / power[None] * 2.0 ** (60 - bits))  # their sum is below 2^61 in size
-    total = jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64).astype(jnp.float64) * 2.0 ** (bits - 60) * power
-    # a term changes by one unit more; each of the two sums is rounded by half a unit in the last place of float64
-    error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
-    if not isinstance(changed, int):  # each further term adds one unit
-        error = error * (1 + changed.astype(jnp.float64) * 2.0**-10)
-    return jnp.where(jnp.all(jnp.isfinite(terms), axis=0), total, jnp.nan), error
-
-
 @in_64_bits
 def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
     """Returns the standard deviation of Gaussian noise, [] float64: NaN if it would vanish at multiplier > 0."""
@@ -347,11 +324,36 @@ def _release_sum(
     bounds = jnp.max(sizes, axis=0)
     changed = 1 if params.persons is None else most_labels(jnp.asarray(params.persons))
     statistic, error = exact_statistic(terms, bounds, changed)
+    noisy = add_noise(key, params, statistic, error, reach, unit, release, basis)
+    return jnp.where((reach == 0) & jnp.all(bounds == 0), 0, noisy).astype(dtype)
+
+
+@in_64_bits
+def add_noise(
+    key: jax.Array,
+    params: Params,
+    statistic: jax.Array,
+    error: jax.Array,
+    reach: jax.Array,
+    unit: jax.Array,
+    release: Release,
+    basis: jax.Array | None = None,
+) -> jax.Array:
+    """Adds the noise to an exact statistic, [dim] float64.
+
+    Args:
+        key: key of the noise.
+        params: parameters of the estimator.
+        statistic: [dim] float64.
+        error: [] float64, the L2 norm that rounding adds to the statistic's change.
+        reach: [] float64, the L2 norm of the change by one privacy unit.
+        unit: [] float64, the unit of noise; see `sensitivity_unit`.
+        release: the options.
+        basis: as in `release_statistic`.
+    """
     larger = 1 + jnp.where(reach > 0, error / reach, 0)
     if release.noise == "k_norm":
         epsilon = jnp.asarray(params.epsilon, jnp.float64)
-        noisy = k_norm(key, statistic, epsilon, sensitivity=unit * larger, basis=basis)
-    else:
-        stddev = noise_stddev(params.noise_multiplier, unit * larger)
-        noisy = gaussian(key, statistic, stddev, l2_sensitivity=reach * larger)
-    return jnp.where((reach == 0) & jnp.all(bounds == 0), 0, noisy).astype(dtype)
+        return k_norm(key, statistic, epsilon, sensitivity=unit * larger, basis=basis)
+    stddev = noise_stddev(params.noise_multiplier, unit * larger)
+    return gaussian(key, statistic, stddev, l2_sensitivity=reach * larger)

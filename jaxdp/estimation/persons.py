@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import Estimator, Guarantee
 from jaxdp.preferences.persons import count_labels
@@ -126,17 +126,23 @@ def most_labels(index: jax.Array) -> jax.Array:
 
 
 def _norms_on_host(features: Any, index: Any) -> np.ndarray:
-    rows, index = np.asarray(features), np.asarray(index)
+    rows = np.asarray(features)
+    norms = person_lengths(rows, np.asarray(index), rows.dtype)
+    cast = norms.astype(rows.dtype)
+    return np.where(cast < norms, np.nextafter(cast, rows.dtype.type(np.inf)), cast)
+
+
+def person_lengths(features: np.ndarray, index: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """Bounds changes as `person_norms`, for features as they are after a cast to `dtype`: [num_samples] float64."""
     order = np.argsort(index, kind="stable")
     ends = np.flatnonzero(np.diff(index[order], append=-1)) + 1
     norms = np.empty(len(index))
     start = 0
     for end in ends:
         samples = order[start:end]
-        norms[samples] = sum_norm(rows[samples].astype(np.float64))
+        norms[samples] = sum_norm(np.asarray(features[samples], dtype).astype(np.float64))
         start = end
-    cast = norms.astype(rows.dtype)
-    return np.where(cast < norms, np.nextafter(cast, rows.dtype.type(np.inf)), cast)
+    return norms
 
 
 def sum_norm(rows: np.ndarray) -> float:

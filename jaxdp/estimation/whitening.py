@@ -74,8 +74,17 @@ def least_error_ridge(
         margin_stddev: [] float > 0, B, the analyst's guess of the margins' standard deviation; infinity gives 0.
         weights: [count] float, of the samples; None is all 1.
     """
-    wide, guess = back.astype(jnp.float64), jnp.asarray(margin_stddev, jnp.float64)
+    wide = back.astype(jnp.float64)
     spectrum = jnp.maximum(eigh(lax.dot(wide.T, wide)).values, 0)
+    return ridge_of_spectrum(spectrum, count, variance, margin_stddev, weights)
+
+
+@in_64_bits
+def ridge_of_spectrum(
+    spectrum: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None
+) -> jax.Array:
+    """Returns the ridge as `least_error_ridge`; `spectrum` are the eigenvalues of the features' second moment."""
+    guess = jnp.asarray(margin_stddev, jnp.float64)
     shares = jnp.ones(1, jnp.float64) if weights is None else weights.astype(jnp.float64)
     per_share = count / len(shares)
     moments = tuple(per_share * jnp.sum(power, dtype=jnp.float64) for power in (shares, shares**2))

@@ -1,0 +1,58 @@
+"""Sums of terms as integers on a public grid. All functions are traced in 64 bits."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.estimation.public_weights import power_below
+
+
+class Grid(NamedTuple):
+    """The grid on which terms are summed as integers.
+
+    Attributes:
+        power: [dim] float64, a power of two; terms are below twice its size.
+        bits: number of bits that count the terms.
+        error: [] float64, a bound on the L2 norm that rounding adds to the sum's change.
+    """
+
+    power: jax.Array
+    bits: int
+    error: jax.Array
+
+    @classmethod
+    def of(cls, bounds: jax.Array, count: int, changed: jax.Array | int = 1) -> "Grid":
+        """Builds the grid for `count` terms of sizes at most `bounds`, [dim]; see `exact_statistic`."""
+        power, bits = jnp.where(bounds > 0, power_below(bounds), 1), math.ceil(math.log2(count))
+        # a term changes by one unit more; each of the two sums is rounded by half a unit in the last place of float64
+        error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
+        if not isinstance(changed, int):  # each further term adds one unit
+            error = error * (1 + changed.astype(jnp.float64) * 2.0**-10)
+        return cls(power, bits, error)
+
+    def add(self, terms: jax.Array) -> jax.Array:
+        """Returns the sum of terms, [num_terms, dim] float64, in units: [dim] int64, below 2^61 in size."""
+        units = jnp.round(terms / self.power[None] * 2.0 ** (60 - self.bits))
+        return jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64)
+
+    def value(self, units: jax.Array) -> jax.Array:
+        """Converts a sum of units back to float64."""
+        return units.astype(jnp.float64) * 2.0 ** (self.bits - 60) * self.power
+
+
+def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | int = 1) -> tuple[jax.Array, jax.Array]:
+    """Sums terms as integers, so that the change by one term does not depend on other terms.
+
+    Args:
+        terms: [num_samples, dim] float64.
+        bounds: [dim] float64, public: the largest size of a term.
+        changed: [] integer >= 1, public: the number of terms that change together.
+
+    Returns:
+        [dim] float64, the sum; and [] float64, a bound on the L2 norm that rounding adds to the sum's change.
+    """
+    grid = Grid.of(bounds, len(terms), changed)
+    total = grid.value(grid.add(terms))
+    return jnp.where(jnp.all(jnp.isfinite(terms), axis=0), total, jnp.nan), grid.error

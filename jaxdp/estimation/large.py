@@ -1,0 +1,245 @@
+"""Public moments, lengths and exact sums of features that are too large to copy, in blocks of rows, on the host."""
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import eigh, eigvalsh
+
+from jaxdp.core import default_float
+from jaxdp.estimation.exact_sums import Grid
+from jaxdp.estimation.persons import person_lengths
+from jaxdp.estimation.public_weights import CANDIDATES
+from jaxdp.memory import check_room, free_host_bytes
+from jaxdp.validation import check_count
+
+LARGE_DIM = 512  # largest number of features for which each step forms the Hessian
+LARGE_SIZE = 2**24  # largest number of entries that are copied freely
+BLOCK_SIZE = 2**22  # entries of a block of rows
+PASSES = 60  # over the features, in a fit; most fits take 15 to 40
+
+
+class FitCost(NamedTuple):
+    """The predicted cost of a fit in blocks.
+
+    Attributes:
+        processor_seconds: seconds of one core; other programs on the machine make it more.
+        peak_bytes: resident memory, including mapped pages of the features.
+    """
+
+    processor_seconds: float
+    peak_bytes: int
+
+    def __str__(self) -> str:
+        return f"about {self.processor_seconds:,.0f} s of one core and {self.peak_bytes / 2**30:.1f} GiB"
+
+
+def predict_fit_cost(
+    num_samples: int, dim: int, *, bytes_per_entry: int = 4, whitened: bool = False, weighted: bool = False
+) -> FitCost:
+    """Predicts time and memory of `estimate` on large features, from sizes and a short measurement of this machine.
+
+    Args:
+        num_samples: number of samples, >= 1.
+        dim: number of features, >= 1.
+        bytes_per_entry: of the features as they are passed: 2 for float16, 4 for float32.
+        whitened: whether noise is shaped by the features (geometry="whitened").
+        weighted: whether weights are "cut".
+
+    Returns:
+        The prediction; fits need it within a factor of about two.
+
+    Raises:
+        ValueError: if a size is below 1.
+
+    Examples:
+        >>> predict_fit_cost(100_000, 4096, bytes_per_entry=2, whitened=True).peak_bytes < 6e9
+        True
+    """
+    check_count("num_samples", num_samples)
+    check_count("dim", dim)
+    check_count("bytes_per_entry", bytes_per_entry)
+    square = np.ones((512, 512), np.float32)
+    np.matmul(square, square)  # the first product starts threads
+    start = time.process_time()
+    for _ in range(4):
+        np.matmul(square, square)
+    per_product = max(time.process_time() - start, 1e-4) / (4 * 512**3)  # of one multiplication in 32 bits
+    entries = num_samples * dim
+    decompositions = 10.0 * (whitened or weighted) + 3.0 * whitened
+    rows = entries * dim * (1.2 + (whitened or weighted))
+    seconds = per_product * (rows + decompositions * 10 * dim**3) + entries * (2e-9 * PASSES + 1.5e-8)
+    copies = whitened * entries * default_float().itemsize
+    peak = bytes_per_entry * entries + copies + (6 if whitened or weighted else 4) * 8 * dim**2 + 80 * num_samples
+    return FitCost(seconds, int(peak + 6e8))
+
+
+def is_large(features: np.ndarray) -> bool:
+    """Returns whether features [num_samples, dim] are fitted in blocks of rows."""
+    return features.ndim == 2 and (features.shape[1] > LARGE_DIM or features.size > LARGE_SIZE)
+
+
+def check_memory(features: np.ndarray, *, whitened: bool, weighted: bool) -> None:
+    """Raises a MemoryError if the copies of a fit in blocks need more than the free memory."""
+    cost = predict_fit_cost(*features.shape, whitened=whitened, weighted=weighted)
+    advice = "use geometry='isotropic', which copies no features, or fewer samples"
+    check_room("the fit", cost.peak_bytes - 4 * features.size, free_host_bytes(), advice)
+
+
+def blocks(features: np.ndarray, block_size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yields slices of samples, and their features as the default float."""
+    step = max(1, (block_size or BLOCK_SIZE) // features.shape[1])
+    for start in range(0, len(features), step):
+        rows = slice(start, min(start + step, len(features)))
+        yield rows, np.asarray(features[rows], default_float())
+
+
+class Moments(NamedTuple):
+    """Sums over features in one pass.
+
+    Attributes:
+        second: [dim, dim] float64, the mean of x x^T.
+        largest: [dim] float64, the largest absolute entry of each column.
+    """
+
+    second: np.ndarray
+    largest: np.ndarray
+
+    @classmethod
+    def of(cls, features: np.ndarray) -> "Moments":
+        """Reads features, [num_samples, dim] float, once."""
+        dim = features.shape[1]
+        second, largest = np.zeros((dim, dim)), np.zeros(dim)
+        for _, rows in blocks(features):
+            wide = rows.astype(np.float64)
+            second += wide.T @ wide
+            np.maximum(largest, np.abs(rows).max(axis=0), out=largest)
+        second /= len(features)
+        return cls(second, largest)
+
+
+class White(NamedTuple):
+    """Features in whitened coordinates, as `Whitening`, with the spectrum of the original ones.
+
+    Attributes:
+        features: [num_samples, dim] float.
+        back: [dim, dim] float64.
+        spectrum: [dim] float64 >= 0, eigenvalues of the features' second moment.
+        largest: [dim] float64, the largest absolute entry of each column of `features`.
+    """
+
+    features: np.ndarray
+    back: np.ndarray
+    spectrum: np.ndarray
+    largest: np.ndarray
+
+
+def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
+    """Whitens features [num_samples, dim] float by the same rule as `whiten`."""
+    dtype = np.dtype(default_float())
+    sizes = np.sqrt(np.diagonal(moments.second))
+    sizes = np.where(sizes > 0, sizes, 1)
+    values, vectors = eigh(moments.second / sizes / sizes[:, None], overwrite_a=True, check_finite=False, driver="evd")
+    rounding = max(8 * np.finfo(np.float64).eps, 16 * np.finfo(dtype).eps ** 2)
+    spanned = values > values[-1] * len(values) * rounding
+    roots = np.sqrt(np.where(spanned, values, 1))
+    forward = (np.where(spanned, vectors / roots, 0) / sizes[:, None]).astype(dtype)
+    back = np.where(spanned, vectors * roots, 0).T * sizes
+    del vectors
+    white, largest = np.empty(features.shape, dtype), np.zeros(len(sizes))
+    for samples, rows in blocks(features):
+        np.matmul(rows, forward, out=white[samples])
+        np.maximum(largest, np.abs(white[samples]).max(axis=0), out=largest)
+    return White(white, back, np.maximum(eigvalsh(moments.second, check_finite=False), 0), largest)
+
+
+def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
+    """Bounds the statistic's change by the privacy unit of each sample, as `Params.lengths`: [num_samples] float64.
+
+    Args:
+        features: [num_samples, dim] float.
+        persons: [num_samples] integers, of persons; None if the unit is one label.
+    """
+    if persons is not None:
+        return person_lengths(features, np.asarray(persons), default_float())
+    lengths = np.empty(len(features))
+    for samples, rows in blocks(features):
+        wide = rows.astype(np.float64)
+        unit = np.maximum(np.abs(wide).max(axis=1), np.finfo(np.float64).tiny)
+        lengths[samples] = np.linalg.norm(wide / unit[:, None], axis=1) * unit
+    return lengths * (1 + features.shape[1] * 2.0**-52)  # norms may be rounded down
+
+
+def block_statistic(
+    features: np.ndarray, factors: np.ndarray, largest: np.ndarray, changed: int = 1, *, block_size: int | None = None
+) -> tuple[np.ndarray, float]:
+    """Sums factors_i x_i exactly, as `exact_statistic`: the same bits for any block size.
+
+    Args:
+        features: [num_samples, dim] float.
+        factors: [num_samples] float64.
+        largest: [dim] float64, public: the largest size of a term.
+        changed: number of terms that change together.
+        block_size: largest number of entries of a block; None is `BLOCK_SIZE`.
+    """
+    factors, largest = np.asarray(factors, np.float64), np.asarray(largest, np.float64)
+    with jax.enable_x64(True):
+        grid = Grid.of(jnp.asarray(largest), len(features), jnp.asarray(changed) if changed > 1 else 1)
+        add = jax.jit(lambda rows, factor: grid.add(rows.astype(jnp.float64) * factor[:, None]))
+        total = np.zeros(features.shape[1], np.int64)
+        for samples, rows in blocks(features, block_size):
+            total += np.asarray(add(rows, factors[samples]))
+        return np.asarray(grid.value(jnp.asarray(total))), float(grid.error)
+
+
+def block_predicted_errors(
+    features: np.ndarray, lengths: np.ndarray, noise_variance: float, vectors: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Predicts errors of cuts as `predicted_errors`, as if all weighted second moments had the same eigenvectors.
+
+    Args:
+        features: [num_samples, dim] float.
+        lengths: [num_samples] float64 >= 0.
+        noise_variance: per unit of cut^2.
+        vectors: [dim, dim] float64, the eigenvectors of the second moment; None are the axes.
+
+    Returns:
+        Cuts, and their squared l2 errors.
+    """
+    count, dim = features.shape
+    size = -(-count // CANDIDATES)
+    order = np.argsort(lengths, kind="stable")
+    group = np.empty(count, int)
+    group[order] = np.arange(count) // size
+    num_groups = int(group.max()) + 1
+    shrink = np.divide(1, lengths, out=np.zeros(count), where=lengths > 0)
+    sums = np.zeros((3, num_groups, dim))
+    turn = None if vectors is None else vectors.astype(default_float())
+    for samples, rows in blocks(features):
+        squares = ((rows if turn is None else rows @ turn) / 2).astype(np.float64) ** 2
+        member = (group[samples] == np.arange(num_groups)[:, None]).astype(np.float64)
+        for power in range(3):
+            sums[power] += (member * shrink[samples] ** power) @ squares
+    none = np.zeros((1, dim))
+    below = np.concatenate([none, np.cumsum(sums[0], axis=0)])
+    once, twice = (np.concatenate([np.cumsum(part[::-1], axis=0)[::-1], none]) for part in sums[1:])
+    lengths = lengths[order]
+    cuts = np.concatenate([lengths[:1], lengths[size - 1 :: size], lengths[-1:]])[: num_groups + 1]
+    factor = cuts[:, None]
+    hessian, labels = below + factor * once, below + factor**2 * twice
+    directed = sums[2].sum(axis=0)
+    spanned = directed > dim * np.finfo(default_float()).eps * directed.sum()
+    errors = ((labels + noise_variance * factor**2) / np.where(spanned, hessian, np.inf) ** 2).sum(axis=1)
+    return cuts, np.where((cuts > 0) & (errors > 0) & np.isfinite(errors), errors, np.inf)
+
+
+def block_cut(features, lengths: np.ndarray, requested: float, noise_variance: float, moments: Moments | None) -> float:
+    """Returns the cut as `effective_cut`; `moments` are None if the features are whitened."""
+    if requested > 0:
+        return min(requested, lengths.max())
+    vectors = None if moments is None else eigh(moments.second, check_finite=False, driver="evd")[1]
+    cuts, errors = block_predicted_errors(features, lengths, noise_variance, vectors)
+    return float(cuts[np.argmin(errors)])

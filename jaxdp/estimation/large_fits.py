@@ -1,0 +1,117 @@
+"""Privatizes labels and fits heads on features that are too large to copy: `Estimator.large` of three estimators."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Estimator, default_float
+from jaxdp.estimation.doubts import is_unbounded, warn_saturated, warn_unconverged
+from jaxdp.estimation.large import (
+    Moments,
+    block_cut,
+    block_lengths,
+    block_statistic,
+    check_memory,
+    whiten_blocks,
+)
+from jaxdp.estimation.large_newton import fit_blocks, is_saturated
+from jaxdp.estimation.noisy_statistic import Params, Release, add_noise, sensitivity_unit
+from jaxdp.estimation.solver import Estimate
+from jaxdp.estimation.whitening import ridge_of_spectrum
+
+
+def fit_large_labels(params: Any, features: np.ndarray, targets: jax.Array, cut: float = 0.0) -> Estimate:
+    """Fits labels in the clear, or unbiased reports.
+
+    Args:
+        params: with radius and tolerance.
+        features: [num_samples, dim] float.
+        targets: [num_samples] float.
+        cut: c of the weights min(1, c / |x_i|); 0 and infinity leave all weights 1.
+    """
+    check_memory(features, whitened=False, weighted=False)
+    moments, wide, weights = Moments.of(features), np.asarray(targets, np.float64), None
+    if 0 < cut < np.inf:
+        weights = _weights(block_lengths(features, None), cut)
+        weights /= weights.mean()
+        wide = wide * weights
+    statistic, _ = block_statistic(features, wide, moments.largest * np.abs(wide).max())
+    return fit_blocks(
+        features,
+        moments,
+        statistic,
+        regularization=0.0,
+        weights=weights,
+        radius=float(params.radius),
+        tolerance=float(params.tolerance),
+    )
+
+
+def fit_large_statistic(
+    release: Release, key: jax.Array, params: Params, features: np.ndarray, labels: jax.Array
+) -> Estimate:
+    """Releases the labels' statistic with Gaussian noise, and fits it, as `objective_perturbation`."""
+    check_memory(features, whitened=release.whitened, weighted=release.is_weighted)
+    moments = Moments.of(features)
+    white = whiten_blocks(features, moments) if release.whitened else None
+    rows, largest = (features, moments.largest) if white is None else (white.features, white.largest)
+    lengths = block_lengths(rows, params.persons)
+    reach, weights, variance = lengths.max(), None, float(params.noise_multiplier) ** 2
+    with jax.enable_x64(True):
+        unit = float(sensitivity_unit(params, jnp.asarray(lengths), release))
+    if release.is_weighted:
+        reach = unit = block_cut(rows, lengths, float(params.cut), variance, moments if white is None else None)
+        weights = _weights(lengths, reach)
+    report = _report(release, key, params, rows, labels, largest, weights, (reach, unit))
+    ridge = float(params.regularization)
+    if white is not None:
+        report, spectrum = report @ white.back, white.spectrum
+        del white, rows
+        if ridge == 0:
+            with jax.enable_x64(True):
+                scale = jnp.asarray(variance * unit**2)
+                shares = None if weights is None else jnp.asarray(weights)
+                guess = jnp.asarray(params.margin_stddev)
+                ridge = float(ridge_of_spectrum(jnp.asarray(spectrum), len(lengths), scale, guess, shares))
+    mean = 1.0 if weights is None else weights.mean()
+    return fit_blocks(
+        features,
+        moments,
+        report / mean,
+        regularization=ridge / mean,
+        weights=None if weights is None else weights / mean,
+        radius=float(params.radius),
+        tolerance=float(params.tolerance),
+    )
+
+
+def _report(release, key, params: Params, rows, labels, largest, weights, scales: tuple[float, float]) -> np.ndarray:
+    """Returns the noisy statistic, which alone depends on labels; `scales` are the sensitivity and the noise's unit."""
+    factors = np.clip(np.asarray(labels, np.float64), 0, 1) * (1 if weights is None else weights)
+    changed = 1 if params.persons is None else int(np.bincount(np.asarray(params.persons)).max())
+    statistic, error = block_statistic(rows, factors, largest, changed)
+    with jax.enable_x64(True):
+        reach, unit = (jnp.asarray(scale, jnp.float64) for scale in scales)
+        noisy = add_noise(key, params, jnp.asarray(statistic), jnp.asarray(error), reach, unit, release)
+        noisy = jnp.where((reach == 0) & ~jnp.any(largest > 0), 0, noisy)
+    return np.asarray(noisy.astype(default_float()), np.float64)
+
+
+def _weights(lengths: np.ndarray, cut: float) -> np.ndarray:
+    longer = lengths > cut
+    return np.where(longer, cut / np.where(longer, lengths, 1), 1)
+
+
+def warn_large_doubts(
+    estimator: Estimator, estimate: Estimate, features: np.ndarray, values: Mapping[str, Any]
+) -> None:
+    """Warns as `warn_doubts`, of a solver that stopped early and of a theta that makes answers nearly certain."""
+    if not estimate.converged:
+        warn_unconverged(estimator, estimate, features, values)
+    elif not values.get("regularization") and is_unbounded(features, values):
+        theta = np.asarray(estimate.theta)
+        if is_saturated(features, theta):
+            warn_saturated(theta)

@@ -1,0 +1,148 @@
+"""Fits in blocks of rows against the same estimators with all features at once."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.estimation import debiased_rr, estimate, large, large_fits, mle, objective_perturbation, predict_fit_cost
+from jaxdp.estimation.public_weights import predicted_errors
+
+COUNT, DIM = 600, 6
+KEY = jax.random.key(1)
+BUDGET = {"epsilon": 1.0, "delta": 1e-4}
+PERSONS = np.arange(COUNT) // 5
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    random = np.random.default_rng(3)
+    features = (random.normal(size=(COUNT, DIM)) * np.arange(1, DIM + 1) ** -0.75).astype(np.float16)
+    labels = random.random(COUNT) < 1 / (1 + np.exp(-features.astype(float) @ random.normal(size=DIM)))
+    labels = labels.astype(np.float32)
+    labels[:4] = 0.5
+    return features, labels
+
+
+def both(estimator, pairs, monkeypatch, **values):
+    """Fits at once, then in blocks."""
+    at_once = estimate(estimator, *pairs, key=KEY, **values)
+    monkeypatch.setattr(large, "LARGE_SIZE", 100)
+    monkeypatch.setattr(large, "BLOCK_SIZE", 1000)
+    return np.asarray(at_once.theta), estimate(estimator, *pairs, key=KEY, **values)
+
+
+FITS = {
+    "mle": (mle(), {}),
+    "mle in a ball": (mle(), {"radius": 0.7}),
+    "mle cut": (mle(weights="cut"), {"cut": 0.8}),
+    "debiased": (debiased_rr(), {"epsilon": 1.0}),
+    "debiased in a ball": (debiased_rr(), {"epsilon": 0.5, "radius": 1.0}),
+    "debiased of persons": (debiased_rr(privacy_unit="person"), {"epsilon": 9.0, "persons": PERSONS}),
+    "isotropic": (objective_perturbation(), BUDGET | {"regularization": 20.0}),
+    "isotropic cut": (objective_perturbation(weights="cut"), BUDGET | {"regularization": 20.0, "cut": 0.9}),
+    "paper": (objective_perturbation(constants="paper"), BUDGET | {"radius": 2.0, "feature_norm": 9.0}),
+    "whitened": (objective_perturbation(geometry="whitened"), BUDGET),
+    "whitened cut": (objective_perturbation(geometry="whitened", weights="cut"), BUDGET | {"cut": 2.0}),
+    "whitened persons": (
+        objective_perturbation(geometry="whitened", weights="cut", privacy_unit="person"),
+        BUDGET | {"persons": PERSONS, "cut": 5.0},
+    ),
+    "no privacy": (objective_perturbation(geometry="whitened"), BUDGET | {"epsilon": np.inf}),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_it_is_the_fit_of_all_features_at_once(pairs, monkeypatch, name):
+    estimator, values = FITS[name]
+    theta, result = both(estimator, pairs, monkeypatch, **values)
+    assert result.converged
+    np.testing.assert_allclose(np.asarray(result.theta), theta, atol=3e-4)
+
+
+def test_too_little_noise_is_another_fit(pairs, monkeypatch):
+    monkeypatch.setattr(large_fits, "block_lengths", lambda *args: large.block_lengths(*args) / 1.2)
+    theta, result = both(FITS["whitened"][0], pairs, monkeypatch, **BUDGET)
+    assert np.abs(np.asarray(result.theta) - theta).max() > 0.01
+
+
+def test_a_sum_has_the_same_bits_in_any_blocks(pairs):
+    features, labels = pairs
+    factors, largest = labels / 3, np.abs(features).max(axis=0).astype(float)
+    sums = [large.block_statistic(features, factors, largest, block_size=size)[0] for size in (7, 64, 1000, 10**6)]
+    for other in sums[1:]:
+        np.testing.assert_array_equal(sums[0], other)
+    floats = [sum((rows.T @ factors[s] for s, rows in large.blocks(features, size)), np.zeros(DIM)) for size in (7, 64)]
+    assert np.any(floats[0] != floats[1])
+
+
+@pytest.mark.parametrize("unit", ["label", "person"])
+def test_no_neighbour_moves_the_sum_by_more_than_its_length(pairs, unit):
+    features, labels = pairs
+    persons = PERSONS if unit == "person" else None
+    lengths = large.block_lengths(features, persons)
+    largest = np.abs(features).max(axis=0).astype(float)
+    before, error = large.block_statistic(features, labels.astype(float), largest, 5)
+    for person in range(0, 120, 7):
+        changed = labels.astype(float)
+        rows = np.flatnonzero(person == PERSONS) if persons is not None else np.asarray([5 * person])
+        changed[rows] = 1 - np.round(changed[rows])
+        after, _ = large.block_statistic(features, changed, largest, 5)
+        assert np.linalg.norm(after - before) <= lengths[rows[0]] + error
+
+
+def test_cuts_have_about_the_errors_of_inverted_hessians(pairs):
+    features = pairs[0].astype(np.float32)
+    lengths = large.block_lengths(features, None)
+    cuts, errors = predicted_errors(
+        jnp.asarray(lengths, jnp.float32), jnp.asarray(features[:, None] / 2), jnp.float32(30.0)
+    )
+    vectors = np.linalg.eigh(large.Moments.of(features).second)[1]
+    own_cuts, own_errors = large.block_predicted_errors(features, lengths, 30.0, vectors)
+    np.testing.assert_allclose(own_cuts, cuts, rtol=1e-5)
+    np.testing.assert_allclose(own_errors, errors, rtol=0.1)
+    wrong = large.block_predicted_errors(features, lengths, 30.0, np.linalg.qr(np.ones((DIM, DIM)) + vectors)[0])[1]
+    assert np.abs(wrong / errors - 1).max() > 0.1
+
+
+def test_mapped_features_are_checked_with_the_usual_messages(pairs, monkeypatch, tmp_path):
+    features, labels = pairs
+    monkeypatch.setattr(large, "LARGE_SIZE", 100)
+    np.save(tmp_path / "x.npy", features)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert estimate(mle(), mapped, labels, key=KEY).converged
+    bad = features.copy()
+    bad[500, 2] = np.nan
+    with pytest.raises(ValueError, match=r"features must be finite, got nan at index \(500, 2\)"):
+        estimate(mle(), bad, labels, key=KEY)
+    with pytest.raises(ValueError, match="labels must be in"):
+        estimate(mle(), features, np.where(np.arange(COUNT) == 599, 2, labels), key=KEY)
+    with pytest.raises(ValueError, match="labels must have shape"):
+        estimate(mle(), features, np.append(labels, 1), key=KEY)
+    norms = np.linalg.norm(features.astype(float), axis=1)
+    long = features.copy()
+    long[3] *= 40
+    with pytest.raises(ValueError, match="feature 3 has norm"):
+        estimate(mle(), long, labels, key=KEY, feature_norm=norms.max())
+
+
+def test_it_warns_of_fits_that_no_one_should_trust(pairs, monkeypatch):
+    features, _ = pairs
+    monkeypatch.setattr(large, "LARGE_SIZE", 100)
+    with pytest.warns(RuntimeWarning, match=r"do not rely on (the size of )?theta"):
+        estimate(mle(), features, (features[:, 0] > 0).astype(int), key=KEY)
+    dependent = np.repeat(features, 2, axis=1)
+    with pytest.warns(RuntimeWarning, match="did not converge"):  # noise outside of the features' range
+        estimate(objective_perturbation(), dependent, pairs[1], key=KEY, **BUDGET)
+
+
+def test_the_cost_is_known_in_advance(pairs, monkeypatch):
+    small, whitened = predict_fit_cost(1000, 100), predict_fit_cost(1000, 100, whitened=True)
+    assert small.peak_bytes < whitened.peak_bytes
+    assert "of one core and" in str(small)
+    with pytest.raises(ValueError, match="dim must be"):
+        predict_fit_cost(1000, 0)
+    monkeypatch.setattr(large, "LARGE_SIZE", 100)
+    monkeypatch.setattr(large, "free_host_bytes", lambda: 10**6)
+    with pytest.raises(MemoryError, match="the fit must fit in memory"):
+        estimate(mle(), *pairs, key=KEY)
