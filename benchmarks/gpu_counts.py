@@ -33,6 +33,7 @@ from jaxdp.simulation.sweeps.lanes import Program, compiler_options
 FOLDER = Path(__file__).parent / "gpu"
 COUNTS = FOLDER / "counts.json"
 ROUNDS = 10_000
+BLOCKS = 79  # at least, for explore-then-commit: blocks of 128 rounds, one of which ends with exploration
 CARDS = {"h100": ("sm_90a", 65_536), "rtx4060": ("sm_89", 16_384)}  # their architecture, and lanes of a tile
 LOOKS: dict[str, Any] = {
     "1 checkpoint": None,
@@ -85,6 +86,7 @@ def experts(factory: Callable[..., Any]) -> Callable[..., Any]:
 
 EVERY_LOOK: dict[str, Callable[..., Any]] = {
     "explore_then_commit": etc,
+    "explore_then_commit by auto": lambda **given: etc(engine="auto", **given),
     "ucb": bandit(jaxdp.bandits.ucb),
     "tsallis_inf": bandit(jaxdp.bandits.tsallis_inf),
     "exponential_weights": experts(jaxdp.experts.exponential_weights),
@@ -92,7 +94,6 @@ EVERY_LOOK: dict[str, Callable[..., Any]] = {
     "versatile_sparring": dueling(jaxdp.dueling.versatile_sparring),
 }
 ONE_LOOK: dict[str, Callable[..., Any]] = {
-    "explore_then_commit by auto": lambda **given: etc(engine="auto", **given),
     "explore_then_commit bounded": lambda **given: etc(rewards="bounded", **given),
     "limited_updates bounded": lambda: jaxdp.simulator(
         jaxdp.experts.limited_updates(num_experts=16),
@@ -128,8 +129,8 @@ def programs() -> dict[tuple[str, str], Callable[[], Any]]:
     return found
 
 
-def count(run: Any, card: str) -> dict[str, Any]:
-    """Compiles a run for a card, and returns the cost of a turn of its loop over rounds."""
+def count(run: Any, card: str, turns: int) -> dict[str, Any]:
+    """Compiles a run for a card, and returns the cost of a turn of the loop that has at least `turns` turns."""
     architecture, lanes = CARDS[card]
     description = (FOLDER / f"{card}.txtpb").read_text()
     target = topologies.get_topology_desc("topology", "cuda", target_config=description, topology="1x1x1").devices[0]
@@ -141,7 +142,7 @@ def count(run: Any, card: str) -> dict[str, Any]:
         compiled = traced.lower().compile(compiler_options("gpu") | dumps)
         seconds = core_seconds() - start
         folder = Path(name)
-        loop = round_loop(loops(folder), ROUNDS)
+        loop = round_loop(loops(folder), turns)
         memory = compiled.memory_analysis()
         return {
             "kernels": loop.kernels[1],
@@ -182,7 +183,7 @@ def main() -> int:
     for (name, card), make in programs().items():
         if given.only and not any(part in name for part in given.only):
             continue
-        new = count(make(), card)
+        new = count(make(), card, BLOCKS if name.startswith("explore_then_commit by auto") else ROUNDS)
         before = old["programs"].get(f"{name}, {card}")
         own = ["it has no counts yet: WRITE=1 writes them"] if before is None else rises(new, before)
         if given.write:

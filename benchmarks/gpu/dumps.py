@@ -42,7 +42,7 @@ class Loop:
         turns: how many, if the program knows; else the host waits after each to learn whether it was the last.
         total: turns in all, with those of the loops around it; None if one of them is unknown.
         kernels: that a turn launches, at least and at most, as branches differ; an inner loop counts one turn.
-        waits: of the host for the device in a turn.
+        waits: of the host for the device in a turn; an inner loop counts one turn.
         bytes: that a turn reads and writes, all lanes together.
         depth: 0 for an outermost loop.
     """
@@ -56,18 +56,16 @@ class Loop:
     depth: int
 
 
-def round_loop(loops: Sequence[Loop], rounds: int) -> Loop:
+def round_loop(loops: Sequence[Loop], turns: int) -> Loop:
     """Returns the loop that plays rounds, or blocks of them.
 
     Args:
         loops: of the program, each before those within it.
-        rounds: that it plays.
+        turns: of this loop in all, at least, if the program knows them.
     """
-    known = [loop for loop in loops if loop.total is not None and loop.total >= rounds]
-    if known:
-        return known[0]
-    unknown = [loop for loop in loops if loop.turns is None] or list(loops)
-    return max(unknown, key=lambda loop: (-loop.depth, loop.kernels[1]))
+    known = [loop for loop in loops if loop.total is not None and loop.total >= turns]
+    unknown = [loop for loop in loops if loop.turns is None]
+    return max(known or unknown or loops, key=lambda loop: (-loop.depth, loop.kernels[1]))
 
 
 def loops(folder: Path) -> list[Loop]:
@@ -76,6 +74,7 @@ def loops(folder: Path) -> list[Loop]:
     (names, graphs), turns = _names(_largest(folder, "*.thunk_metadata.txt")), _turns(text)
     bodies = dict(re.findall(r"%([\w.\-]+) = .*? while\(.*?body=%([\w.\-]+)", text))
     lines = _computations(text)
+    known = {number for number, name in names.items() if name in turns}
 
     def within(sequence: Sequence[Thunk], total: int | None, depth: int) -> Iterator[Loop]:
         for thunk in sequence:
@@ -87,9 +86,9 @@ def loops(folder: Path) -> list[Loop]:
             own = turns.get(name)
             body = thunk.parts.get("body", [])
             inside = None if own is None or total is None else total * own
-            waits = _waits(body, graphs)
+            waits = _waits(body, graphs, known) + (own is None)
             traffic = _traffic(lines.get(bodies.get(name, ""), []))
-            yield Loop(name, own, inside, _kernels(body), waits + (own is None), traffic, depth)
+            yield Loop(name, own, inside, _kernels(body), waits, traffic, depth)
             yield from within(body, inside, depth + 1)
 
     return list(within(_sequence(_largest(folder, "*.thunk_sequence.txt")), 1, 0))
@@ -170,14 +169,18 @@ def _kernels(sequence: Sequence[Thunk]) -> tuple[int, int]:
     return low, high
 
 
-def _waits(sequence: Sequence[Thunk], graphs: Collection[int]) -> int:
-    """Counts the host's waits in a pass through the steps: at branches and inner loops that are in no CUDA graph."""
+def _waits(sequence: Sequence[Thunk], graphs: Collection[int], known: Collection[int]) -> int:
+    """Counts the host's waits in a pass through the steps, at branches and loops that are in no CUDA graph.
+
+    The host does not wait for a turn of a `known` loop: it knows the number of turns.
+    """
     waits = 0
     in_graph = False
     for thunk in sequence:
         in_graph = thunk.number in graphs or (in_graph and _fits_a_graph(thunk, graphs))
         if not in_graph and thunk.kind in ("kConditional", "kWhile"):
-            waits += 1 + max((_waits(part, graphs) for part in thunk.parts.values()), default=0)
+            inner = max((_waits(part, graphs, known) for part in thunk.parts.values()), default=0)
+            waits += inner + (thunk.number not in known)
     return waits
 
 

@@ -56,7 +56,8 @@ def blocks(algorithm: Algorithm) -> Blocks:
         totals = algorithm.add(state, totals_of(actions, rewards, algorithm.num_arms))
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
-    return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, update_block)
+    length = BLOCK_PER_ARM * algorithm.num_arms
+    return Blocks(length, plan, update_block, ends=(algorithm.explore_rounds,))
 
 
 def counts(algorithm: Algorithm) -> Counts:

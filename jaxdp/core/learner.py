@@ -189,6 +189,9 @@ class Blocks(NamedTuple):
             lanes in which it is already true, and must be correct for them. Lanes that have ended are computed with a
             `limit` of 0, and their results are discarded.
         slot_rounds: index of the round in each slot; None is 0, 1, 2, ...
+        ends: rounds after which a block ends early in every lane, if all other blocks have `length` rounds or end at
+            `limit`. The number of blocks is then known, so that a GPU does not wait for the host after each of them.
+            None if blocks may end early after other rounds, too.
     """
 
     length: int
@@ -196,6 +199,7 @@ class Blocks(NamedTuple):
     update_block: BlockUpdateFn
     switch_when: SwitchWhenFn | None = None
     slot_rounds: SlotRoundsFn | None = None
+    ends: tuple[int, ...] | None = None
 
 
 class CountPlanFn(Protocol):

@@ -11,6 +11,7 @@ import numpy as np
 from jaxdp.checks import check_made
 from jaxdp.core import Environment, Learner
 from jaxdp.core.interface import text as describe
+from jaxdp.numerics.platforms import trace_for
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.engines import play_round
@@ -294,6 +295,12 @@ class LearnerPrograms(Programs):
         outputs = compile_batch(alone)(self.keys, self.params_batch)
         chex.assert_trees_all_equal(_at_horizon(outputs), _at_horizon(self.blocks))
 
+    def check_ends(self) -> None:
+        """Checks that a loop of the declared number of blocks, as on a GPU, plays the same rounds."""
+        with trace_for("gpu"):
+            outputs = compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
+        chex.assert_trees_all_equal(outputs, self.blocks)
+
     def check_blocks(self) -> None:
         """Checks that blocks have the outputs of rounds, bit for bit; `check_plays` judges plays outside."""
         first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batch_outputs[0]))
@@ -343,6 +350,8 @@ class LearnerPrograms(Programs):
                 Check("checkpoints do not matter", DISTRIBUTION, self.check_looks),
                 Check("blocks equal rounds", DISTRIBUTION, self.check_blocks),
             ]
+            if any(blocks.ends is not None for blocks in learner.blocks):
+                checks += [Check("blocks end at declared rounds", DISTRIBUTION, self.check_ends)]
         if learner.counts and environment.feedback_totals:
             checks += [
                 Check("counts play declared actions", DISTRIBUTION, lambda: self.check_plays("counts", self.counts)),

@@ -106,7 +106,7 @@ def takes_turns() -> Learner:
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(BLOCK, plan, update_block),),
+        blocks=(Blocks(BLOCK, plan, update_block, ends=()),),
         counts=Counts(count, privatize_counts, update_counts),
         interface=INTERFACE,
     )

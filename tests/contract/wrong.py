@@ -179,6 +179,9 @@ WRONG_LEARNERS: dict[str, Any] = {
         plan=plans(lambda plan, limit: plan._replace(actions=jnp.where(plan.actions == 1, 2, plan.actions)))
     ),
     "checkpoints do not matter": lambda: blocks(update_block=adds_after_whole_blocks),
+    "blocks end at declared rounds": lambda: blocks(
+        plan=plans(lambda plan, limit: plan._replace(length=jnp.minimum(limit, tiny.BLOCK - 1)))
+    ),
     "blocks equal rounds": lambda: blocks(update_block=adds_at_the_start),
     "counts play declared actions": lambda: counts(plan=owes_plays),
     "counts play every round": lambda: counts(plan=plays_once_more, update_counts=forgets_the_extra_round),

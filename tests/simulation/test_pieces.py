@@ -10,7 +10,7 @@ import pytest
 import jaxdp
 from jaxdp.numerics.platforms import trace_for
 from jaxdp.simulation.run.checkpoints import resolve
-from jaxdp.simulation.run.pieces import cut
+from jaxdp.simulation.run.pieces import count_blocks, cut
 
 HORIZON = 200
 CHECKPOINTS = [
@@ -24,27 +24,29 @@ CHECKPOINTS = [
 ]
 
 
-def simulated(checkpoints: Any, num_lanes: int = 5) -> dict[str, np.ndarray]:
+def simulated(checkpoints: Any, engine: str, num_lanes: int = 5) -> dict[str, np.ndarray]:
     learner = jaxdp.bandits.explore_then_commit(num_arms=3, explore_rounds=30)
     environment = jaxdp.bandits.bernoulli_bandit([0.1, 0.5, 0.9])
     record = {"last": lambda snapshot: snapshot.action, "round_played": lambda snapshot: snapshot.round}
-    run = jaxdp.simulator(learner, environment, HORIZON, checkpoints=checkpoints, engine="rounds", record=record)
+    run = jaxdp.simulator(learner, environment, HORIZON, checkpoints=checkpoints, engine=engine, record=record)
     params, axes = run.points(epsilon=[0.1, float("inf")])
     keys = jaxdp.lane_keys(jax.random.key(0), num_lanes)
     return jax.device_get(jax.jit(jax.vmap(jax.vmap(run, (None, axes)), (0, None)))(keys, params))
 
 
 @pytest.mark.parametrize("checkpoints", CHECKPOINTS, ids=str)
-def test_the_same_bits_by_pieces(checkpoints):
-    expected = simulated(checkpoints)
+@pytest.mark.parametrize("engine", ["rounds", "blocks"])
+def test_the_same_bits_by_pieces(checkpoints, engine):
+    expected = simulated(checkpoints, engine)
     with trace_for("gpu"):
-        found = simulated(checkpoints)
+        found = simulated(checkpoints, engine)
     assert set(found) == set(expected)
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
-def test_no_loop_asks_when_to_end():
+@pytest.mark.parametrize("engine", ["rounds", "blocks"])
+def test_no_loop_asks_when_to_end(engine):
     """Checks that loops of known length are a `scan` in the traced program, not a `while` with a condition."""
 
     def count(jaxpr: Any) -> int:
@@ -55,11 +57,11 @@ def test_no_loop_asks_when_to_end():
     def is_jaxpr(value: Any) -> bool:
         return hasattr(value, "eqns") or hasattr(value, "jaxpr")
 
-    learner = jaxdp.experts.exponential_weights(num_experts=2, horizon=HORIZON)
-    losses = jaxdp.experts.stochastic_losses([0.2, 0.8])
+    learner = jaxdp.bandits.explore_then_commit(num_arms=3, explore_rounds=30)
+    environment = jaxdp.bandits.bernoulli_bandit([0.1, 0.5, 0.9])
 
     def loops() -> int:
-        run = jaxdp.simulator(learner, losses, HORIZON, checkpoints=[10, 30, 200], engine="rounds")
+        run = jaxdp.simulator(learner, environment, HORIZON, checkpoints=[10, 30, 200], engine=engine)
         return count(jax.make_jaxpr(run)(jax.random.key(0), run.params(epsilon=1.0)).jaxpr)
 
     assert loops() > 0
@@ -74,11 +76,19 @@ def test_no_loop_asks_when_to_end():
 )
 def test_pieces_end_at_checkpoints(checkpoints):
     pieces = cut(checkpoints)
-    assert set(pieces.lengths) <= {1, pieces.rounds}
+    assert set(pieces.lengths) <= {1, pieces.turns}
     ends = list(itertools.accumulate(pieces.lengths))
     last = dict(zip(pieces.looks, ends, strict=True))
     assert [last[index] for index in range(len(checkpoints))] == checkpoints
     assert pieces.looks == sorted(pieces.looks)
+
+
+def test_blocks_end_at_checkpoints_and_at_their_own_ends():
+    assert count_blocks([200], 48, [30]) == [5]  # 30 rounds, three times 48, and 26
+    assert count_blocks([30, 200], 48, [30]) == [1, 5]
+    assert count_blocks([1, 2, 40, 200], 48, [30]) == [1, 2, 4, 8]
+    assert count_blocks([200], 48, []) == [5]
+    assert count_blocks([200], 200, [500]) == [1]
 
 
 def test_pieces_of_even_checkpoints_are_alike():

@@ -19,7 +19,7 @@ from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play
 from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.heard import rounds_heard, warn_few_heard
 from jaxdp.simulation.run.lane_run import Run
-from jaxdp.simulation.run.pieces import play_pieces
+from jaxdp.simulation.run.pieces import known_turns, play_pieces
 from jaxdp.simulation.run.products import with_full_products
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
 from jaxdp.simulation.run.snapshot import (
@@ -121,6 +121,7 @@ def simulator(
     engine = choose_engine(learner, played_world, engine)
     stages = MAKERS[engine](learner, played_world, horizon)
     step = stages[0].advance
+    turns = known_turns(learner, engine, looks)
     same_length = engine == "rounds" and learner.done is None  # all lanes play the same number of rounds: no masks
     recorded = dict(record or {})
     learner_name = maker(learner.act) if learner.made_by is None else learner.made_by.name
@@ -200,12 +201,13 @@ def simulator(
             play = until(stop, play)
             return play, look(params, play)
 
-        if same_length and len(looks) > 1 and not is_cpu():
-            play, outputs = play_pieces(
-                looks, lambda play: step(roots, inputs, play, play.round), partial(look, params), play
-            )
+        stops = jnp.asarray(looks, play.round.dtype)
+        if turns is None or is_cpu():
+            play, outputs = jax.lax.scan(segment, play, stops)
         else:
-            play, outputs = jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
+            play, outputs = play_pieces(
+                turns, lambda play, index: step(roots, inputs, play, stops[index]), partial(look, params), play
+            )
         if looks[-1] < horizon and learner.done is not None:
             play = until(jnp.asarray(horizon, play.round.dtype), play)
         return outputs if play.stopped is None else merge_outputs(outputs, at_stop(learner, environment, params, play))

@@ -1,4 +1,4 @@
-"""Plays the rounds between checkpoints in pieces, for GPUs.
+"""Plays the turns between checkpoints in pieces, for GPUs: rounds, or blocks of a known number of rounds.
 
 If the compiler does not know the number of iterations of a loop, a GPU waits for the host after each iteration. The
 loops here have a known number of iterations. A CPU does not wait, and does not need pieces.
@@ -12,70 +12,98 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.core import Learner
 from jaxdp.simulation.run.rounds import Play
 
-LOOK = 1.5  # approximate cost of reading a checkpoint, in rounds, by the number of kernels on an H100
-BRANCH = 0.7  # cost, in rounds, of waiting for the host if pieces differ in length
+LOOK = 1.5  # approximate cost of reading a checkpoint, in turns, by the number of kernels on an H100
+BRANCH = 0.7  # cost, in turns, of waiting for the host if pieces differ in length
 
 
 class Pieces(NamedTuple):
-    """Pieces of the rounds up to the last checkpoint, in order.
+    """Pieces of the turns up to the last checkpoint, in order. A turn is a round, or a block of rounds.
 
     Attributes:
-        rounds: number of rounds in a long piece.
-        lengths: number of rounds in each piece, `rounds` or 1.
+        turns: number of turns in a long piece.
+        lengths: number of turns in each piece, `turns` or 1.
         looks: for each piece, the index of the next checkpoint.
     """
 
-    rounds: int
+    turns: int
     lengths: list[int]
     looks: list[int]
 
     @property
     def are_equal(self) -> bool:
         """Whether all pieces have the same length."""
-        return min(self.lengths) == self.rounds
+        return min(self.lengths) == self.turns
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Returns the cheapest pieces for increasing checkpoints >= 1. Each play_piece ends with reading a checkpoint."""
+    """Returns the cheapest pieces, by the turn of each checkpoint. Each piece ends with reading a checkpoint."""
     spans = [stop - start for start, stop in itertools.pairwise([0, *checkpoints])]
     powers = (2**power for power in range(max(spans).bit_length()))
-    rounds = min((math.gcd(*spans), min(spans), *powers), key=lambda rounds: _cost(spans, rounds))
+    turns = min((math.gcd(*spans), min(spans), *powers), key=lambda turns: _cost(spans, turns))
     lengths, looks = [], []
     for index, span in enumerate(spans):
-        num_long, num_single = divmod(span, rounds)
-        lengths += [rounds] * num_long + [1] * num_single
+        num_long, num_single = divmod(span, turns)
+        lengths += [turns] * num_long + [1] * num_single
         looks += [index] * (num_long + num_single)
-    return Pieces(rounds, lengths, looks)
+    return Pieces(turns, lengths, looks)
+
+
+def count_blocks(checkpoints: Sequence[int], length: int, ends: Sequence[int]) -> list[int]:
+    """Returns the number of blocks up to each checkpoint; `length` and `ends` are those of `Blocks`."""
+    counts = []
+    for start, stop in itertools.pairwise([0, *checkpoints]):
+        edges = sorted({start, *(end for end in ends if start < end < stop), stop})
+        counts.append(sum(-(-(last - first) // length) for first, last in itertools.pairwise(edges)))
+    return list(itertools.accumulate(counts))
+
+
+def known_turns(learner: Learner, engine: str, checkpoints: Sequence[int]) -> Sequence[int] | None:
+    """Returns the number of rounds or blocks up to each checkpoint, if it is the same in all lanes and known.
+
+    With one checkpoint, XLA itself finds the number of rounds.
+    """
+    if learner.done is not None:
+        return None
+    if engine == "rounds":
+        return checkpoints if len(checkpoints) > 1 else None
+    if engine == "blocks" and len(learner.blocks) == 1 and learner.blocks[0].ends is not None:
+        return count_blocks(checkpoints, learner.blocks[0].length, learner.blocks[0].ends)
+    return None
 
 
 def play_pieces(
     checkpoints: Sequence[int],
-    step: Callable[[Play], Play],
+    step: Callable[[Play, jax.Array], Play],
     look: Callable[[Play], Mapping[str, jax.Array]],
     play: Play,
 ) -> tuple[Play, dict[str, jax.Array]]:
     """Plays up to the last checkpoint by loops with known numbers of iterations.
 
     Args:
-        checkpoints: increasing rounds >= 1.
-        step: plays one round.
+        checkpoints: the number of turns up to each checkpoint, increasing and >= 1.
+        step: (play, index of the next checkpoint) -> play after one turn.
         look: reads the outputs of a checkpoint.
-        play: the play before the first round.
+        play: the play before the first turn.
 
     Returns:
         (play after the last checkpoint, outputs with a leading axis of checkpoints).
     """
     pieces = cut(checkpoints)
 
-    def play_long(play: Play) -> Play:
-        return jax.lax.fori_loop(0, pieces.rounds, lambda _, play: step(play), play)
-
     def play_piece(carry: tuple[Play, dict[str, jax.Array]], piece_of: tuple[jax.Array, jax.Array]):
         play, outputs = carry
         length, index = piece_of
-        play = play_long(play) if pieces.are_equal else jax.lax.cond(length == 1, step, play_long, play)
+
+        def play_one(play: Play) -> Play:
+            return step(play, index)
+
+        def play_long(play: Play) -> Play:
+            return jax.lax.fori_loop(0, pieces.turns, lambda _, play: play_one(play), play)
+
+        play = play_long(play) if pieces.are_equal else jax.lax.cond(length == 1, play_one, play_long, play)
         read = dict(look(play))
         # The last piece before a checkpoint writes last.
         return (play, {name: rows.at[index].set(read[name]) for name, rows in outputs.items()}), None
@@ -86,7 +114,7 @@ def play_pieces(
     return jax.lax.scan(play_piece, (play, rows), xs)[0]
 
 
-def _cost(spans: Sequence[int], rounds: int) -> float:
-    num_long, num_single = sum(span // rounds for span in spans), sum(span % rounds for span in spans)
+def _cost(spans: Sequence[int], turns: int) -> float:
+    num_long, num_single = sum(span // turns for span in spans), sum(span % turns for span in spans)
     overhead = LOOK + (BRANCH if num_single else 0)
-    return num_long * (rounds + overhead) + num_single * (1 + overhead)
+    return num_long * (turns + overhead) + num_single * (1 + overhead)
