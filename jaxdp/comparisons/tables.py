@@ -6,7 +6,7 @@ import io
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 WIDTH = 80  # of a text's caption, or more if the table is wider
 MARKED = "{marked}"  # in a caption, replaced by the format's word for marked means
@@ -56,7 +56,7 @@ class Contents(NamedTuple):
     """The contents of a table.
 
     Attributes:
-        columns: for each column its epsilon, and its horizon if there are several.
+        columns: for each column its epsilon, and its horizon or its instance if there are several.
         rows: by name, a cell for each column.
         trust: by name, the trust model.
         unpaired: names of rows that met other worlds.
@@ -64,7 +64,7 @@ class Contents(NamedTuple):
         metric: name of the output.
     """
 
-    columns: Sequence[Mapping[str, float]]
+    columns: Sequence[Mapping[str, Any]]
     rows: Mapping[str, Sequence[Cell]]
     trust: Mapping[str, str]
     unpaired: Sequence[str]
@@ -74,7 +74,9 @@ class Contents(NamedTuple):
     def headings(self) -> list[str]:
         """Returns the heading of each column."""
         return [
-            (f"T = {int(column['horizon']):,}, " if "horizon" in column else "") + f"ε = {_budget(column['epsilon'])}"
+            (f"T = {int(column['horizon']):,}, " if "horizon" in column else "")
+            + (f"{column['instance']}, " if "instance" in column else "")
+            + f"ε = {format_budget(column['epsilon'])}"
             for column in self.columns
         ]
 
@@ -162,7 +164,8 @@ def _caption(contents: Contents, marked: str) -> str:
     return contents.caption.replace(MARKED, marked)
 
 
-def _budget(epsilon: float) -> str:
+def format_budget(epsilon: float) -> str:
+    """Formats an epsilon, as ∞ if it is infinite."""
     return "∞" if math.isinf(epsilon) else f"{epsilon:g}"
 
 

@@ -1,0 +1,213 @@
+"""A report of one comparison as one HTML file: loss, the odds of a guess, claims, versions and the command."""
+
+import base64
+import hashlib
+import html
+import io
+import json
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdp.comparisons import tables
+from jaxdp.comparisons._compare import METRICS
+from jaxdp.comparisons._comparison import Comparison
+from jaxdp.core import Guarantee
+from jaxdp.simulation.store.provenance import provenance
+from jaxdp.validation import check_choice
+
+STYLE = (
+    "body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
+    "table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:left}"
+    "svg{max-width:100%;height:auto}code{background:#f4f4f4;padding:.1em .3em;overflow-wrap:anywhere}"
+)
+SVG = "http://www.w3.org/2000/svg"
+XLINK = "http://www.w3.org/1999/xlink"
+
+
+def write_report(
+    dataset: xr.Dataset,
+    *,
+    metric: str | None = None,
+    epsilon: float | None = None,
+    audit: Sequence[Mapping[str, Any]] = (),
+    command: str = "",
+) -> str:
+    """Returns a report as HTML that loads nothing and runs nothing; all names in it are escaped.
+
+    Args:
+        dataset: the results of `compare`, or of a sweep over "epsilon" and at most "learner" or "estimator".
+        metric: the output that is reported; by default the first of pseudo_regret, regret and dynamic_regret.
+        epsilon: the chosen budget, which is marked; one of the dataset's, or None.
+        audit: rows of `python -m jaxdp audit --json`; a row belongs to the learner of the same name.
+        command: the command that wrote the report.
+
+    Raises:
+        ValueError: if the dataset has other dimensions or no such output, or epsilon is none of its budgets.
+    """
+    comparison = _comparison(dataset, metric)
+    budgets = dataset["epsilon"].values.tolist()
+    if epsilon is not None and epsilon not in budgets:
+        raise ValueError(f"epsilon must be one of {', '.join(f'{budget:g}' for budget in budgets)}, got {epsilon:g}")
+    record = provenance(dataset)
+    sections = [
+        ("Loss against ε", _figure(comparison, epsilon) + comparison._repr_html_()),
+        ("What ε means", _odds_table(record.points, audit, comparison.along, epsilon)),
+        ("Claims", _claims_table(record.points, comparison.along)),
+        ("How it was computed", _origin(record.record, command)),
+    ]
+    body = "".join(f"<h2>{html.escape(title)}</h2>{content}" for title, content in sections)
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{digest}'\">"
+        f"<title>jaxdp report</title><style>{STYLE}</style></head>"
+        f"<body><h1>The cost of privacy</h1>{body}</body></html>\n"
+    )
+
+
+def read_audit(path: Path) -> list[dict[str, Any]]:
+    """Reads the rows of a file that `python -m jaxdp audit --json` wrote."""
+    try:
+        rows = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"audit must be a file of `jaxdp audit --json`, got {path}: {error}") from error
+    rows = rows.get("rows", rows) if isinstance(rows, dict) else rows
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and "lower_bound" in row for row in rows):
+        raise ValueError(f"audit must be a file of `jaxdp audit --json`, got {path}, which has no rows with bounds")
+    return rows
+
+
+def guess_probability(claim: Guarantee) -> float:
+    """Returns the largest probability with which anybody guesses the side of a fair coin from a private output.
+
+    The coin decides between two neighbouring inputs. (epsilon, delta)-DP bounds the probability by (e^epsilon + delta)
+    / (1 + e^epsilon); a zCDP or Gaussian claim implies such a bound for many delta, and the smallest one is used.
+
+    Examples:
+        >>> label = {"trust_model": "local", "privacy_unit": "one label", "argument": "randomized response"}
+        >>> round(guess_probability(Guarantee.pure(1.0, **label)), 3)
+        0.731
+    """
+    deltas = [claim.delta] if claim.kind in ("pure", "approximate") else np.logspace(-12, -0.01, 200).tolist()
+    bounds = []
+    for delta in deltas:
+        epsilon = claim.epsilon_at(delta)
+        advantage = math.tanh(epsilon / 2) if epsilon < math.inf else 1.0
+        total = min(1.0, delta + (claim.numerical_delta or 0.0))
+        bounds.append((1 + advantage) / 2 + total * (1 - advantage) / 2)
+    return min(bounds)
+
+
+def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
+    """Returns the comparison of one output of a dataset."""
+    along = next((name for name in ("learner", "estimator") if name in dataset.dims), None)
+    if along is None:
+        along = "learner"
+        name = next(iter(provenance(dataset).points[0].guarantees))
+        dataset = dataset.expand_dims({along: [name]})
+    scalars = tuple(str(name) for name in dataset if {*dataset[name].dims} <= {along, "epsilon", "seed", "round"})
+    if "epsilon" not in dataset.dims or not scalars:
+        raise ValueError(f"dataset must have the dimensions epsilon and seed, and no others, got {dict(dataset.sizes)}")
+    chosen = next((name for name in METRICS if name in scalars), scalars[0]) if metric is None else metric
+    return Comparison(dataset.load(), check_choice("metric", chosen, scalars), along=along)
+
+
+def _figure(comparison: Comparison, epsilon: float | None) -> str:
+    """Draws the loss against epsilon, as SVG without styles, links, scripts and texts."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.fonttype": "path"}):
+        ax = comparison.plot()
+        if epsilon is not None and math.isfinite(epsilon):
+            ax.axvline(epsilon, color="black", linestyle=":", linewidth=1)
+        file = io.BytesIO()
+        figure: Any = ax.figure
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return plain_svg(file.getvalue())
+
+
+def plain_svg(text: bytes) -> str:
+    """Rewrites an SVG of Matplotlib: styles become attributes, and elements that could load or run are left out."""
+    ET.register_namespace("", SVG)
+    ET.register_namespace("xlink", XLINK)
+    root = ET.fromstring(text)  # comments are dropped here
+    allowed = {f"{{{SVG}}}{name}" for name in ("svg", "g", "defs", "path", "use", "clipPath", "rect", "title")}
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag not in allowed:
+                parent.remove(child)
+    for element in root.iter():
+        style = element.attrib.pop("style", "")
+        for part in filter(str.strip, style.split(";")):
+            name, _, value = part.partition(":")
+            element.set(name.strip(), value.strip())
+        for name in list(element.attrib):
+            is_link = name.endswith("href") and not element.attrib[name].startswith("#")
+            if is_link or name.lower().startswith("on"):
+                del element.attrib[name]
+    root.set("stroke-linejoin", "round")
+    root.set("stroke-linecap", "butt")
+    root.set("role", "img")
+    return ET.tostring(root, encoding="unicode")
+
+
+def _rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guarantee]]:
+    """Returns the contestant, the claim's name, epsilon and claim of each claim."""
+    rows = []
+    for point in points:
+        for algorithm, claim in point.guarantees.items():
+            name = str((point.static | point.values).get(along, algorithm))
+            rows.append((name, algorithm, float(point.values.get("epsilon", math.inf)), claim))
+    return rows
+
+
+def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along: str, chosen: float | None) -> str:
+    """Formats the bounds on guesses that follow from claims, beside the bounds of attacks."""
+    attacks = {str(row.get("name")): row for row in audit}
+    rows = [["", "ε", "protects", "a guess is right with at most", "shown by attack"]]
+    for name, _, epsilon, claim in _rows(points, along):
+        if chosen is not None and epsilon != chosen:
+            continue
+        row = attacks.get(name)
+        odds = f"{guess_probability(claim):.1%}" if claim.is_private else "100% (no claim)"
+        bound = f"{row['currency']} ≥ {row['lower_bound']:.3g} of {float(row['claimed']):g}" if row else "not attacked"
+        rows.append([name, tables.format_budget(epsilon), claim.privacy_unit, odds, bound])
+    note = (
+        "A fair coin decides whether one unit of data is as it is or replaced. By the claim, whoever sees the output "
+        "guesses the side of the coin rightly with at most this probability; without the output, with 50%. An attack "
+        "shows that the true number is at least its bound. No attack proves that a claim holds."
+    )
+    return _table(rows) + f"<p>{html.escape(note)}</p>"
+
+
+def _claims_table(points: Sequence[Any], along: str) -> str:
+    rows = [["", "ε", "claim", "because"]]
+    rows += [
+        [name, tables.format_budget(epsilon), str(claim), claim.argument]
+        for name, _, epsilon, claim in _rows(points, along)
+    ]
+    return _table(rows)
+
+
+def _origin(record: Mapping[str, Any], command: str) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in record.get("versions", {}).items())
+    facts = [
+        ["seeds", str(record.get("num_seeds", ""))],
+        ["versions", versions],
+        ["devices", str(record.get("devices", ""))],
+    ]
+    line = f"<p>Written by <code>{html.escape(command)}</code></p>" if command else ""
+    return _table([["", ""], *facts]) + line
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = rows
+    lines = ["<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>"]
+    lines += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body]
+    return f"<table>{''.join(lines)}</table>"

@@ -1,0 +1,131 @@
+"""A report is one file that loads nothing, runs nothing and escapes names."""
+
+import base64
+import hashlib
+import json
+import math
+import re
+from html.parser import HTMLParser
+
+import jax
+import pytest
+
+import jaxdp
+from jaxdp import bandits
+from jaxdp.__main__ import main
+from jaxdp.comparisons.report import guess_probability, plain_svg, read_audit, write_report
+from jaxdp.core import Guarantee
+
+EVIL = "<script>alert(1)</script>"
+LABEL = {"trust_model": "local", "privacy_unit": "one label", "argument": "test"}
+CONTAINERS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "code", "b"}
+SHAPES = {"table", "tr", "td", "th", "svg", "g", "defs", "path", "use", "clippath", "rect"}
+
+
+class Tags(HTMLParser):
+    """Collects tags, attributes and texts."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.texts = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "results.zarr"
+    jaxdp.compare(
+        {"UCB": bandits.ucb, EVIL: bandits.thompson, 'a" onload="b': bandits.ucb_central},
+        bandits.bernoulli_bandit([0.9, 0.5]),
+        epsilon=[1.0, math.inf],
+        horizon=100,
+        num_seeds=6,
+        key=jax.random.key(0),
+        store=path,
+    )
+    return path
+
+
+def harmless(text):
+    """Checks that a page has only plain elements, and neither styles, events nor links to other places."""
+    parser = Tags()
+    parser.feed(text)
+    assert {*parser.tags} <= CONTAINERS | SHAPES
+    for name, value in parser.attributes:
+        assert name != "style", value
+        assert not name.startswith("on"), name
+        assert "href" not in name or value.startswith("#"), value
+    return parser
+
+
+def test_a_report_runs_nothing_and_shows_names_as_they_are(store):
+    audit = [{"name": EVIL, "currency": "epsilon", "lower_bound": 0.93, "claimed": 1.0}]
+    text = write_report(jaxdp.open(store), epsilon=1.0, audit=audit, command=f"jaxdp report '{EVIL}' &c")
+    parser = harmless(text)
+    assert parser.tags.count("style") == 1
+    assert EVIL in parser.texts
+    assert 'a" onload="b' in parser.texts
+    assert f"jaxdp report '{EVIL}' &c" in parser.texts
+    assert "epsilon ≥ 0.93 of 1" in parser.texts
+    assert "73.1%" in parser.texts
+    policy = next(value for name, value in parser.attributes if name == "content")
+    style = re.findall("<style>(.*?)</style>", text)[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'"
+    with pytest.raises(AssertionError):
+        harmless(text.replace("</h1>", f"</h1>{EVIL}"))
+
+
+def test_a_figure_of_matplotlib_loses_what_could_load_or_run():
+    text = (
+        b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" onload="x()">'
+        b'<script>x()</script><style>*{}</style><!-- c --><a xlink:href="http://x.y"/>'
+        b'<g style="fill: #fff; opacity: 1">'
+        b'<use xlink:href="#a"/><use xlink:href="http://x.y/z.svg"/><image xlink:href="data:x"/></g></svg>'
+    )
+    parser = harmless(plain_svg(text))
+    assert parser.tags == ["svg", "g", "use", "use"]
+    assert ("fill", "#fff") in parser.attributes
+    assert [value for name, value in parser.attributes if "href" in name] == ["#a"]
+
+
+def test_odds_of_a_guess_follow_from_the_claim():
+    assert guess_probability(Guarantee.pure(1.0, **LABEL)) == pytest.approx(math.e / (1 + math.e))
+    assert guess_probability(Guarantee.approximate(1.0, 0.1, **LABEL)) == pytest.approx((math.e + 0.1) / (1 + math.e))
+    assert guess_probability(Guarantee.pure(1e4, **LABEL)) == 1
+    assert guess_probability(Guarantee.pure(1e-9, **LABEL)) == pytest.approx(0.5)
+    normal = 0.5 * (1 + math.erf(0.5 / math.sqrt(2)))  # distinguishing N(0, 1) from N(1, 1)
+    assert guess_probability(Guarantee.gaussian(1.0, **LABEL)) == pytest.approx(normal, abs=2e-3)
+    assert normal - 1e-9 <= guess_probability(Guarantee.zcdp(0.5, **LABEL)) < 0.85
+
+
+def test_the_command_writes_a_new_file(store, tmp_path, monkeypatch, capsys):
+    out, audit = tmp_path / "report.html", tmp_path / "audit.json"
+    audit.write_text(json.dumps([{"name": "UCB", "currency": "epsilon", "lower_bound": 0.5, "claimed": "inf"}]))
+    arguments = ["jaxdp", "report", str(store), "--out", str(out), "--audit", str(audit)]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit) as status:
+        main()
+    assert status.value.code == 0
+    assert f"python -m jaxdp report {store}" in "".join(harmless(out.read_text()).texts)
+    with pytest.raises(SystemExit) as status:
+        main()
+    assert status.value.code == 2
+    assert "out must be a new file" in capsys.readouterr().err
+
+
+def test_bad_arguments_are_named(store, tmp_path):
+    dataset = jaxdp.open(store)
+    with pytest.raises(ValueError, match="epsilon must be one of 1, inf, got 3"):
+        write_report(dataset, epsilon=3.0)
+    with pytest.raises(ValueError, match="metric must be one of"):
+        write_report(dataset, metric="loss")
+    (tmp_path / "x.json").write_text("[{}]")
+    with pytest.raises(ValueError, match="which has no rows with bounds"):
+        read_audit(tmp_path / "x.json")
