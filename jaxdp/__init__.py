@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jaxdp import registry as registry
     from jaxdp import stats as stats
     from jaxdp import studies as studies
+    from jaxdp import suite as suite
     from jaxdp import testing as testing
     from jaxdp import theory as theory
     from jaxdp.abtests import abtest
@@ -109,6 +110,7 @@ _MODULES = (
     "registry",
     "stats",
     "studies",
+    "suite",
     "testing",
     "theory",
 )

@@ -33,6 +33,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "stats": ("jaxdp.stats",),
     "abtests": ("jaxdp.abtests",),
     "comparisons": ("jaxdp.comparisons",),
+    "suite": ("jaxdp.suite", "jaxdp.suite.v1"),
     "plotting": ("jaxdp.plotting",),
     "audit": ("jaxdp.audit",),
     "registry": ("jaxdp.registry",),
@@ -69,6 +70,7 @@ DATA = {
     "jaxdp.registry.KINDS": "The kinds of entries: mechanism, learner and estimator.",
     "jaxdp.registry.LEARNERS": "Every registered learner, by name: a `LearnerEntry` each.",
     "jaxdp.registry.MECHANISMS": "Every registered mechanism, by name: a `MechanismEntry` each.",
+    "jaxdp.suite.INSTANCES": "The frozen instances of version 1, by name: an `Instance` each.",
     "jaxdp.studies.STUDIES": "Every study, by its name in `python -m jaxdp run`: the first sentence of its module.",
 }
 

@@ -37,6 +37,7 @@ TITLES = {
     "stats": "Statistics",
     "abtests": "Tests of two arms",
     "comparisons": "Comparisons",
+    "suite": "The benchmark",
     "plotting": "Figures",
     "audit": "Audits",
     "registry": "The registry",

@@ -110,7 +110,7 @@ def compare(
     assert world is not None
     horizons, several = _horizons(horizon, checkpoints)
     made = {
-        (name, rounds): _learner(name, contestant, world, rounds)
+        (name, rounds): make_learner(name, contestant, world, rounds)
         for name, contestant in learners.items()
         for rounds in horizons
     }
@@ -153,9 +153,9 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
     return horizons, several
 
 
-def _learner(name: str, contestant: Contestant, world: Environment, horizon: int) -> tuple[Learner, dict[str, Any]]:
+def make_learner(name: str, contestant: Contestant, world: Environment, horizon: int) -> tuple[Learner, dict[str, Any]]:
     """Returns a contestant's learner, and its own values of parameters."""
-    factory, arguments = _pair(name, contestant)
+    factory, arguments = split_contestant(name, contestant)
     if isinstance(factory, Learner):
         _check_known(name, arguments, [*parameters(factory.params)])
         return factory, arguments
@@ -174,7 +174,7 @@ def _learner(name: str, contestant: Contestant, world: Environment, horizon: int
     return made, own_values
 
 
-def _pair(name: str, contestant: Contestant) -> tuple[Any, dict[str, Any]]:
+def split_contestant(name: str, contestant: Contestant) -> tuple[Any, dict[str, Any]]:
     if isinstance(contestant, tuple) and not isinstance(contestant, Learner | Estimator):
         if len(contestant) != 2 or not isinstance(contestant[1], Mapping):
             raise ValueError(f"learners[{name!r}] must be a pair of a factory and a dict, got {contestant!r}")
@@ -214,7 +214,7 @@ def _estimation(estimators: Mapping[str, Contestant], problem: Problem, values: 
     """Returns the run of all estimators; a value in a pair is for all of them, as they share the run."""
     made: dict[str, Estimator] = {}
     for name, contestant in estimators.items():
-        factory, arguments = _pair(name, contestant)
+        factory, arguments = split_contestant(name, contestant)
         if not isinstance(factory, Estimator):
             if not callable(factory):
                 raise ValueError(f"learners[{name!r}] must be an estimator or its factory, got {factory!r}")

@@ -68,14 +68,7 @@ class Comparison:
         Raises:
             ValueError: if the metric is a share, and the seeds are too few for it.
         """
-        values = self._values_to_compare()
-        sign = 1 if self.best == "least" else -1
-        pairs = all_pairs(sign * values, self.along, confidence=1 - LEVEL)
-        means = (sign * values.astype(float)).mean("seed", skipna=False)
-        is_finite = xr.apply_ufunc(np.isfinite, means)
-        beside_least = pairs.isel(against=means.where(is_finite, math.inf).argmin(self.along))
-        is_worse = (beside_least.p_adjusted <= LEVEL) | ~is_finite
-        return ~is_worse.transpose(*means.dims)
+        return not_worse(self._values_to_compare(), self.along, self.best)
 
     def table(self, format: str = "text") -> str:
         """Returns a table of means with 95% confidence intervals: a row for each contestant, a column for each budget.
@@ -223,6 +216,17 @@ class Comparison:
         if self.unpaired:
             sentences.append(f"Unpaired, on worlds of their own (played by counts): {_list(self.unpaired)}.")
         return " ".join(sentences)
+
+
+def not_worse(values: xr.DataArray, along: str, best: str = "least") -> xr.DataArray:
+    """Returns whether a mean along a dimension is the best or not shown to be worse, as `Comparison.not_worse`."""
+    sign = 1 if best == "least" else -1
+    pairs = all_pairs(sign * values, along, confidence=1 - LEVEL)
+    means = (sign * values.astype(float)).mean("seed", skipna=False)
+    is_finite = xr.apply_ufunc(np.isfinite, means)
+    beside_least = pairs.isel(against=means.where(is_finite, math.inf).argmin(along))
+    is_worse = (beside_least.p_adjusted <= LEVEL) | ~is_finite
+    return ~is_worse.transpose(*means.dims)
 
 
 def _list(names: Sequence[str]) -> str:

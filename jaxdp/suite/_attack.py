@@ -1,0 +1,107 @@
+"""An attack on a learner's claim at the suite's own sizes and horizon: one user's answer in a late round is flipped."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit import Attack, audit
+from jaxdp.core import Environment, Learner
+
+TARGETS = {"arms": "arms.easy", "duels": "duels.utilities", "experts": "experts.stochastic"}  # by family
+EPSILON = 1.0
+WINDOW = 16  # plays after the changed answer that are compared one by one
+LARGEST_STATE = 64  # numbers of a final public state that are compared
+TRIALS = {"quick": 2_000, "full": 1_000}
+
+
+def attack(
+    key: jax.Array, learner: Learner, values: Mapping[str, Any], world: Environment, horizon: int, trials: int
+) -> dict[str, Any]:
+    """Attacks a claim between runs on one stream of the suite's data, in which one user's answer differs.
+
+    The user answers in round horizon / 3, or 64 rounds before the end. In the local model the output is this user's
+    report. In others it is the plays that follow, how often each action is played from then on, and the public state at
+    the end, if it is small.
+
+    Returns:
+        The largest lower bound on the claimed number, which holds with 95% confidence, beside this number.
+    """
+    claim, params = learner.guarantee(**values), (learner.params(**values), world.params())
+    rounds = sorted({horizon // 3, max(horizon - 64, horizon // 3)})
+    audits = []
+    for index, changed in enumerate(rounds):
+        release = _release(learner, world, horizon, changed, claim.trust_model == "local", claim.adversary_view)
+        pair = Attack(release, params, (np.int32(0), np.int32(1)), claim)
+        confidence = 1 - 0.05 / len(rounds)
+        audits.append(audit(jax.random.fold_in(key, index), pair, trials=trials, confidence=confidence))
+    best = max(audits, key=lambda one: one.lower_bound)
+    return {
+        "rounds": rounds,
+        "horizon": horizon,
+        "trials": trials,
+        "currency": best.currency,
+        "bound": best.lower_bound,
+        "claimed": best.claimed,
+        "delta": best.delta,
+        "refuted": any(one.verdict == "violated" for one in audits),
+    }
+
+
+def _release(
+    learner: Learner, world: Environment, horizon: int, changed: int, is_local: bool, view: frozenset[str]
+) -> Any:
+    """Returns (key, params, flip) -> everything that the adversary sees of a run."""
+    data_key = jax.random.key(1987)
+
+    def play(key: jax.Array, params: Any, flip: jax.Array) -> Any:
+        learner_params, world_params = params
+        key_init, key_rounds = jax.random.split(key)
+
+        def one_round(carry: Any, round_: jax.Array) -> tuple[Any, None]:
+            state, data, report, window, counts = carry
+            keys = jax.random.split(jax.random.fold_in(key_rounds, round_), 3)
+            action = learner.act(keys[0], learner_params, state.public, None)
+            data, feedback, _ = world.feedback(jax.random.fold_in(data_key, round_), world_params, data, action)
+            feedback = jnp.where((flip == 1) & (round_ == changed), 1 - feedback, feedback)
+            sent = learner.privatize(keys[1], learner_params, state.public, None, action, feedback)
+            after = learner.update(keys[2], learner_params, state, sent)
+            if learner.done is not None:
+                stopped = learner.done(learner_params, state.public)
+                after = jax.tree.map(lambda before, after: jnp.where(stopped, before, after), state, after)
+            report = jax.tree.map(lambda before, latest: jnp.where(round_ == changed, latest, before), report, sent)
+            since = round_ - changed - 1
+            slot = jnp.where((since >= 0) & (since < WINDOW), since, WINDOW)
+            window = window.at[slot].set(jnp.ravel(action).astype(jnp.int32), mode="drop")
+            counts = counts.at[jnp.ravel(action)].add(jnp.where(since >= 0, 1, 0), mode="drop")
+            return (after, data, report, window, counts), None
+
+        state, data = learner.init(key_init, learner_params), world.init(data_key, world_params)
+        assert world.interface is not None
+        space = world.interface.action
+        action = jnp.zeros(space.shape, jnp.int32)
+        _, feedback, _ = jax.eval_shape(world.feedback, data_key, world_params, data, action)
+        empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), feedback)
+        report = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+            jax.eval_shape(learner.privatize, data_key, learner_params, state.public, None, action, empty),
+        )
+        window = jnp.zeros((WINDOW, action.size), jnp.int32)
+        counts = jnp.zeros(int(space.high) + 1, jnp.int32)
+        length = changed + 1 if is_local else horizon
+        carry = (state, data, report, window, counts)
+        state, _, report, window, counts = jax.lax.scan(one_round, carry, jnp.arange(length, dtype=jnp.int32))[0]
+        if is_local:
+            return report
+        seen: dict[str, Any] = {"window": window, "counts": counts} if "action" in view else {}
+        if (
+            "public" in view
+            and sum(math.prod(np.shape(leaf)) for leaf in jax.tree.leaves(state.public)) <= LARGEST_STATE
+        ):
+            seen["public"] = state.public
+        return seen
+
+    return play

@@ -1,0 +1,239 @@
+"""Plays the suite with one learner or estimator, and keeps every seed's value in one JSON file."""
+
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxdp.comparisons import compare
+from jaxdp.comparisons._compare import make_learner
+from jaxdp.core import Estimator, Learner, Problem, default_float
+from jaxdp.registry import ESTIMATORS, LEARNERS
+from jaxdp.simulation.run.values import parameters
+from jaxdp.suite import _attack, v1
+
+PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
+# Required arguments that are the same for every learner: a size, or its function of the horizon.
+FIXED: Mapping[str, Callable[[int], int]] = {
+    "explore_rounds": lambda horizon: horizon // 10,
+    "num_rounds": lambda horizon: horizon // 10,
+    "num_switches": lambda horizon: 1,
+}
+
+
+def resolve(name: str) -> tuple[Any, dict[str, Any], str]:
+    """Finds a learner or estimator: its factory, its variant's arguments, and the link to its proof.
+
+    Args:
+        name: "module:attribute", found also in the current folder; or the name of a registered entry.
+
+    Raises:
+        ValueError: if there is no such module, attribute or entry.
+    """
+    entry = LEARNERS.get(name) or ESTIMATORS.get(name)
+    if entry is not None:
+        variant = {key: value for key, value in entry.variant.items() if key not in {*FIXED, "rewards"}}
+        return entry.factory, variant, _proof(entry.factory)
+    module, colon, attribute = name.partition(":")
+    if not colon or not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError(
+            f"learner must be module:name, or a name that `python -m jaxdp list --all` prints, got {name!r}"
+        )
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        factory = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"learner must be module:name that can be imported, got {name!r}: {error}") from error
+    return factory, {}, _proof(factory)
+
+
+def _proof(factory: Any) -> str:
+    """Returns the page of a proof that a docstring names, or ""."""
+    words = (inspect.getdoc(factory) or "").replace("`", " ").split()
+    return next((word.rstrip(".,:;)") for word in words if word.startswith("docs/proofs/")), "")
+
+
+def bench(
+    name: str,
+    path: Path,
+    *,
+    quick: bool = False,
+    verify: bool = False,
+    tuned: Mapping[str, Any] = {},
+    family: str | None = None,
+    proof: str = "",
+    report: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Plays every instance that a learner fits, and writes the results after each one; a second call resumes.
+
+    Args:
+        name: as for `resolve`.
+        path: the JSON file, new or of an earlier call with the same arguments.
+        quick: few seeds and short horizons, for a look. Standings do not mix these with full results.
+        verify: the second set of seeds.
+        tuned: arguments and values that you chose for this learner; its row is then marked.
+        family: only the instances of this family.
+        proof: link to a proof of the claim.
+        report: function that is called with one line for each instance.
+
+    Returns:
+        The contents of the file.
+
+    Raises:
+        ValueError: if the file has results of another learner, protocol or version; if no instance fits the learner.
+    """
+    factory, variant, own_proof = resolve(name)
+    head = {
+        "suite": "v1",
+        "suite_hash": v1.suite_hash(),
+        "protocol": ("quick" if quick else "full") + (" verify" if verify else ""),
+        "learner": name,
+        "code": _code_hash(factory),
+        "arguments": {key: repr(value) for key, value in variant.items()},
+        "tuned": {key: repr(value) for key, value in tuned.items()},
+        "versions": {**{package: version(package) for package in PACKAGES}, "python": platform.python_version()},
+        "precision": 8 * default_float().itemsize,
+    }
+    record = _read(path, head) or {
+        **head,
+        "proof": proof or own_proof,
+        "machine": _machine(),
+        "instances": {},
+        "attack": {},
+    }
+    for instance in v1.INSTANCES.values():
+        if instance.name in record["instances"] or family not in (None, instance.family):
+            continue
+        start = time.perf_counter()
+        try:
+            played = _play(name, factory, {**variant, **tuned}, instance, quick, verify)
+        except (ValueError, TypeError) as error:
+            played = {"skipped": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+        record["instances"][instance.name] = {**played, "seconds": round(time.perf_counter() - start, 2)}
+        _write(path, record)
+        report(f"{instance.name}: {played.get('skipped') or 'played'}")
+        if "skipped" not in played and _attack.TARGETS.get(instance.family) == instance.name:
+            record["attack"][instance.name] = _attack_instance(name, factory, {**variant, **tuned}, instance, quick)
+            _write(path, record)
+    reasons = [played.get("skipped") for played in record["instances"].values()]
+    if all(reasons):
+        path.unlink(missing_ok=True)
+        raise ValueError(f"learner must play some instance, got {name!r}, which plays none: {reasons[0]}")
+    return record
+
+
+def _play(
+    name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, quick: bool, verify: bool
+) -> dict[str, Any]:
+    """Plays one instance at every epsilon; returns the metric of every seed and the claims."""
+    made, contestant, values = _contestant(name, factory, arguments, instance, quick)
+    horizon = instance.horizon(quick)
+    problem: dict[str, Any] = {"problem": made} if isinstance(made, Problem) else {"world": made, "horizon": horizon}
+    comparison = compare(
+        {name: contestant},
+        **problem,
+        epsilon=list(v1.EPSILONS),
+        num_seeds=v1.QUICK_SEEDS if quick else v1.SEEDS,
+        key=jax.random.key(v1.ROOT_SEEDS["verify" if verify else "scores"]),
+        metric=instance.metric,
+        values=values,
+    )
+    table = comparison.claims()
+    claims = {}
+    for epsilon in v1.EPSILONS:
+        claim = table[table.epsilon == epsilon].iloc[0]
+        parts = {key: str(claim[key]) for key in ("claim", "kind", "trust_model", "privacy_unit")}
+        claims[f"{epsilon:g}"] = parts
+    scores = comparison.values().sel({comparison.along: name})
+    numbers = {
+        f"{epsilon:g}": [float(f"{value:.7g}") for value in scores.sel(epsilon=epsilon).values.tolist()]
+        for epsilon in v1.EPSILONS
+    }
+    return {"metric": instance.metric, "horizon": horizon, "values": numbers, "claims": claims}
+
+
+def _contestant(
+    name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, quick: bool
+) -> tuple[Any, Any, dict[str, float]]:
+    """Returns the world or problem, the contestant for `compare`, and the values that the protocol fixes."""
+    made, horizon = instance.make(), instance.horizon(quick)
+    completed = dict(arguments)
+    if callable(factory) and not isinstance(factory, Learner | Estimator):
+        for argument, parameter in inspect.signature(factory).parameters.items():
+            if argument in instance.sizes:
+                completed.setdefault(argument, instance.sizes[argument])
+            elif argument in FIXED and parameter.default is parameter.empty:
+                completed.setdefault(argument, FIXED[argument](horizon))
+    contestant = (factory, completed)
+    if isinstance(made, Problem):
+        algorithm = factory(**completed) if inspect.isfunction(factory) else factory
+        if not isinstance(algorithm, Estimator):
+            raise ValueError(f"{name} must be an estimator to play {instance.name}")
+    else:
+        algorithm, _ = make_learner(name, contestant, made, horizon)
+    return made, contestant, {"delta": v1.DELTA} if "delta" in parameters(algorithm.params) else {}
+
+
+def _attack_instance(
+    name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, quick: bool
+) -> dict[str, Any]:
+    """Attacks the claim at epsilon 1 on one instance; a failure is recorded."""
+    world, contestant, values = _contestant(name, factory, arguments, instance, quick)
+    horizon = instance.horizon(quick)
+    learner, own_values = make_learner(name, contestant, world, horizon)
+    if "epsilon" not in parameters(learner.params):
+        return {"not attacked": "no claim"}
+    values = {**values, **own_values, "epsilon": _attack.EPSILON}
+    if not learner.guarantee(**values).is_private:
+        return {"not attacked": "no claim"}
+    key = jax.random.key(v1.ROOT_SEEDS["scores"])
+    try:
+        return _attack.attack(key, learner, values, world, horizon, _attack.TRIALS["quick" if quick else "full"])
+    except (ValueError, TypeError, NotImplementedError) as error:
+        return {"not attacked": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+
+
+def _read(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the results of an earlier call, if there are any."""
+    if not path.exists():
+        return None
+    try:
+        record = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"out must hold results of bench or be new, got {path}, which is not JSON") from error
+    for key, value in head.items():
+        if not isinstance(record, dict) or record.get(key) != value:
+            got = record.get(key) if isinstance(record, dict) else None
+            raise ValueError(f"out must be new, or hold results with {key} {value!r}, got {path} with {got!r}")
+    return record
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    """Replaces the file in one step."""
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    os.replace(beside, path)
+
+
+def _code_hash(factory: Any) -> str:
+    """Returns the SHA-256 of the file that defines a factory, as 16 hexadecimal digits."""
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(factory)) or ""
+    except TypeError:  # a learner, not a function
+        return ""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
+
+
+def _machine() -> str:
+    return f"{jax.devices()[0].device_kind}, {platform.machine()}, {os.cpu_count()} cores"

@@ -1,0 +1,172 @@
+"""Standings: one table for each family, trust model, privacy unit and kind of claim."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdp.comparisons import tables
+from jaxdp.comparisons._comparison import not_worse
+from jaxdp.comparisons.tables import Cell, Contents
+from jaxdp.stats import mean_interval
+from jaxdp.suite import v1
+
+Group = tuple[str, str, str, str]  # family, trust model, privacy unit, kind of claim
+LEAST_SCORE = 1e-3  # smaller means count as this in geometric means
+FORMATS = ("markdown", "text", "latex", "csv")
+
+
+def read_results(folder: Path) -> dict[str, dict[str, Any]]:
+    """Reads all results in a folder, by the learner's name.
+
+    Raises:
+        ValueError: if there are none, or a file has results of another suite or another protocol than the others.
+    """
+    records: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.json")):
+        record = json.loads(path.read_text())
+        if not isinstance(record, dict) or record.get("suite_hash") != v1.suite_hash():
+            raise ValueError(f"standings must be a folder of results of this version of the suite, got {path}")
+        first = next(iter(records.values()), record)
+        if record["protocol"] != first["protocol"]:
+            raise ValueError(
+                f"standings must have one protocol, got {first['protocol']} and, in {path}, {record['protocol']}"
+            )
+        if (name := _label(record)) in records:
+            raise ValueError(f"standings must have one file for each learner, got a second one for {name}: {path}")
+        records[name] = record
+    if not records:
+        raise ValueError(f"standings must be a folder with results of `bench`, got {folder}, which has none")
+    return records
+
+
+def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown") -> str:
+    """Formats all standings: no table mixes trust models, privacy units or kinds of claim."""
+    groups: dict[Group, list[str]] = {}
+    for name, record in records.items():
+        for family in v1.FAMILIES:
+            if group := _group(record, family):
+                groups.setdefault(group, []).append(name)
+    texts = []
+    for group in sorted(groups, key=lambda group: (v1.FAMILIES.index(group[0]), *group[1:])):
+        scores = _scores({name: records[name] for name in groups[group]}, group[0])
+        table = tables.FORMATS[format](_contents(scores, group[1]))
+        if format != "markdown":
+            texts.append(table)
+            continue
+        title = f"## {group[0]}: {group[1]} model, {group[2]}, {group[3]} claims"
+        texts.append(f"{title}\n\n{_summary(scores, records, group[0])}\n\n{table}")
+    return "\n\n".join(texts)
+
+
+def _label(record: Mapping[str, Any]) -> str:
+    return record["learner"] + (" (tuned)" if record["tuned"] else "")
+
+
+def _instances_of(record: Mapping[str, Any], family: str) -> dict[str, Mapping[str, Any]]:
+    """Returns the instances of a family that a learner played."""
+    return {
+        name: played
+        for name, played in record["instances"].items()
+        if name.startswith(f"{family}.") and "skipped" not in played
+    }
+
+
+def _group(record: Mapping[str, Any], family: str) -> Group | None:
+    """Returns the table of a learner's row in a family, by its claim at epsilon 1; None if it did not play."""
+    for played in _instances_of(record, family).values():
+        claim = played["claims"]["1"]
+        return family, claim["trust_model"], claim["privacy_unit"], claim["kind"]
+    return None
+
+
+def _scores(records: Mapping[str, Mapping[str, Any]], family: str) -> xr.DataArray:
+    """Returns regret over the regret of uniform play: (learner, instance, epsilon, seed), NaN if it was not played."""
+    names = [name for name in v1.INSTANCES if any(name in _instances_of(record, family) for record in records.values())]
+    rows = []
+    for record in records.values():
+        played = _instances_of(record, family)
+        quick = record["protocol"].startswith("quick")
+        seeds = len(next(iter(played.values()))["values"]["1"])
+        missing = np.full((len(v1.EPSILONS), seeds), np.nan)
+        rows.append(
+            [
+                np.asarray([played[name]["values"][f"{epsilon:g}"] for epsilon in v1.EPSILONS], float)
+                / v1.INSTANCES[name].uniform(quick)
+                if name in played
+                else missing
+                for name in names
+            ]
+        )
+    coords = {"learner": list(records), "instance": names, "epsilon": list(v1.EPSILONS)}
+    return xr.DataArray(np.asarray(rows), coords, ("learner", "instance", "epsilon", "seed"))
+
+
+def _contents(scores: xr.DataArray, trust: str) -> Contents:
+    marks, interval = not_worse(scores, "learner"), mean_interval(scores)
+    columns = [
+        {"instance": name.partition(".")[2], "epsilon": epsilon}
+        for name in scores.instance.values.tolist()
+        for epsilon in scores.epsilon.values.tolist()
+    ]
+    parts = [interval[part].transpose("learner", "instance", "epsilon").values for part in ("mean", "low", "high")]
+    parts.append(marks.transpose("learner", "instance", "epsilon").values)
+    flat = [part.reshape(scores.sizes["learner"], -1).tolist() for part in parts]
+    rows = {str(name): list(map(Cell, *cells)) for name, *cells in zip(scores.learner.values, *flat, strict=True)}
+    caption = (
+        f"Score: regret or error, divided by the one of uniform play; mean over {scores.sizes['seed']} seeds, with the "
+        f"half width of its 95% interval. {tables.MARKED}: the least mean of a column, and means not shown to be "
+        "larger, by paired differences corrected for all pairs of the column."
+    )
+    return Contents(columns, rows, dict.fromkeys(rows, trust), (), caption, "score")
+
+
+def geometric_means(scores: xr.DataArray) -> list[str]:
+    """Formats the geometric mean over instances at each epsilon, with its range if one instance is left out.
+
+    Args:
+        scores: mean scores, (instance, epsilon); NaN for instances that were not played.
+    """
+    texts = []
+    for epsilon in scores.epsilon.values:
+        logs = np.log(np.maximum(scores.sel(epsilon=epsilon).dropna("instance").values, LEAST_SCORE))
+        if not len(logs):
+            texts.append("-")
+            continue
+        without_one = [np.delete(logs, index).mean() for index in range(len(logs))] if len(logs) > 1 else [logs.mean()]
+        low, mean, high = (math.exp(value) for value in (min(without_one), logs.mean(), max(without_one)))
+        texts.append(f"{mean:.3g} ({low:.3g} to {high:.3g})")
+    return texts
+
+
+def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], family: str) -> str:
+    """Formats the summary of a table, as Markdown: a row for each learner."""
+    heads = ["", "instances", *(f"ε = {tables.format_budget(epsilon)}" for epsilon in v1.EPSILONS), "privacy", "proof"]
+    rows = [heads, ["---"] * len(heads)]
+    means, total = scores.mean("seed", skipna=False), scores.sizes["instance"]
+    for name in scores.learner.values.tolist():
+        row = means.sel(learner=name)
+        played = int(row.isel(epsilon=0).notnull().sum())
+        record = records[name]
+        rows.append(
+            [name, f"{played} of {total}", *geometric_means(row), _privacy(record, family), record["proof"] or "none"]
+        )
+    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
+    note = (
+        "Geometric mean of the scores, and its least and largest value if one instance is left out; scores below "
+        f"{LEAST_SCORE:g} count as {LEAST_SCORE:g}. Rows that played different instances cannot be compared."
+    )
+    return "\n".join([*lines, "", note])
+
+
+def _privacy(record: Mapping[str, Any], family: str) -> str:
+    """Returns the finding of an attack; none shows that a learner is private."""
+    for name, attack in record["attack"].items():
+        if name.startswith(f"{family}.") and "bound" in attack:
+            bound = f"{attack['currency']} >= {attack['bound']:.2g} of {attack['claimed']:.3g}"
+            return f"refuted: {bound}" if attack["refuted"] else f"not refuted: {bound}"
+    return "not attacked"
