@@ -5,7 +5,18 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    default_float,
+    factory,
+    guarantee_for,
+    leaf_rounded_down,
+    only,
+    scalar_leaf,
+)
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import add_losses
 from jaxdp.experts._losses import UNIT, loss_privatizer, losses_interface
@@ -97,7 +108,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
 
     def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:
-        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
         stddev = analytic_gaussian(epsilon, delta, math.sqrt(num_experts)) if is_gaussian else 0.0
         spread = stddev if is_gaussian else math.sqrt(2) * num_experts / epsilon
         if learning_rate is None:

@@ -8,6 +8,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, label_array, positive_scalar
 from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_count
 
 
@@ -167,7 +168,7 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
         values: [...] float in [-bound, bound]. Values are not clipped: outside the interval the rarer bit has
             probability below 1 / (1 + e^epsilon), down to 0, so that the report is not private, and its estimate is
             biased. If values can leave the interval, clip them on the user's side, jnp.clip(values, -bound, bound), and
-            account for the bias of clipping. NaN is reported as -1.
+            account for the bias of clipping. NaN counts as -bound.
         epsilon: [] float > 0, may be traced. *At infinity the report is still a random bit*, of mean values / bound; it
             is not noiseless. A traced zero gives a fair coin, a negative value the opposite bits, and NaN the sign of
             the value, which is not private.
@@ -214,7 +215,8 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
     values = record(
         Entry("randomize_scalar", values, "max", key, 2 * bound, epsilon, each=True, low=-bound, high=bound)
     )
-    turns = sign_turns(key, jnp.abs(values).astype(wide) / bound, epsilon)
+    magnitude = jnp.where(jnp.isnan(values), 1, jnp.abs(values).astype(wide) / bound)
+    turns = sign_turns(key, magnitude, epsilon)
     return jnp.where((values > 0) ^ turns, jnp.int32(1), jnp.int32(-1))
 
 
@@ -288,19 +290,48 @@ def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
     return jnp.maximum(words, (epsilon < jnp.inf).astype(jnp.uint32))
 
 
-def chance_for_counts(chance: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Returns a probability of moving for `binomial`, rounding small ones up to the grid that `binomial` uses.
+@in_64_bits
+def odds_for_counts(epsilon: jax.Array, num_labels: int) -> jax.Array:
+    """Returns the odds of each other label against the kept one for `multinomial`, rounded up.
 
     Args:
-        chance: [...] float32 or float64 in [0, 1], the probability that a label moves at epsilon.
-        epsilon: [] float > 0, of the same dtype; infinity leaves the chance unchanged.
+        epsilon: [] float32 or float64 > 0; infinity gives 0.
+        num_labels: K >= 2.
 
     Returns:
-        [...] of the same dtype. Chances of at least 18 binary digits on the grid are unchanged.
+        [] of the same dtype, so much above e^-epsilon that sums and quotients of K odds stay within the claim.
     """
-    grid = 2.0 ** -jnp.finfo(chance.dtype).bits
-    is_rare = (chance < grid * 2**18) & (epsilon < jnp.inf)
-    return jnp.where(is_rare, chance * (1 + _spare(epsilon)) + grid, chance)
+    return _up_for_counts(jnp.exp(-_least(epsilon)), epsilon, 1.0, num_labels + 4)
+
+
+@in_64_bits
+def chance_for_counts(epsilon: jax.Array) -> jax.Array:
+    """Returns the probability that a binary label moves for `binomial`, rounded up.
+
+    Args:
+        epsilon: [] float32 or float64 > 0; infinity gives 0.
+
+    Returns:
+        [] of the same dtype.
+    """
+    return _up_for_counts(jax.nn.sigmoid(-_least(epsilon)), epsilon, 0.5, 0)
+
+
+def _least(epsilon: jax.Array) -> jax.Array:
+    """Returns the least number that is rounded to this epsilon, float64."""
+    return epsilon.astype(jnp.float64) * (1 - float(jnp.finfo(epsilon.dtype).eps))
+
+
+def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare: int) -> jax.Array:
+    """Rounds a probability up to the dtype of epsilon with `spare` units, and a rare one to the grid of `binomial`."""
+    info = jnp.finfo(epsilon.dtype)
+    wanted = chance * (1 + (8 + jnp.minimum(epsilon, 128).astype(jnp.float64)) * 2.0**-52)
+    wanted = jnp.minimum(wanted * (1 + 4 * spare * float(info.eps)), largest)
+    nearest = wanted.astype(epsilon.dtype)
+    is_less = nearest.astype(jnp.float64) < wanted
+    up = jnp.where(is_less, jnp.nextafter(nearest, jnp.asarray(1, epsilon.dtype)), nearest)
+    is_rare = (up < 2.0 ** (18 - info.bits)) & (epsilon < jnp.inf)
+    return jnp.where(is_rare, up * (1 + _spare(epsilon)) + 2.0**-info.bits, up)
 
 
 def _nearly_even(bias: jax.Array) -> jax.Array:

@@ -5,7 +5,17 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, guarantee_for, only, scalar_leaf
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    default_float,
+    guarantee_for,
+    leaf_rounded_down,
+    only,
+    scalar_leaf,
+)
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, loss_privatizer, losses_interface
@@ -47,7 +57,7 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
         )
         rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
         return Params(
-            epsilon=scalar_leaf("epsilon", math.inf if is_gaussian else spent),
+            epsilon=leaf_rounded_down("epsilon", math.inf if is_gaussian else spent),
             noise_stddev=round_up(tuned.noise if is_gaussian else 0.0, default_float()),
             learning_rate=scalar_leaf("learning_rate", rate),
         )

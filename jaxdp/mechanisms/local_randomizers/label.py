@@ -13,6 +13,7 @@ from jaxdp.mechanisms._randomized_response import (
     chance_for_counts,
     debias_labels,
     debias_one_hot,
+    odds_for_counts,
     randomized_response,
 )
 from jaxdp.mechanisms.local_randomizers._bounds import TwoPoints, bounds_of
@@ -107,7 +108,7 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
         if num_labels == 2:
             return noisy_ones(key, epsilon, totals, jnp.asarray(count))
         del count  # equals the sum of totals
-        odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, chance_for_counts(jnp.exp(-epsilon), epsilon))
+        odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, odds_for_counts(epsilon, num_labels))
         moved = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
         return moved.sum(axis=-2, dtype=totals.dtype)
 
@@ -141,6 +142,5 @@ def noisy_ones(key: jax.Array, epsilon: jax.Array, ones: jax.Array, count: jax.A
         [...] of the same type.
     """
     key_ones, key_zeros = jax.random.split(key)
-    # sigmoid(-epsilon) keeps its digits if it is small
-    move = jnp.broadcast_to(chance_for_counts(jax.nn.sigmoid(-epsilon), epsilon), ones.shape)
+    move = jnp.broadcast_to(chance_for_counts(epsilon), ones.shape)
     return ones - binomial(key_ones, ones, move) + binomial(key_zeros, count - ones, move)

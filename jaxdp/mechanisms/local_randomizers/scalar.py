@@ -13,6 +13,7 @@ from jaxdp.core import (
     factory,
     guarantee_for,
     interval_leaves,
+    leaf_rounded_down,
     only,
     scalar_leaf,
 )
@@ -120,7 +121,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
     binary = check_flag("binary", binary)
 
     def params(*, epsilon: float, delta: float = 0.0, low: float = 0.0, high: float = 1.0) -> ScalarParams:
-        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        to_leaf = scalar_leaf if is_rr else leaf_rounded_down  # probabilities of randomized response are rounded later
+        budget = to_leaf("epsilon", check_epsilon(epsilon))
         lowest, highest = interval_leaves(low, high)
         width = rounded_up("high - low", float(highest) - float(lowest))
         scalar_leaf("a report at this epsilon", max(abs(low), abs(high)) + _scale(float(width), float(budget), is_rr))
@@ -145,9 +147,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
         if not is_rr:
             return laplace(key, clipped, params.epsilon, l1_sensitivity=params.width)
         half = width / 2
-        # differences from `low` never exceed the width under rounding, and differences from the centre never exceed
-        # half of it
-        sign = randomize_scalar(key, (clipped - low) - half, params.epsilon, bound=half)
+        # clipped again: if `low` and `half` are constants, XLA adds them first, and the rounded sum is no centre
+        sign = randomize_scalar(key, jnp.clip((clipped - low) - half, -half, half), params.epsilon, bound=half)
         estimate_ = low + half + debias_scalar(sign, jnp.asarray(params.epsilon, dtype), bound=half)
         return jnp.where(jnp.isinf(params.epsilon), clipped, estimate_)
 

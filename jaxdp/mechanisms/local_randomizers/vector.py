@@ -6,7 +6,16 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.core import LocalRandomizer, Scalar, default_float, factory, guarantee_for, only, scalar_leaf
+from jaxdp.core import (
+    LocalRandomizer,
+    Scalar,
+    default_float,
+    factory,
+    guarantee_for,
+    leaf_rounded_down,
+    only,
+    scalar_leaf,
+)
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian
@@ -84,7 +93,7 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
     num_entries = math.prod(sizes)
 
     def params(*, epsilon: float, delta: float = 0.0, radius: float = 1.0) -> VectorParams:
-        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
         edge = scalar_leaf("radius", check_positive("radius", radius))
         scalar_leaf("four times the radius", 4 * float(edge))
         sensitivity = rounded_up("twice the radius", 2 * float(edge) * (1 + norm_error(num_entries)))
