@@ -97,7 +97,8 @@ def main() -> None:
             record["first"] = [round(float(each), 7) for each in v1.answers(instance, FIRST).ravel()[: 8 * FIRST]]
         record["uniform"] = {kind: float(f"{uniform(instance, kind == 'quick'):.5g}") for kind in ("quick", "full")}
         frozen[name] = record
-    PATH.write_text(json.dumps(frozen, indent=1, sort_keys=True) + "\n")
+    lines = [f"{json.dumps(name)}: {json.dumps(record, sort_keys=True)}" for name, record in frozen.items()]
+    PATH.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":
