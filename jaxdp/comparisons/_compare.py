@@ -12,6 +12,7 @@ import numpy as np
 from jaxdp.checks import check_made
 from jaxdp.comparisons._comparison import FEWEST_SEEDS, Comparison
 from jaxdp.core import Environment, Estimator, Learner, Problem
+from jaxdp.core.interface import is_space
 from jaxdp.simulation import Run, estimation_run, simulator, sweep
 from jaxdp.simulation.run.checkpoints import LogSpaced
 from jaxdp.simulation.run.values import parameters
@@ -186,10 +187,10 @@ def _sizes(world: Environment, horizon: int) -> dict[str, int]:
     """Returns the sizes that a world's interface and the horizon determine."""
     sizes, space = {"horizon": horizon}, world.interface
     if space is not None:
-        if space.action.kind == "integers":
-            sizes["num_arms"] = sizes["num_experts"] = int(space.action.high - space.action.low) + 1
-        for part in (space.action, space.context):
-            if part is not None and part.kind == "numbers" and part.shape:
+        for part in jax.tree.leaves((space.action, space.context), is_leaf=is_space):  # two points are a pair of spaces
+            if part.kind == "integers" and part is space.action:
+                sizes["num_arms"] = sizes["num_experts"] = int(part.high - part.low) + 1
+            elif part.kind == "numbers" and part.shape:
                 sizes["dim"] = part.shape[-1]
     return sizes
 

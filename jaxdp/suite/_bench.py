@@ -99,7 +99,7 @@ def bench(
         "suite_hash": v1.suite_hash(),
         "protocol": ("quick" if quick else "full") + (" verify" if verify else ""),
         "learner": name,
-        "code": _code_hash(factory),
+        "code": _code_hash(name, factory),
         "arguments": {key: repr(value) for key, value in variant.items()},
         "tuned": {key: repr(value) for key, value in tuned.items()},
         "versions": {**{package: version(package) for package in PACKAGES}, "python": platform.python_version()},
@@ -113,17 +113,19 @@ def bench(
         "attack": {},
     }
     for instance in v1.INSTANCES.values():
-        if instance.name in record["instances"] or family not in (None, instance.family):
+        if family not in (None, instance.family):
             continue
-        start = time.perf_counter()
-        try:
-            played = _play(name, factory, {**variant, **tuned}, instance, quick, verify)
-        except (ValueError, TypeError) as error:
-            played = {"skipped": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
-        record["instances"][instance.name] = {**played, "seconds": round(time.perf_counter() - start, 2)}
-        _write(path, record)
-        report(f"{instance.name}: {played.get('skipped') or 'played'}")
-        if "skipped" not in played and _attack.TARGETS.get(instance.family) == instance.name:
+        if instance.name not in record["instances"]:
+            start = time.perf_counter()
+            try:
+                played = _play(name, factory, {**variant, **tuned}, instance, quick, verify)
+            except (ValueError, TypeError) as error:
+                played = {"skipped": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+            record["instances"][instance.name] = {**played, "seconds": round(time.perf_counter() - start, 2)}
+            _write(path, record)
+            report(f"{instance.name}: {played.get('skipped') or 'played'}")
+        is_target = _attack.TARGETS.get(instance.family) == instance.name
+        if is_target and instance.name not in record["attack"] and "skipped" not in record["instances"][instance.name]:
             record["attack"][instance.name] = _attack_instance(name, factory, {**variant, **tuned}, instance, quick)
             _write(path, record)
     reasons = [played.get("skipped") for played in record["instances"].values()]
@@ -226,12 +228,10 @@ def _write(path: Path, record: Mapping[str, Any]) -> None:
     os.replace(beside, path)
 
 
-def _code_hash(factory: Any) -> str:
-    """Returns the SHA-256 of the file that defines a factory, as 16 hexadecimal digits."""
-    try:
-        file = inspect.getsourcefile(inspect.unwrap(factory)) or ""
-    except TypeError:  # a learner, not a function
-        return ""
+def _code_hash(name: str, factory: Any) -> str:
+    """Returns the SHA-256 of the file of a learner, as 16 hexadecimal digits."""
+    module = name.partition(":")[0]
+    file = sys.modules[module].__file__ if ":" in name else inspect.getsourcefile(inspect.unwrap(factory))
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
 
 

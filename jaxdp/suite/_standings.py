@@ -28,7 +28,10 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
     """
     records: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.json")):
-        record = json.loads(path.read_text())
+        try:
+            record = json.loads(path.read_text())
+        except json.JSONDecodeError as error:
+            raise ValueError(f"standings must be a folder of results, got {path}, which is not JSON") from error
         if not isinstance(record, dict) or record.get("suite_hash") != v1.suite_hash():
             raise ValueError(f"standings must be a folder of results of this version of the suite, got {path}")
         first = next(iter(records.values()), record)

@@ -174,3 +174,9 @@ def test_errors_come_before_anything_runs(message, monkeypatch):
     monkeypatch.setattr("jaxdp.comparisons._compare.sweep", lambda *given, **more: pytest.fail("it ran"))
     with pytest.raises(ValueError, match=message):
         jaxdp.compare(**{"learners": {"UCB": bandits.ucb}, "world": WORLD, **SMALL, **ERRORS[message]})
+
+
+def test_a_learner_of_two_points_gets_the_dimension_of_the_world():
+    world = bandits.convex.quadratic_losses(dim=3, feedback="difference")
+    result = jaxdp.compare({"two": bandits.convex.two_point}, world, epsilon=1.0, horizon=50, num_seeds=5, key=KEY)
+    assert np.isfinite(result.values()).all()
