@@ -133,6 +133,14 @@ def audit_claims(
             metavar="<int>",
         ),
     ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of entries, attack a learner of ordinary Python: module:name of a result of "
+            "jaxdp.audit.python_learner, or of a function that returns it. At most 20,000 trials.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     with_: With = None,
 ) -> None:
@@ -153,6 +161,7 @@ def audit_claims(
     from jaxdp import registry
     from jaxdp.audit import expected_minutes, format_header, format_notes, format_row, scoreboard, to_json
     from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS
+    from jaxdp.audit.python_learner import read_python_learner
     from jaxdp.studies.command import root_key
     from jaxdp.studies.side_by_side import side_by_side, usual_jobs
     from jaxdp.validation import check_count
@@ -161,6 +170,13 @@ def audit_claims(
         raise ValueError("search must not be left out with --thorough")
     if jobs is not None:
         check_count("jobs", jobs)
+    if python is not None:
+        if names or json or thorough:
+            raise ValueError(f"python must come without names, --json and --thorough, got {python}")
+        read_registry(with_)
+        attack_result = read_python_learner(python).audit(root_key(seed), trials=min(trials, 20_000))
+        typer.echo(f"{attack_result}\n  {attack_result.event}")
+        raise typer.Exit(int(attack_result.verdict == "violated"))
     if json is not None and not json.parent.is_dir():
         raise ValueError(f"json must lie in a folder that exists, got {json}")
     read_registry(with_)

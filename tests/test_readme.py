@@ -35,6 +35,7 @@ PRINTED = {
     "docs/explanation/trust_models.md": ["0.5-DP, local, one duel's outcome", "1.5"],
     WITH_ADAM: [" of new pairs are ordered", "4-DP, local, one person", "chosen"],
     "docs/howto/audit_my_code.md": ["violated", "consistent"],
+    "docs/howto/audit_their_code.md": ["violated"],
     "docs/howto/own_data.md": ["True"],
     "docs/howto/person.md": ["central, one person", "4000 1.0", "consistent 1.0"],
     "docs/howto/own_learner.md": ["consistent", "epsilon"],

@@ -61,7 +61,8 @@ class ScoreboardRow:
         seconds: time of everything, compilation included.
         verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if no attack gave
             an answer; "blunt" if attacks reach less than half of what they reach on correct code (the noise may be too
-            large, or inputs may have no effect); else "consistent", which is no proof.
+            large, or inputs may have no effect); "nothing shown" if every bound is 0 and nothing else was measured;
+            else "consistent", which is no proof.
         event: the event that distinguishes the inputs in that attack.
         faults: faults found by the grey box, as sentences.
         notes: what was not attacked, and why; and whether the lower bound contradicts the exact number.

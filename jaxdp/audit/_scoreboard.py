@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxdp.audit._rows import COLUMNS, Attempt, ScoreboardRow, format_header, format_notes, format_row, to_json
 from jaxdp.audit._search import FULL, QUICK, SHORT, search
-from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS, Attack, AuditResult, audit
+from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS, NOTHING_SHOWN, Attack, AuditResult, audit
 from jaxdp.audit.checks import native
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.findings import GreyBox
@@ -362,8 +362,9 @@ class _Audit:
         """Returns the verdict of all attacks together."""
         verdicts = {done.result.verdict for done in self.done} | {grey.verdict for grey in self.boxes}
         verdicts |= {"violated" if _exceeds(exact, claimed) else "consistent" for exact, claimed in self.distributions}
-        strongest = next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
-        return "blunt" if strongest == "consistent" and self.is_blunt() else strongest
+        order = "violated", "consistent", NOTHING_SHOWN
+        strongest = next((verdict for verdict in order if verdict in verdicts), "cannot tell")
+        return "blunt" if strongest in order[1:] and self.is_blunt() else strongest
 
     def is_blunt(self) -> bool:
         """Returns whether attacks at the registered values reach far less than they reach on correct code."""

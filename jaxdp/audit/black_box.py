@@ -1,6 +1,7 @@
 """Black-box audit: how well a mechanism's outputs distinguish two neighbouring inputs."""
 
 import functools
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ LARGEST_KEPT = 2**24  # most numbers in these outputs
 FEWEST_TRIALS = 100
 MOST_TRIALS = 2**52  # float64 is exact for the trials under both inputs together
 MAIN = 0.6  # share of the error for the first of several guesses, usually the most promising
+NOTHING_SHOWN = "nothing shown"
 WIDTHS = (2, 8)  # possible numbers of thresholds on a score in the evaluation; few, so that few programs are compiled
 
 Pair = tuple[np.ndarray, np.ndarray]  # arrays under the first and under the second input
@@ -63,10 +65,12 @@ class AuditResult:
         currency: the number that the claim states: "epsilon", "rho" or "mu".
         claimed: the claimed number; infinity if nothing is claimed.
         delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
-        lower_bound: lower bound on the same number, >= 0; true with probability at least `confidence`.
+        lower_bound: lower bound on the same number, >= 0; true with probability at least `confidence`. Also found under
+            the names `bound` and `currency`, such as `result.epsilon`.
         confidence: confidence of the bound.
         trials: outputs drawn under each input.
-        verdict: "violated" if the lower bound exceeds `claimed`, else "consistent", which is no proof.
+        verdict: "violated" if the lower bound exceeds `claimed`; "nothing shown" if it is 0 where something is claimed:
+            the attack may have no power at all; else "consistent", which is no proof.
         event: the event that distinguishes the inputs, with its frequencies in the trials that evaluate it; or two
             events, one for each input; or the histogram that bounds the Rényi divergence.
         seconds: time of the audit, compilation included.
@@ -84,8 +88,18 @@ class AuditResult:
     seconds: float
 
     def __repr__(self) -> str:
+        if self.verdict == NOTHING_SHOWN:
+            what = f"{self.trials:,} trials, power unknown; {self.currency} {self.claimed:g} is claimed"
+            return shorten(f"{type(self).__name__}({NOTHING_SHOWN}: {what})")
         bound = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
-        return shorten(f"AuditResult({self.verdict}: {bound}, {self.trials} trials, confidence {self.confidence:g})")
+        text = f"{self.verdict}: {bound}, {self.trials:,} trials, confidence {self.confidence:g}"
+        return shorten(f"{type(self).__name__}({text})")
+
+    def __getattr__(self, name: str) -> Any:
+        currency = self.__dict__.get("currency", "epsilon")  # missing while a copy is made
+        if name in ("bound", currency):
+            return self.lower_bound
+        raise AttributeError(f"{type(self).__name__} has no {name!r}; its bound on {currency} is lower_bound")
 
 
 def audit(
@@ -192,7 +206,7 @@ def audit(
         lower_bound=max(0.0, bound),
         confidence=confidence,
         trials=trials,
-        verdict="violated" if bound > claimed else "consistent",
+        verdict="violated" if bound > claimed else NOTHING_SHOWN if bound <= 0 and claimed < math.inf else "consistent",
         event=event,
         seconds=time.perf_counter() - start,
     )

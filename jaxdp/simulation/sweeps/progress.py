@@ -51,7 +51,7 @@ class Reporter:
         self._seconds, self._since = 0.0, None
         self._devices: tuple[str, ...] = ()
         self._tile = self._program = ""
-        self._bar = _bar(num_lanes, "tracing") if show is True and _is_seen() else None
+        self._bar = _bar(num_lanes, "tracing") if show is True and is_seen() else None
 
     def start(self, num_lanes: int, already: int, devices: Sequence[str]) -> None:
         """Shows the number of lanes of this call, the number that are done already, and the devices."""
@@ -128,7 +128,7 @@ def _speed(progress: Progress) -> list[str]:
     return [f"{left} left", f"{progress.lanes_per_second:.3g} lanes/s", *rounds]
 
 
-def _is_seen() -> bool:
+def is_seen() -> bool:
     """Returns whether stderr is a terminal or a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     in_kernel = "IPKernelApp" in getattr(shell, "config", ())

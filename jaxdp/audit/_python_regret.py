@@ -1,0 +1,120 @@
+"""Plays environments of jaxdp with learners of ordinary Python, round by round on the host."""
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import cloudpickle
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from tqdm.auto import tqdm
+
+from jaxdp.core import Environment
+from jaxdp.random import key_from_data
+from jaxdp.simulation import lane_keys
+from jaxdp.simulation.run.checkpoints import resolve
+from jaxdp.simulation.run.rounds import round_keys, split_lane_key
+from jaxdp.simulation.sweeps.progress import is_seen
+
+
+def play_worlds(
+    learner: Any,
+    world: Environment,
+    *,
+    horizon: int,
+    num_seeds: int,
+    key: jax.Array,
+    checkpoints: Any,
+    jobs: int,
+    progress: bool,
+    values: dict[str, float],
+) -> xr.Dataset:
+    """Plays one run for each seed; see `PythonLearner.regret`."""
+    looks = resolve(checkpoints, horizon)
+    keys = lane_keys(key, num_seeds)
+    task = learner, world, world.params(**values), horizon, looks, str(jax.random.key_impl(keys))
+    data = np.asarray(jax.random.key_data(keys))
+    with tqdm(total=num_seeds, unit="seed", leave=False, disable=not (progress and is_seen())) as bar:
+        runs = []
+        for run in _runs(task, data, min(jobs, num_seeds)):
+            runs.append(run)
+            bar.update()
+    dims = "seed", "round"
+    arrays = {name: (dims, np.stack([run[name] for run in runs])) for name in runs[0]}
+    return xr.Dataset(arrays, coords={"seed": np.arange(num_seeds), "round": looks})
+
+
+def _runs(task: tuple[Any, ...], data: np.ndarray, jobs: int) -> Iterator[dict[str, np.ndarray]]:
+    if jobs == 1:
+        play = _player(*task)
+        yield from (play(words) for words in data)
+        return
+    pickled = cloudpickle.dumps((task, jax.config.read("jax_enable_x64")))
+    with ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(pickled,)
+    ) as pool:
+        yield from pool.map(_play_in_worker, data)
+
+
+_in_worker: dict[str, Any] = {}
+
+
+def _start_worker(pickled: bytes) -> None:
+    task, x64 = cloudpickle.loads(pickled)
+    jax.config.update("jax_enable_x64", x64)
+    _in_worker["play"] = _player(*task)
+
+
+def _play_in_worker(words: np.ndarray) -> dict[str, np.ndarray]:
+    return _in_worker["play"](words)
+
+
+def _player(learner: Any, world: Environment, params: Any, horizon: int, looks: list[int], implementation: str) -> Any:
+    """Returns key words of a seed -> sums of outcomes at the checkpoints."""
+
+    @jax.jit
+    def start(words: jax.Array) -> tuple[Any, Any]:
+        _, key_world, roots = split_lane_key(key_from_data(words, implementation))
+        return roots, world.init(key_world, params)
+
+    draw_context = world.context
+
+    @jax.jit
+    def context(roots: Any, round_: jax.Array, state: Any) -> Any:
+        assert draw_context is not None
+        return draw_context(round_keys(roots, round_, horizon).context, params, state)
+
+    @jax.jit
+    def feedback(roots: Any, round_: jax.Array, state: Any, action: Any) -> Any:
+        return world.feedback(round_keys(roots, round_, horizon).feedback, params, state, action)
+
+    looks_at = frozenset(looks)
+    hindsight = None if world.hindsight is None else jax.jit(world.hindsight)
+
+    def play(words: np.ndarray) -> dict[str, np.ndarray]:
+        roots, state = start(words)
+        sums: dict[str, float] = {}
+        rows: dict[str, list[float]] = {}
+
+        def answer(round_: int, action: Any) -> Any:
+            nonlocal state
+            state, answer_, outcomes = feedback(roots, np.int32(round_), state, jnp.asarray(action, jnp.int32))
+            for name, value in outcomes.items():
+                sums[name] = sums.get(name, 0.0) + float(value)
+            if round_ + 1 in looks_at:
+                more = {} if hindsight is None else hindsight(params, state)
+                for name, value in {**sums, **more}.items():
+                    rows.setdefault(name, []).append(float(value))
+            array = np.asarray(answer_)
+            return array if array.ndim else array.item()
+
+        def context_of(round_: int) -> Any:
+            return np.asarray(context(roots, np.int32(round_), state))
+
+        learner.play_rounds(words, horizon, None if draw_context is None else context_of, answer)
+        return {name: np.asarray(values) for name, values in rows.items()}
+
+    return play

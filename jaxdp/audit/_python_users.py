@@ -1,0 +1,127 @@
+"""Users of the problems that learners of ordinary Python play, and pairs of neighbouring users."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxdp.audit.adversary import UserData
+
+PROBLEMS = ("bandit", "contextual", "duel", "experts")
+MOST_PERSONS = 3  # persons who are replaced
+
+
+class Setting(NamedTuple):
+    """A problem.
+
+    Attributes:
+        problem: one of `PROBLEMS`.
+        num_actions: number of arms, items or experts.
+        context_shape: shape of a context; () if there are none.
+        ends: smallest and largest answer.
+    """
+
+    problem: str
+    num_actions: int
+    context_shape: tuple[int, ...]
+    ends: tuple[float, float]
+
+    def check_action(self, action: Any) -> Any:
+        """Returns an action as an int, or as a pair of ints in a duel; raises ValueError if it is none."""
+        if self.problem != "duel" and type(action) is int and 0 <= action < self.num_actions:
+            return action
+        size, array = (2 if self.problem == "duel" else 1), np.asarray(action)
+        is_whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and np.all(array == np.rint(array)))
+        if array.size != size or not is_whole or array.min() < 0 or array.max() >= self.num_actions:
+            what = "a pair of items" if size == 2 else "an action"
+            raise ValueError(f"act must return {what} in [0, {self.num_actions}), got {action!r}")
+        numbers = [int(number) for number in array.ravel()]
+        return tuple(numbers) if size == 2 else numbers[0]
+
+    def feedback(self, answer: Any, action: Any) -> Any:
+        """Returns a user's feedback to a checked action: a number, or all losses of experts."""
+        if self.problem == "experts":
+            return answer.copy()
+        return answer[action].item()
+
+
+class Pair(NamedTuple):
+    """Two runs' users who differ in one round, or in all rounds of one person.
+
+    Attributes:
+        first: users of the first run.
+        second: users of the second run.
+        changed: [rounds] bool, the rounds in which they differ.
+    """
+
+    first: UserData
+    second: UserData
+    changed: np.ndarray
+
+
+def user_pairs(
+    generator: np.random.Generator,
+    setting: Setting,
+    *,
+    rounds: int,
+    persons: np.ndarray | None,
+    changes_contexts: bool,
+    changes_last: bool,
+) -> list[Pair]:
+    """Returns pairs to try: extreme, equal, alternating and random users; early, middle and late changes.
+
+    Args:
+        generator: draws the random users.
+        setting: the problem.
+        rounds: number of rounds.
+        persons: [rounds], the person of each round; None if each round has a new person.
+        changes_contexts: whether a changed user has another context, too.
+        changes_last: whether a change in the last round can be seen.
+    """
+    if persons is None:
+        late = (rounds - 2, rounds - 1) if changes_last else (rounds - 2,)
+        places = sorted({0, 1, setting.num_actions - 1, setting.num_actions, rounds // 2, *late} & set(range(rounds)))
+        masks = [np.arange(rounds) == place for place in places]
+    else:
+        names, first_rounds, visits = np.unique(persons, return_index=True, return_counts=True)
+        order = np.lexsort((first_rounds, -visits))
+        masks = [persons == names[index] for index in order[:MOST_PERSONS]]
+    contexts = _contexts(generator, setting, rounds)
+    pairs = []
+    for answers in _answers(generator, setting, rounds):
+        for changed in masks:
+            other_answers, other_contexts = answers.copy(), contexts
+            other_answers[changed] = sum(setting.ends) - answers[changed]
+            if changes_contexts and contexts is not None:
+                other_contexts = np.where(changed.reshape(-1, *[1] * len(setting.context_shape)), -contexts, contexts)
+            pairs.append(Pair(UserData(answers, contexts), UserData(other_answers, other_contexts), changed))
+    return pairs
+
+
+def _contexts(generator: np.random.Generator, setting: Setting, rounds: int) -> np.ndarray | None:
+    if not setting.context_shape:
+        return None
+    contexts = generator.normal(size=(rounds, *setting.context_shape))
+    return contexts / np.linalg.norm(contexts, axis=-1, keepdims=True)
+
+
+def _answers(generator: np.random.Generator, setting: Setting, rounds: int) -> list[np.ndarray]:
+    """Returns the answers of all users, [rounds, num_actions], or [rounds, num_actions, num_actions] in a duel."""
+    low, high = setting.ends
+    num_actions = setting.num_actions
+    if setting.problem == "duel":
+        ascending, parity = np.arange(num_actions), np.arange(rounds) % 2
+        orders = [np.tile(ascending, (rounds, 1)), np.tile(ascending[::-1], (rounds, 1))]
+        orders += [np.where(parity[:, None] == 0, orders[0], orders[1])]
+        orders += [np.stack([generator.permutation(num_actions) for _ in range(rounds)]) for _ in range(2)]
+        wins = [order[:, :, None] < order[:, None, :] for order in orders]
+        ahead = (ascending[None] - ascending[:, None]) % num_actions
+        is_first = (2 * ahead < num_actions) | ((2 * ahead == num_actions) & (ascending[:, None] < ascending[None]))
+        wins.append(np.tile((ahead > 0) & is_first, (rounds, 1, 1)))  # a cycle
+        shares = [np.where(np.eye(num_actions, dtype=bool), 0.5, won) for won in wins]
+        coin = generator.random(rounds)[:, None, None] < 0.5  # the winner of an item against itself
+        return [low + (high - low) * np.where(share == 0.5, coin, share) for share in shares]
+    shape = rounds, num_actions
+    arm, parity = np.broadcast_to(np.arange(num_actions), shape), (np.arange(rounds) % 2)[:, None]
+    shares = [np.zeros(shape), np.ones(shape), arm == 0, arm == num_actions - 1, parity == arm % 2]
+    shares += [generator.random(shape) < 0.5 for _ in range(2)]
+    return [low + (high - low) * np.asarray(share, float) for share in shares]

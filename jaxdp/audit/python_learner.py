@@ -1,0 +1,354 @@
+"""Stateful learners in ordinary Python, by any author: an attack on their claim, and their regret on jaxdp's worlds."""
+
+import contextlib
+import importlib
+import inspect
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from jaxdp.audit._python_attack import PythonAuditResult, attack_runs
+from jaxdp.audit._python_regret import play_worlds
+from jaxdp.audit._python_users import PROBLEMS, Setting
+from jaxdp.audit.adversary import UserData
+from jaxdp.core import Environment, Guarantee
+from jaxdp.validation import check_choice, check_count, check_epsilon
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+STATED = "stated by the author of the code"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonLearner:
+    """A stateful learner of ordinary Python, as returned by `python_learner`.
+
+    Attributes:
+        make: () -> a new learner; or (generator) -> a new learner, with a NumPy generator.
+        act: (learner, *context) -> action.
+        update: (learner, *context, action, feedback) -> anything.
+        observe: learner -> numbers, or None if the adversary sees only the actions.
+        setting: the problem that it plays.
+        guarantee: the claim to attack.
+    """
+
+    make: Callable[..., Any]
+    act: Callable[..., Any]
+    update: Callable[..., Any]
+    observe: Callable[[Any], Any] | None
+    setting: Setting
+    guarantee: Guarantee
+
+    def run(self, seed: int, users: UserData) -> tuple[np.ndarray, np.ndarray]:
+        """Plays one run against fixed users.
+
+        Args:
+            seed: seed of NumPy's and Python's global generators, and of the generator that `make` may take.
+            users: the users, one in each round.
+
+        Returns:
+            The actions, [rounds] or [rounds, 2] int64; and what is observed after each round, [rounds, numbers]
+            float64, with no numbers if `observe` is None.
+
+        Raises:
+            RuntimeError: if the learner fails, or returns no action of the problem; the message names the round.
+            ValueError: if `observe` returns more numbers after some rounds than after others.
+        """
+        with keep_global_generators():
+            return self._run(np.random.SeedSequence(seed).generate_state(4), users)
+
+    def _run(self, words: np.ndarray, users: UserData) -> tuple[np.ndarray, np.ndarray]:
+        """Plays one run; global generators are seeded and not put back."""
+        answers, contexts = users.answers, users.contexts
+        return self.play_rounds(
+            words,
+            len(answers),
+            None if contexts is None else lambda round_: contexts[round_],
+            lambda round_, action: self.setting.feedback(answers[round_], action),
+        )
+
+    def play_rounds(
+        self,
+        words: np.ndarray,
+        rounds: int,
+        context_of: Callable[[int], Any] | None,
+        answer: Callable[[int, Any], Any],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Plays rounds like `run`, with contexts and feedback from functions of the round.
+
+        Args:
+            words: seed words of the global generators, which are not put back.
+            rounds: number of rounds.
+            context_of: round -> context; None if there are none.
+            answer: (round, action) -> feedback.
+        """
+        actions, observed, round_ = [], [], None
+        try:
+            learner = self._start(words)
+            for round_ in range(rounds):
+                context = () if context_of is None else (context_of(round_),)
+                action = self.setting.check_action(self.act(learner, *context))
+                self.update(learner, *context, action, answer(round_, action))
+                actions.append(action)
+                if self.observe is not None:
+                    observed.append(self.observe(learner))
+        except Exception as error:
+            when = "when it was made" if round_ is None else f"in round {round_}, counted from 0"
+            raise RuntimeError(f"the learner failed {when}: {type(error).__name__}: {error}") from error
+        sizes = {len(numbers) for numbers in observed}
+        if len(sizes) > 1:
+            raise ValueError(f"observe must return as many numbers after every round, got {sorted(sizes)}")
+        return np.asarray(actions), np.asarray(observed, float).reshape(rounds, -1)
+
+    def _start(self, words: np.ndarray) -> Any:
+        np.random.seed(words)  # noqa: NPY002 -- the code under attack may draw from this generator
+        random.seed(int(words[0]))
+        return self.make(np.random.default_rng(words)) if takes_generator(self.make) else self.make()
+
+    def audit(
+        self,
+        key: jax.Array,
+        *,
+        rounds: int = 12,
+        persons: Sequence[int] | None = None,
+        trials: int = 20_000,
+        confidence: float = 0.95,
+        progress: bool = True,
+    ) -> PythonAuditResult:
+        """Attacks the claim: chooses neighbouring users by pilot runs, then attacks two pairs by fresh runs.
+
+        An attack sees only short runs. A mistake that needs more rounds, other users, or numbers that `observe` does
+        not name stays hidden. Actions alone often show nothing; the verdict then says so.
+
+        Args:
+            key: a typed PRNG key.
+            rounds: number of rounds, >= 2; usually 4 to 16.
+            persons: the person of each round, `rounds` integers; neighbours then differ in all rounds of one person.
+                None: they differ in one round.
+            trials: runs under each of two neighbours, >= 100, for each of two pairs.
+            confidence: confidence of the lower bound, in (0, 1).
+            progress: whether to show a line with the time left.
+
+        Returns:
+            The result for the pair with the larger lower bound, with this pair.
+
+        Raises:
+            RuntimeError: if the learner fails; the message names the round.
+            ValueError: if an argument is out of range, the number of persons is not `rounds`, or the claim's unit is a
+                person and `persons` is None.
+        """
+        check_count("rounds", rounds, 2)
+        if persons is not None and len(persons) != rounds:
+            raise ValueError(f"persons must name the person of each of {rounds} rounds, got {len(persons)}")
+        if persons is None and self.guarantee.unit == "person":
+            raise ValueError('persons must name the person of each round for a claim of the unit "person", got None')
+        with keep_global_generators():
+            return attack_runs(
+                key,
+                self._run,
+                self.setting,
+                self.guarantee,
+                rounds=rounds,
+                persons=None if persons is None else np.asarray(persons),
+                observes=self.observe is not None,
+                trials=trials,
+                confidence=confidence,
+                progress=progress,
+            )
+
+    def regret(
+        self,
+        world: Environment,
+        *,
+        horizon: int,
+        num_seeds: int,
+        key: jax.Array,
+        checkpoints: Any = None,
+        jobs: int = 1,
+        progress: bool = True,
+        **values: float,
+    ) -> "xr.Dataset":
+        """Plays a world of jaxdp, with the answers that `jaxdp.sweep` with this key gives to jaxdp's learners.
+
+        Args:
+            world: an environment. Its actions must be those of the learner's problem.
+            horizon: number of rounds.
+            num_seeds: number of runs.
+            key: a typed PRNG key; seed i meets the world of seed i of a sweep with this key.
+            checkpoints: rounds at which outcomes are recorded, as in `jaxdp.simulator`.
+            jobs: number of processes, >= 1. With more than one, a script needs `if __name__ == "__main__":`.
+            progress: whether to show a line with the time left.
+            **values: values of the world.
+
+        Returns:
+            Dataset with dimensions seed and round: the sums of the world's outcomes, such as pseudo_regret.
+
+        Raises:
+            RuntimeError: if the learner fails; the message names the round.
+            ValueError: if an argument is out of range.
+        """
+        return play_worlds(
+            self,
+            world,
+            horizon=check_count("horizon", horizon),
+            num_seeds=check_count("num_seeds", num_seeds),
+            key=key,
+            checkpoints=checkpoints,
+            jobs=check_count("jobs", jobs),
+            progress=progress,
+            values=values,
+        )
+
+
+def python_learner(
+    make: Callable[..., Any],
+    *,
+    num_actions: int,
+    guarantee: Guarantee | float,
+    problem: str = "bandit",
+    act: str | Callable[..., Any] = "act",
+    update: str | Callable[..., Any] = "update",
+    observe: Sequence[str] | Callable[[Any], Any] = (),
+    context_shape: tuple[int, ...] = (),
+    ends: tuple[float, float] = (0, 1),
+) -> PythonLearner:
+    """Wraps somebody's stateful learner of ordinary Python, to attack its claim and to measure its regret.
+
+    NumPy's and Python's global generators are seeded before every run, and put back afterwards. If the code draws from
+    another source, such as a generator that it seeds itself, bounds are valid, but cannot be repeated.
+
+    Args:
+        make: () -> a new learner; or (generator) -> a new learner, if it takes one argument without a default.
+        num_actions: number of arms, of items in a duel, or of experts; >= 2.
+        guarantee: the claim, or the epsilon of a pure claim in the central model about one round.
+        problem: "bandit" (feedback is the reward of the arm), "contextual" (the same, with a context), "duel" (an
+            action is a pair of items, feedback is 1 if the first one won) or "experts" (feedback is the loss of every
+            expert).
+        act: name of the method, or function, (learner, *context) -> action.
+        update: name of the method, or function, (learner, *context, action, feedback). Only "contextual" has a context.
+        observe: what the adversary sees besides actions: names of attributes that hold numbers, such as released
+            bounds, or learner -> numbers. Empty: actions alone.
+        context_shape: shape of a context; only for "contextual". Contexts lie in the unit ball.
+        ends: smallest and largest reward or loss.
+
+    Returns:
+        The learner, with the methods `audit` and `regret`.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    Examples:
+        >>> class NoisyLeader:  # plays each arm twice, then keeps to the one with the larger noisy total
+        ...     def __init__(self):
+        ...         self.round, self.totals = 0, np.zeros(2)
+        ...     def act(self):
+        ...         return self.round % 2 if self.round < 4 else self.best
+        ...     def update(self, arm, reward):
+        ...         self.totals[arm] += reward * (self.round < 4)
+        ...         self.round += 1
+        ...         if self.round == 4:
+        ...             self.best = int(np.argmax(self.totals + np.random.laplace()))  # one draw for both arms
+        >>> learner = python_learner(NoisyLeader, num_actions=2, guarantee=1.0)
+        >>> actions, _ = learner.run(0, UserData(np.zeros((6, 2))))
+        >>> actions[:4].tolist()
+        [0, 1, 0, 1]
+
+        `learner.audit(jax.random.key(0))` reports a violation.
+    """
+    if not callable(make):
+        raise ValueError(f"make must be a function or a class that makes a new learner, got {make!r}")
+    check_choice("problem", problem, PROBLEMS)
+    check_count("num_actions", num_actions, 2)
+    if (problem == "contextual") != bool(context_shape):
+        raise ValueError(f'context_shape must be given for "contextual" only, got {context_shape} for "{problem}"')
+    if not ends[0] < ends[1]:
+        raise ValueError(f"ends must be two increasing numbers, got {ends}")
+    if not isinstance(guarantee, Guarantee):
+        check_epsilon(guarantee)
+        guarantee = Guarantee.pure(guarantee, trust_model="central", privacy_unit="one round", argument=STATED)
+    return PythonLearner(
+        make=make,
+        act=as_function("act", act),
+        update=as_function("update", update),
+        observe=observer(observe),
+        setting=Setting(problem, num_actions, context_shape, ends),
+        guarantee=guarantee,
+    )
+
+
+def read_python_learner(name: str) -> PythonLearner:
+    """Imports a learner: "module:name" of a `PythonLearner`, or of a function without arguments that returns one.
+
+    Raises:
+        ValueError: if there is no such module or name, or it is another object.
+    """
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, "")  # modules in the folder of the shell
+    try:
+        named = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"python must be module:name of an object that can be imported, got {name}: {error}"
+        ) from error
+    finally:
+        sys.path.remove("")
+    learner = named() if not isinstance(named, PythonLearner) and callable(named) else named
+    if not isinstance(learner, PythonLearner):
+        raise ValueError(
+            f"python must name a result of jaxdp.audit.python_learner, or a function of it, got {learner!r}"
+        )
+    return learner
+
+
+def as_function(name: str, method: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Returns (learner, *arguments) -> result, from the name of a method or from a function."""
+    if isinstance(method, str):
+        return lambda learner, *arguments: getattr(learner, method)(*arguments)
+    if not callable(method):
+        raise ValueError(f"{name} must be the name of a method or a function, got {method!r}")
+    return method
+
+
+def observer(observe: Sequence[str] | Callable[[Any], Any]) -> Callable[[Any], np.ndarray] | None:
+    """Returns learner -> [numbers] float64; None if nothing is observed."""
+    if isinstance(observe, str):
+        raise ValueError(f"observe must be a list of names, such as [{observe!r}], got {observe!r}")
+    if callable(observe):
+        return lambda learner: flatten(observe(learner))
+    names = tuple(observe)
+    return (lambda learner: flatten([getattr(learner, name) for name in names])) if names else None
+
+
+def flatten(numbers: Any) -> np.ndarray:
+    """Returns all numbers of nested lists, dicts and arrays as [numbers] float64."""
+    if isinstance(numbers, np.ndarray | float | int):
+        return np.ravel(numbers).astype(float)
+    leaves = [np.ravel(leaf).astype(float) for leaf in jax.tree.leaves(numbers)]
+    return np.concatenate(leaves) if leaves else np.zeros(0)
+
+
+def takes_generator(make: Callable[..., Any]) -> bool:
+    """Returns whether `make` has an argument without a default."""
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):  # some built-in classes have no signature
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(p.default is p.empty and p.kind in positional for p in parameters)
+
+
+@contextlib.contextmanager
+def keep_global_generators() -> Iterator[None]:
+    """Puts the states of NumPy's and Python's global generators back at the end."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
