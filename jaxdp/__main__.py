@@ -320,17 +320,29 @@ def plan_abtest(
     kind: Annotated[
         str, typer.Option(help="Test for the file. anytime: may stop at any look. fixed: looks once.")
     ] = "anytime",
+    release: Annotated[
+        Path | None,
+        typer.Option(
+            help="With central trust: release the file's true bits with exact secret noise, keep the releases in this "
+            "file, and print the verdict and its claim alone. Name the same file again when more users have come."
+        ),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Prints the users that a planned lift takes, with both trust models and without privacy; evaluates a file."""
     from jaxdp.abtests import abtest
     from jaxdp.abtests._files import describe, evaluate, new_picture, read_arms
 
+    if release is not None and (reports is None or users is not None or plot is not None):
+        raise ValueError("release must come with --reports, and without --users and --plot, which belong to a plan")
     picture = None if plot is None else new_picture(plot)
     arms = None if reports is None else read_arms(reports, control, is_private=trust == "central")
     plan = abtest(rate=rate, lift=lift, epsilon=epsilon, trust=trust, power=power, failure_prob=failure_prob, seed=seed)
     if arms is not None:
-        typer.echo(evaluate(plan, kind, arms, seed=seed) + "\n\nThe plan:")
+        typer.echo(evaluate(plan, kind, arms, seed=seed, release=release))
+        if release is not None:
+            return
+        typer.echo("\nThe plan:")
     typer.echo(plan.table())
     if users is not None:
         typer.echo(describe(plan, users))

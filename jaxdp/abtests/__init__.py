@@ -12,12 +12,14 @@ returns the rule that evaluates the collected reports or releases.
 
 from jaxdp.abtests._effects import Effect, Interval
 from jaxdp.abtests._plan import Plan, abtest
+from jaxdp.abtests._release import CentralRelease
 from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal, FixedTest, Verdict
 from jaxdp.abtests._simulation import Needs, Stopping
 
 __all__ = [
     "AnytimeCentral",
     "AnytimeLocal",
+    "CentralRelease",
     "Effect",
     "FixedTest",
     "Interval",

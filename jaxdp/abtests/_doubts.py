@@ -43,10 +43,10 @@ def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: 
 
 def warn_of_exchanged_bits(setting: Setting, effect: Effect, width: float) -> None:
     """Warns if a rate is far from both planned rates, and much nearer to them with 0 and 1 exchanged."""
-    least, most = sorted(setting.true_rates)
+    low, high = sorted(setting.true_rates)
 
     def distance(rate: float) -> float:
-        return max(least - rate, rate - most)
+        return max(low - rate, rate - high)
 
     for name, planned, rate in zip(NAMES, setting.true_rates, (effect.control, effect.treatment), strict=True):
         slack = FARTHEST_BY_CHANCE / width * (rate.high - rate.low) / 2
@@ -64,12 +64,12 @@ def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray
         return
     log_ratio = 0.0
     for ones in (control, treatment):
-        new = np.diff(ones)
-        if not np.all((new >= 0) & (new <= added)):
+        increments = np.diff(ones)
+        if not np.all((increments >= 0) & (increments <= added)):
             return
         rate = ones[-1] / users[-1]
         variance = max(rate * (1 - rate), 1 / users[-1])
-        squares = (new - rate * added) ** 2 / variance
+        squares = (increments - rate * added) ** 2 / variance
         both = users[1:] + users[:-1]  # of disjoint batches the variances add up
         log_ratio += float(np.sum(np.log(both / added) / 2 - squares / 2 * (1 / added - 1 / both)))
     if log_ratio > math.log(LIKELIER_TOTALS):

@@ -134,8 +134,8 @@ def _lift(control: Interval, treatment: Interval) -> Interval:
     least = treatment.low * (2 * treatment.estimate - treatment.low)
     root = math.sqrt(max(product**2 - least * control.high * (2 * control.estimate - control.high), 0.0))
     low = least / (product + root) if least > 0 else 0.0
-    most = treatment.high * (2 * treatment.estimate - treatment.high)
+    dividend = treatment.high * (2 * treatment.estimate - treatment.high)
     divisor = control.low * (2 * control.estimate - control.low)
-    root = math.sqrt(max(product**2 - most * divisor, 0.0))
+    root = math.sqrt(max(product**2 - dividend * divisor, 0.0))
     high = (product + root) / divisor if divisor > 0 else math.inf
     return Interval(treatment.estimate / control.estimate - 1, low - 1, high - 1)

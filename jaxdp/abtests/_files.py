@@ -96,16 +96,29 @@ def describe(plan: Plan, users: float) -> str:
     )
 
 
-def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int) -> str:
+def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | None = None) -> str:
     """Evaluates a file's reports by a plan's rule, and returns the verdict as text.
 
     With a curator the file has the users' true bits, and the noise is drawn here. This is a simulation, as the text
-    says.
+    says, unless a file of releases is named.
+
+    Args:
+        plan: the plan.
+        kind: kind of test.
+        arms: the reports, or the users' true bits.
+        seed: seed of simulated noise.
+        release: file that keeps a curator's releases; None for a simulation.
 
     Raises:
-        ValueError: as the rules do; also for the fixed test with a curator, which needs noisy counts instead of a file
-            of bits.
+        ValueError: as the rules do; also for a simulation of the fixed test with a curator, which needs noisy counts
+            instead of a file of bits.
     """
+    if release is not None:
+        curator = plan.test(kind, release=True)
+        verdict = curator.evaluate(arms.control, arms.treatment, release)
+        claim = curator.guarantee()
+        text = verdict_text(kind, verdict, arms, 1 - plan.failure_prob)
+        return f"{text}\n\n{claim}: {claim.argument}. Keep {release}: another file for the same users adds its epsilon."
     rule, end = plan.test(kind), ""
     if isinstance(rule, AnytimeCentral):
         with warnings.catch_warnings():
@@ -119,7 +132,10 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int) -> str:
     elif isinstance(rule, AnytimeLocal):
         verdict = rule.evaluate(arms.control, arms.treatment)
     elif plan.schedule is not None:
-        raise ValueError('kind must be anytime for a file with central trust; pass noisy counts to plan.test("fixed")')
+        raise ValueError(
+            "kind must be anytime for a file with central trust that is not a release; --release FILE draws the noise "
+            'of kind fixed, and plan.test("fixed") takes noisy counts'
+        )
     else:
         bits = (arms.control, arms.treatment)
         verdict = rule.evaluate([len(arm) for arm in bits], [int(arm.sum()) for arm in bits])

@@ -1,17 +1,26 @@
 """The plan of a test of two arms: the users needed, the lift that they detect, and the rule that evaluates them."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from jaxdp.abtests import _fixed
 from jaxdp.abtests._fixed import Setting, fixed_power, fixed_users
+from jaxdp.abtests._release import CentralRelease
 from jaxdp.abtests._report import TRUSTS, figure, mean_bound, other_trust, table
 from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal, FixedTest
 from jaxdp.abtests._schedule import Schedule
 from jaxdp.abtests._simulation import Needs, choose_schedule, simulate_stopping
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_number, check_probability, warn_caller
+from jaxdp.validation import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_flag,
+    check_number,
+    check_probability,
+    warn_caller,
+)
 
 KINDS = ("fixed", "anytime")
 NUM_RUNS = 4_000
@@ -76,18 +85,39 @@ class Plan(NamedTuple):
         """
         return _fixed.least_epsilon(self.setting, _check_users(users))
 
-    def test(self, kind: str) -> FixedTest | AnytimeLocal | AnytimeCentral:
+    @overload
+    def test(self, kind: str, *, release: Literal[False] = False) -> FixedTest | AnytimeLocal | AnytimeCentral: ...
+
+    @overload
+    def test(self, kind: str, *, release: Literal[True]) -> CentralRelease: ...
+
+    def test(self, kind: str, *, release: bool = False) -> FixedTest | AnytimeLocal | AnytimeCentral | CentralRelease:
         """Returns the rule that evaluates the reports or releases.
 
         Args:
             kind: "fixed" looks once, at `needs.fixed` users; "anytime" may stop at any look.
+            release: if True, the rule takes users' true bits, and releases their sums with exact secret noise. If
+                False, it takes reports or sums that are already private.
 
         Raises:
-            ValueError: if kind is neither of the two.
+            ValueError: if kind is neither of the two; for a release, if trust is local (each device randomizes its
+                user's bit, by `jaxdp.mechanisms.secret_randomized_response`) or epsilon is infinite.
         """
+        rule: FixedTest | AnytimeLocal | AnytimeCentral
         if check_choice("kind", kind, KINDS) == "fixed":
-            return FixedTest(self.setting, self.needs.fixed)
-        return AnytimeLocal(self.setting) if self.schedule is None else AnytimeCentral(self.setting, self.schedule)
+            rule = FixedTest(self.setting, self.needs.fixed)
+        else:
+            rule = AnytimeLocal(self.setting) if self.schedule is None else AnytimeCentral(self.setting, self.schedule)
+        if not check_flag("release", release):
+            return rule
+        if self.trust == "local":
+            raise ValueError(
+                "trust must be central for a release, got local: reports are private when they leave the devices "
+                "(jaxdp.mechanisms.secret_randomized_response), and are evaluated without noise"
+            )
+        if isinstance(rule, AnytimeLocal) or math.isinf(self.epsilon):
+            raise ValueError(f"epsilon must be finite for a release, got {self.epsilon}")
+        return CentralRelease(rule)
 
     def table(self) -> str:
         """Returns the plan as text, in at most 100 columns."""
@@ -144,7 +174,7 @@ def abtest(
         - Local: each report is epsilon-DP. Central, anytime test: each user is in one epoch, and the budgets of the
           epoch's two releases add up to epsilon. Central, fixed test: each user is in one of two counts, each with
           budget epsilon.
-        - Planning reads no data. The rules draw no noise.
+        - Planning reads no data. Rules draw no noise, except those of `Plan.test(..., release=True)`.
 
     Source:
         Wald (1947), "Sequential Analysis", chapter 6; Robbins (1970), DOI 10.1214/aoms/1177696786. Deviations: batches

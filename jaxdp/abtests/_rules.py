@@ -137,7 +137,7 @@ class AnytimeLocal(NamedTuple):
         Raises:
             ValueError: if a report is not 0 or 1, or an arm has no reports.
         """
-        arms = [_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
+        arms = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         warn_of_split([*map(len, arms)])
         pairs = min(map(len, arms))
         ends = [0, *takewhile(lambda look: look <= pairs, local_looks())]
@@ -269,7 +269,7 @@ class AnytimeCentral(NamedTuple):
         Raises:
             ValueError: if a bit is not 0 or 1, or fewer pairs are given than the first look needs.
         """
-        arms = [_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
+        arms = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         pairs = min(map(len, arms))
         ends = [0, *self.looks(pairs)]
         if len(ends) == 1:
@@ -312,7 +312,12 @@ def _pair(name: str, values: Any) -> Sequence[Any]:
     return values
 
 
-def _bits(name: str, values: Any) -> np.ndarray:
+def check_bits(name: str, values: Any) -> np.ndarray:
+    """Returns bits as an array.
+
+    Raises:
+        ValueError: if values are not a vector of 0 and 1 with at least one entry.
+    """
     bits = check_finite(name, np.asarray(values) + 0, is_private=True)
     if bits.ndim != 1 or not bits.size:
         raise ValueError(f"{name} must be an array [users] with at least one entry, got shape {bits.shape}")

@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import os
+import secrets
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +16,8 @@ from jax.typing import ArrayLike
 from scipy.special import expit
 
 from jaxdp.core import Guarantee, default_float
-from jaxdp.mechanisms import label_randomizer, randomized_response
-from jaxdp.validation import check_epsilon, check_key
+from jaxdp.mechanisms import label_randomizer, randomized_response, secret_randomized_response
+from jaxdp.validation import check_epsilon, check_flag, check_key
 
 
 class PrivateLabels(NamedTuple):
@@ -38,7 +40,12 @@ class PrivateLabels(NamedTuple):
 
 
 def private_labels(
-    labels: ArrayLike, epsilon: float, *, persons: ArrayLike | None = None, key: jax.Array
+    labels: ArrayLike,
+    epsilon: float,
+    *,
+    persons: ArrayLike | None = None,
+    key: jax.Array | None = None,
+    release: bool = False,
 ) -> PrivateLabels:
     """Reports each label by randomized response; you may train any models on the reports.
 
@@ -52,14 +59,17 @@ def private_labels(
             unchanged.
         persons: [num_samples] public ids of the persons who gave the labels. If a person has k labels, each label has
             the budget epsilon / k. If None, each label has the budget epsilon, so a person with k labels has k epsilon.
-        key: as secret as the labels. Threefry is not a cryptographic generator: for a release to untrusted people, flip
-            labels with random bits of the operating system.
+        key: key of a simulation, as secret as the labels. Threefry is not a cryptographic generator.
+        release: whether the reports are meant for untrusted people. They are then drawn from random words of the
+            operating system, by an integer threshold that is rounded towards more privacy, and not from a key. A
+            second call reports the labels again, which adds its epsilon: keep the reports.
 
     Returns:
         The reports, the budget of each report, and the claim.
 
     Raises:
-        ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons has another length.
+        ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons has another length; if there
+            is a key and a release, or neither; if epsilon is infinite in a release.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -77,7 +87,11 @@ def private_labels(
         2-DP, local, one person [1. 1. 2.]
     """
     epsilon = check_epsilon(epsilon)
-    check_key(key)
+    if check_flag("release", release) == (key is not None):
+        given = "no key" if key is None else "a key"
+        raise ValueError(f"key must be given without a release, and only then, got {given} and release={release}")
+    if release and epsilon == float("inf"):
+        raise ValueError("epsilon must be finite for a release, got inf")
     values = np.asarray(labels)
     if values.ndim != 1 or not (np.issubdtype(values.dtype, np.number) or values.dtype == bool):
         raise ValueError(f"labels must be a vector of numbers, got {values.dtype} of shape {values.shape}")
@@ -89,15 +103,30 @@ def private_labels(
         _, index, number = np.unique(ids, return_inverse=True, return_counts=True)
         counts = number[index]
     budgets = epsilon / counts
-    key_ties, key_reports = jax.random.split(key)
-    chances = jnp.asarray(np.clip(np.nan_to_num(values.astype(float), nan=0.5), 0, 1), default_float())
-    bits = jax.random.bernoulli(key_ties, chances).astype(jnp.int32)
-    reports = _randomize(jax.random.split(key_reports, len(values)), bits, jnp.asarray(budgets, default_float()))
+    chances = np.clip(np.nan_to_num(values.astype(float), nan=0.5), 0, 1)
     claim = label_randomizer().guarantee(epsilon=epsilon)
+    if key is None:
+        reports = _release(chances, epsilon, counts)
+        claim = dataclasses.replace(claim, numerical_delta=0.0)
+    else:
+        key_ties, key_reports = jax.random.split(check_key(key))
+        bits = jax.random.bernoulli(key_ties, jnp.asarray(chances, default_float())).astype(jnp.int32)
+        reports = _randomize(jax.random.split(key_reports, len(values)), bits, jnp.asarray(budgets, default_float()))
     if persons is not None:
         argument = "randomized response with epsilon / k for each of a person's k labels; ids and k are public"
         claim = dataclasses.replace(claim, privacy_unit="one person", unit="person", argument=argument)
     return PrivateLabels(np.asarray(reports), budgets, claim)
+
+
+def _release(chances: np.ndarray, epsilon: float, counts: np.ndarray) -> np.ndarray:
+    """Draws bits with these chances and flips them at the exact budget epsilon / counts, by secret random words."""
+    words = np.frombuffer(secrets.token_bytes(8 * len(chances)), np.uint64)
+    bits = (words >> np.uint64(11)).astype(float) < chances * 2.0**53
+    reports = np.empty(len(chances), np.int32)
+    for count in np.unique(counts):  # one threshold for each budget
+        is_chosen = counts == count
+        reports[is_chosen] = secret_randomized_response(bits[is_chosen], Fraction(epsilon) / int(count))
+    return reports
 
 
 @jax.jit

@@ -2,12 +2,15 @@
 
 import json
 import math
+import secrets
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdp.mechanisms._secret_noise import flip_threshold
 from jaxdp.preferences import debiased_loss, private_labels, to_jsonl
 
 KEY = jax.random.key(5)
@@ -121,3 +124,45 @@ def test_wrong_labels_are_refused(changes, message):
     values = {"labels": [0, 1], "epsilon": 1.0, "persons": None, "key": KEY} | changes
     with pytest.raises(ValueError, match=message):
         private_labels(values.pop("labels"), values.pop("epsilon"), **values)
+
+
+def release_of_a_word(monkeypatch, word):
+    """Makes every random word of the operating system the same."""
+    monkeypatch.setattr(secrets, "token_bytes", lambda count: np.full(count // 8, word, np.uint64).tobytes())
+
+
+def test_a_release_flips_by_random_words_of_the_operating_system(monkeypatch):
+    """Checks words at both sides of the thresholds of epsilon / k; planted: the threshold of the whole epsilon."""
+    persons = np.array(["a", "a", "b"])
+    whole, half = (flip_threshold(Fraction(budget)) for budget in (1.0, 0.5))
+    assert whole < half
+    for word, flipped in ((whole - 1, [1, 1, 1]), (whole, [1, 1, 0]), (half - 1, [1, 1, 0]), (half, [0, 0, 0])):
+        release_of_a_word(monkeypatch, word)
+        private = private_labels(np.zeros(3), 1.0, persons=persons, release=True)
+        assert private.reports.tolist() == flipped
+        assert private_labels(np.ones(3), 1.0, persons=persons, release=True).reports.tolist() == [
+            1 - x for x in flipped
+        ]
+    assert private.epsilons.tolist() == [0.5, 0.5, 1.0]
+    assert private.claim.numerical_delta == 0
+    assert str(private.claim) == "1-DP, local, one person"
+
+
+def test_a_release_has_the_distribution_of_reports(monkeypatch):
+    generator = np.random.default_rng(5)
+    monkeypatch.setattr(secrets, "token_bytes", generator.bytes)
+    labels = np.repeat([0.0, 0.5, 1.0, np.nan, 0.25], NUM)
+    shares = private_labels(labels, 1.0, release=True).reports.reshape(5, NUM).mean(1)
+    flip = 1 / (1 + math.e)
+    for share, chance in zip(shares, [0, 0.5, 1, 0.5, 0.25], strict=True):
+        assert abs(share - (flip + chance * (1 - 2 * flip))) < 4 * math.sqrt(0.25 / NUM)
+
+
+def test_a_release_has_no_key_and_a_finite_epsilon():
+    for wrong, sentence in (
+        ({"key": KEY, "release": True}, "key must be given without a release, and only then, got a key"),
+        ({}, "got no key and release=False"),
+        ({"epsilon": math.inf, "release": True}, "epsilon must be finite for a release"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            private_labels(np.ones(2), **{"epsilon": 1.0, **wrong})

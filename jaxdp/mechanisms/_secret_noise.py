@@ -1,0 +1,146 @@
+"""Exact noise for releases of real data: integers and the operating system's random words, without any float.
+
+The other mechanisms of this package simulate: their generator, Threefry, is not cryptographic. Here bits are compared
+with an integer threshold, and the discrete Laplace distribution is sampled exactly, by rejection. No defence against an
+adversary who measures running times is attempted.
+"""
+
+import math
+import secrets
+from collections.abc import Callable
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from jaxdp.validation import check_count, check_epsilon, refuse_private
+
+WORDS = 2**64
+LARGEST_EPSILON = 64  # the threshold is 1 from epsilon = 44.4 on
+DIGITS = 60
+SPARE = Fraction(1, 10**50)  # exceeds the relative error of an exponential with 60 digits
+
+
+def secret_randomized_response(labels: object, epsilon: float | Fraction) -> np.ndarray:
+    """Flips each bit with a probability of at least 1 / (1 + e^epsilon), by random words of the operating system.
+
+    Args:
+        labels: [...] integers in {0, 1}, or bool.
+        epsilon: budget of each bit, in (0, inf).
+
+    Returns:
+        [...] reports in {0, 1}, int32.
+
+    Raises:
+        ValueError: if labels are not 0 or 1, or epsilon is not in (0, inf).
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one bit; adjacency: replace one.
+        - Why: A 64-bit word below an integer threshold t flips the bit. t is the least integer with (2^64 - t) / t <=
+          e^epsilon, rounded up, so the inequality holds exactly.
+
+    Source:
+        Warner (1965).
+
+    Deviations:
+        The probability of a flip is rounded up to a multiple of 2^-64.
+
+    Examples:
+        >>> reports = secret_randomized_response([0, 1, 1], 1.0)
+        >>> reports.shape, set(reports.tolist()) <= {0, 1}
+        ((3,), True)
+    """
+    bits = np.asarray(labels)
+    if bits.dtype.kind not in "biu":
+        raise ValueError(f"labels must be integers or bool, got dtype {bits.dtype}")
+    refuse_private("labels", "0 or 1", (bits != 0) & (bits != 1))
+    words = np.frombuffer(secrets.token_bytes(8 * bits.size), np.uint64).reshape(bits.shape)
+    is_flipped = words < np.uint64(flip_threshold(_budget(epsilon)))
+    return (bits.astype(np.int32) ^ is_flipped).astype(np.int32)
+
+
+def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
+    """Draws exact discrete Laplace noise, P(k) proportional to exp(-epsilon |k|), from the operating system's words.
+
+    Args:
+        size: number of draws, >= 0.
+        epsilon: budget of a release of a whole number that one record changes by at most 1, in (0, inf). Divide by the
+            sensitivity for larger changes, as a `Fraction`, so that nothing is rounded.
+
+    Returns:
+        The draws, as Python integers.
+
+    Raises:
+        ValueError: if size or epsilon is out of range.
+
+    Privacy:
+        - Claim: a whole number plus one draw is epsilon-DP in the central model, if one record changes the number by at
+          most 1.
+        - Why: the sampler uses only uniform whole numbers and comparisons of integers, so its probabilities are
+          exactly proportional to exp(-epsilon |k|).
+
+    Source:
+        Canonne, Kamath & Steinke (2020), "The discrete Gaussian for differential privacy", Algorithms 1 and 2, arXiv
+        2004.00010.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> noise = secret_discrete_laplace(2, 1.0)
+        >>> len(noise), type(noise[0])
+        (2, <class 'int'>)
+    """
+    budget = _budget(epsilon)
+    return [draw_laplace(budget, secrets.randbelow) for _ in range(check_count("size", size, 0))]
+
+
+def flip_threshold(epsilon: Fraction) -> int:
+    """Returns the least t in [1, 2^63] with (2^64 - t) / t <= e^epsilon."""
+    rounded_down = Context(prec=DIGITS, rounding=ROUND_FLOOR)
+    smaller = rounded_down.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    power = Fraction(Context(prec=DIGITS).exp(min(smaller, Decimal(LARGEST_EPSILON)))) * (1 - SPARE)
+    return min(WORDS // 2, math.ceil(WORDS / (1 + power)))
+
+
+def draw_laplace(epsilon: Fraction, below: Callable[[int], int]) -> int:
+    """Draws discrete Laplace noise.
+
+    Args:
+        epsilon: the distribution's parameter, > 0.
+        below: draws a uniform whole number in [0, n) for a positive n.
+    """
+    while (noise := attempt_laplace(epsilon, below)) is None:
+        pass
+    return noise
+
+
+def attempt_laplace(epsilon: Fraction, below: Callable[[int], int]) -> int | None:
+    """Draws discrete Laplace noise as `draw_laplace` does, or returns None if the attempt is rejected."""
+    remainder = below(epsilon.denominator)
+    if not bernoulli_exp(remainder, epsilon.denominator, below):
+        return None
+    quotient = 0
+    while bernoulli_exp(1, 1, below):
+        quotient += 1
+    size = (remainder + epsilon.denominator * quotient) // epsilon.numerator
+    is_negative = below(2) == 1
+    if is_negative and size == 0:  # zero has one sign
+        return None
+    return -size if is_negative else size
+
+
+def bernoulli_exp(numerator: int, denominator: int, below: Callable[[int], int]) -> bool:
+    """Draws True with probability exp(-numerator / denominator), for a fraction in [0, 1]."""
+    trial = 1
+    while below(denominator * trial) < numerator:
+        trial += 1
+    return trial % 2 == 1
+
+
+def _budget(epsilon: float | Fraction) -> Fraction:
+    value = epsilon if isinstance(epsilon, Fraction) else check_epsilon(epsilon)
+    if not 0 < value < math.inf:
+        raise ValueError(f"epsilon must be in (0, inf) for a release, got {epsilon}")
+    return Fraction(value)
