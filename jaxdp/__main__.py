@@ -248,6 +248,7 @@ def bench_learners(
         Path | None,
         typer.Option(help="Instead, print the standings of the results in this folder.", show_default=False),
     ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the standings to this picture.", show_default=False)] = None,
     format_: Annotated[
         str, typer.Option("--format", help="Format of standings: markdown, text, latex or csv.")
     ] = "markdown",
@@ -256,7 +257,7 @@ def bench_learners(
     from jaxdp.suite import command
 
     if standings is not None:
-        typer.echo(command.print_standings(standings, format_))
+        typer.echo(command.print_standings(standings, format_, plot))
         return
     failures = command.bench_all(
         list(learners or ()),

@@ -25,7 +25,7 @@ from jaxdp.suite import _attack, v1
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
 # Required arguments that are the same for every learner: a size, or its function of the horizon.
 FIXED: Mapping[str, Callable[[int], int]] = {
-    "explore_rounds": lambda horizon: horizon // 10,
+    "explore_rounds": lambda horizon: 64 * (horizon // 640),  # a multiple of every number of arms
     "num_rounds": lambda horizon: horizon // 10,
     "num_switches": lambda horizon: 1,
 }
@@ -123,15 +123,23 @@ def bench(
                 played = {"skipped": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
             record["instances"][instance.name] = {**played, "seconds": round(time.perf_counter() - start, 2)}
             _write(path, record)
-            report(f"{instance.name}: {played.get('skipped') or 'played'}")
+            if "skipped" not in played:
+                report(f"{instance.name}: played")
         is_target = _attack.TARGETS.get(instance.family) == instance.name
         if is_target and instance.name not in record["attack"] and "skipped" not in record["instances"][instance.name]:
             record["attack"][instance.name] = _attack_instance(name, factory, {**variant, **tuned}, instance, quick)
             _write(path, record)
-    reasons = [played.get("skipped") for played in record["instances"].values()]
-    if all(reasons):
+    reasons = {at: played["skipped"] for at, played in record["instances"].items() if "skipped" in played}
+    if len(reasons) == len(record["instances"]):
         path.unlink(missing_ok=True)
-        raise ValueError(f"learner must play some instance, got {name!r}, which plays none: {reasons[0]}")
+        first = next(iter(reasons.values()))
+        raise ValueError(f"learner must play some instance, got {name!r}, which plays none: {first}")
+    families = {at.partition(".")[0] for at in record["instances"] if at not in reasons}
+    for at, reason in reasons.items():
+        if at.partition(".")[0] in families:
+            report(f"{at}: not played: {reason}")
+    if unfit := sorted({at.partition(".")[0] for at in reasons} - families):
+        report(f"families that do not fit: {', '.join(unfit)} ({path.name} has the reasons)")
     return record
 
 

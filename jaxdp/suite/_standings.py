@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxdp import plotting
 from jaxdp.comparisons import tables
 from jaxdp.comparisons._comparison import not_worse
 from jaxdp.comparisons.tables import Cell, Contents
@@ -49,14 +50,8 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
 
 def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown") -> str:
     """Formats all standings: no table mixes trust models, privacy units or kinds of claim."""
-    groups: dict[Group, list[str]] = {}
-    for name, record in records.items():
-        for family in v1.FAMILIES:
-            if group := _group(record, family):
-                groups.setdefault(group, []).append(name)
     texts = []
-    for group in sorted(groups, key=lambda group: (v1.FAMILIES.index(group[0]), *group[1:])):
-        scores = _scores({name: records[name] for name in groups[group]}, group[0])
+    for group, scores in _tables(records).items():
         table = tables.FORMATS[format](_contents(scores, group[1]))
         if format != "markdown":
             texts.append(table)
@@ -64,6 +59,44 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
         title = f"## {group[0]}: {group[1]} model, {group[2]}, {group[3]} claims"
         texts.append(f"{title}\n\n{_summary(scores, records, group[0])}\n\n{table}")
     return "\n\n".join(texts)
+
+
+def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
+    """Draws the mean log score of every learner that played all instances of its table; a panel for each table.
+
+    Raises:
+        ValueError: if no learner played all instances of its table.
+    """
+    drawn = {}
+    for group, scores in _tables(records).items():
+        means = np.log10(np.maximum(scores.mean("seed", skipna=False), LEAST_SCORE))
+        if means.sizes["instance"] > 1 and len(complete := means.dropna("learner")["learner"]):
+            drawn[group] = means.sel(learner=complete).rename("mean log10 score")
+    if not drawn:
+        raise ValueError("standings must have a learner that played all instances of its table, got none")
+    figure = plotting.panels(-(-len(drawn) // 2), min(2, len(drawn)), width=5.0, height=4.2)
+    for ax, (group, means) in zip(figure.axes, drawn.items(), strict=False):
+        best = means.mean(("instance", "epsilon")).sortby(means.mean(("instance", "epsilon")))["learner"].values
+        highlight = best[:6].tolist() if len(best) > 7 else None
+        title = f"{group[0]}, {group[1]}, {group[3]}"
+        plotting.cost_of_privacy(
+            means, hue="learner", ax=ax, band=None, over="instance", highlight=highlight, title=title
+        )
+    for ax in figure.axes[len(drawn) :]:
+        ax.set_visible(False)
+    figure.explain(note="Mean over instances of the logarithm of the score; 0 is uniform play.")
+    return figure
+
+
+def _tables(records: Mapping[str, Mapping[str, Any]]) -> dict[Group, xr.DataArray]:
+    """Returns the scores of each table."""
+    groups: dict[Group, list[str]] = {}
+    for name, record in records.items():
+        for family in v1.FAMILIES:
+            if group := _group(record, family):
+                groups.setdefault(group, []).append(name)
+    order = sorted(groups, key=lambda group: (v1.FAMILIES.index(group[0]), *group[1:]))
+    return {group: _scores({name: records[name] for name in groups[group]}, group[0]) for group in order}
 
 
 def _label(record: Mapping[str, Any]) -> str:

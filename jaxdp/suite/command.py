@@ -7,7 +7,7 @@ from typing import Any
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.suite import v1
 from jaxdp.suite._bench import bench
-from jaxdp.suite._standings import FORMATS, read_results, standings
+from jaxdp.suite._standings import FORMATS, draw_standings, read_results, standings
 from jaxdp.validation import check_choice
 
 
@@ -59,9 +59,12 @@ def bench_all(
     return failures
 
 
-def print_standings(folder: Path, format: str) -> str:
-    """Formats the standings of the results in a folder."""
-    return standings(read_results(folder), check_choice("format", format, FORMATS))
+def print_standings(folder: Path, format: str, picture: Path | None = None) -> str:
+    """Formats the standings of the results in a folder; with `picture`, also draws them to this file."""
+    records, format = read_results(folder), check_choice("format", format, FORMATS)
+    if picture is not None:
+        draw_standings(records).savefig(picture)
+    return standings(records, format)
 
 
 def _named_number(text: str) -> tuple[str, float | int | str]:

@@ -60,7 +60,7 @@ def test_an_own_learner_is_played_resumed_and_compared(own_module):
     path.write_text(json.dumps(record))
     again = _bench.bench("my_bandits:coin", path, quick=True, family="arms", report=lines.append)
     assert again["instances"]["arms.easy"]["values"]["1"][0] == 5.0, "what was there was not played again"
-    assert len(lines) == 6
+    assert len(lines) == 7, "four instances and a reason, then one instance and the reason"
     assert again["attack"]["arms.easy"]["refuted"] is False
     assert "arms.many" in again["instances"]
     with pytest.raises(ValueError, match="out must be new, or hold results with protocol 'full'"):
@@ -166,6 +166,19 @@ def test_standings_rank_within_a_trust_model_only():
     assert rows["good"].count("**") == 16
     assert "**" not in rows["bad"]
     assert "private" not in text.replace("privacy", "")
+
+
+def test_the_figure_has_a_panel_for_each_table_and_leaves_out_incomplete_rows():
+    made = records(good=("local", [0.1] * 10), half=("local", [0.9] * 10), other=("central", [0.01] * 10))
+    del made["half"]["instances"]["arms.hard"]
+    figure = _standings.draw_standings(made)
+    panels = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in panels] == ["arms, central, pure", "arms, local, pure"]
+    heights = [{round(float(y), 6) for line in ax.lines for y in line.get_ydata()} - {0.0} for ax in panels]
+    assert heights == [{-2.0}, {-1.0}]
+    del made["good"], made["other"]
+    with pytest.raises(ValueError, match="a learner that played all instances"):
+        _standings.draw_standings(made)
 
 
 def test_geometric_means_show_what_one_instance_does():
