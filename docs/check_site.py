@@ -1,5 +1,10 @@
-"""Checks that the site describes every public name and has no dead link inside: `python docs/check_site.py SITE`."""
+"""Checks that the site describes every public name and has no dead link inside: `python docs/check_site.py SITE`.
 
+Every algorithm's page has a displayed formula, an example, and a reference or a proof. What readers look for is at most
+three links from the home page.
+"""
+
+import re
 import sys
 import zlib
 from html.parser import HTMLParser
@@ -8,7 +13,25 @@ from urllib.parse import unquote, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from site_pages.algorithm_pages import UNVERIFIED, algorithms
 from site_pages.names import everything
+
+INDEX = "reference/api/algorithms.html"
+ALGORITHM = "reference/api/algorithm/{}.html"
+# What a reader looks for: the pages from the home page to it, and text of the last one.
+WALKS = {
+    "how to install": (("howto/install.html",), ("Install",)),
+    "RUCB's rule and its privacy proof": ((INDEX, ALGORITHM.format("rucb")), ("Privacy claim", "<math")),
+    "pure local claims for contextual bandits": (
+        (INDEX,),
+        ("linear_ucb_ball", "generalized_linear_ball", "contextual bandits"),
+    ),
+    "the corrected step size of SGD with randomized responses": (
+        (INDEX, ALGORITHM.format("sgd_rr")),
+        ("The corrected step size", "<math"),
+    ),
+    "how to run 10^5 seeds on a GPU": (("howto/gpu_and_memory.html",), ("For 10^5 seeds",)),
+}
 
 
 class Page(HTMLParser):
@@ -19,10 +42,16 @@ class Page(HTMLParser):
         super().__init__()
         self.targets: list[str] = []
         self.places: set[str] = set()
+        self.text = text
+        self.links: list[str] = []  # in the text itself, not in menus
+        self.in_article = 0
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Records the link targets and anchors of a tag."""
+        self.in_article += tag == "article"
+        if tag == "a" and self.in_article:
+            self.links.append(dict(attrs).get("href") or "")
         for name, value in attrs:
             if value is None:
                 continue
@@ -30,6 +59,10 @@ class Page(HTMLParser):
                 self.places.add(value)
             elif name in ("href", "src"):
                 self.targets.append(value)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Records where the text of the page ends."""
+        self.in_article -= tag == "article"
 
 
 def dead_links(pages: dict[Path, Page]) -> list[str]:
@@ -60,16 +93,53 @@ def inventory(path: Path) -> set[str]:
     return {line.split(" ", 1)[0] for line in lines if " py:" in line}
 
 
+def incomplete_algorithms(site: Path, pages: dict[Path, Page]) -> list[str]:
+    """Returns what the pages of algorithms lack: a page, a displayed formula, an example, or a reference or proof."""
+    found = []
+    for name in algorithms():
+        page = pages.get(site / ALGORITHM.format(name))
+        if page is None:
+            found.append(f"{name}: no page")
+            continue
+        parts = dict(re.findall(r'<section id="([a-z-]+)">(.*?)(?=<section|</article)', page.text, re.DOTALL))
+        found += [f"{name}: no displayed formula"] * ('display="block"' not in parts.get("mathematics", ""))
+        found += [f"{name}: no example"] * (parts.get("example", "").count('<div class="highlight"') != 2)
+        words = len(re.sub("<.*?>", " ", parts.get("paper", "")).split())
+        found += [f"{name}: neither reference nor proof"] * (words < 3 and "/proofs/" not in page.text)
+    return found
+
+
+def lost_readers(site: Path, pages: dict[Path, Page], walks: dict[str, tuple[tuple[str, ...], ...]]) -> list[str]:
+    """Returns questions whose page is not where their walk leads, link by link, or lacks the text."""
+    found = []
+    for question, (steps, texts) in walks.items():
+        here = site / "index.html"
+        for step in steps:
+            aims = {(here.parent / unquote(urlsplit(link).path)).resolve() for link in pages[here].links}
+            if site / step not in aims or len(steps) > 3:
+                found.append(f"{question}: {here.name} has no link to {step}")
+                break
+            here = site / step
+        else:
+            found += [f"{question}: {here.name} lacks {text!r}" for text in texts if text not in pages[here].text]
+    return found
+
+
 def main() -> int:
     """Runs the command. Returns 1 if something is missing."""
     site = Path(sys.argv[1]).resolve()
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     dead, known = dead_links(pages), inventory(site / "objects.inv")
     missing = [name.path for name in everything() if name.path not in known]
-    for problem in (*dead, *(f"not described: {name}" for name in missing)):
+    incomplete, lost = incomplete_algorithms(site, pages), lost_readers(site, pages, WALKS)
+    for problem in (*dead, *(f"not described: {name}" for name in missing), *incomplete, *lost):
         print(problem)
     print(f"{len(pages)} pages, {len(known)} names, {len(dead)} dead links, {len(missing)} names missing")
-    return 1 if dead or missing else 0
+    displayed = sum('display="block"' in page.text for page in pages.values())
+    unverified = sum(page.text.count(UNVERIFIED) for page in pages.values())
+    print(f"{displayed} pages with displayed formulas, {len(algorithms())} algorithm pages, {len(incomplete)} gaps")
+    print(f"{unverified} references not verified, {len(WALKS)} walks of at most three links, {len(lost)} lost")
+    return 1 if dead or missing or incomplete or lost else 0
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ sys.path.insert(0, str(DOCS))
 from site_pages.commands import commands_page  # noqa: E402
 from site_pages.docstrings import escape, plain, section, to_rst  # noqa: E402
 from site_pages.names import PAGES, everything, missing, names_by_page, public_modules  # noqa: E402
-from site_pages.pages import algorithms_page, deviations_page, theorems_page, tidy  # noqa: E402
+from site_pages.pages import deviations_page, theorems_page, tidy  # noqa: E402
 
-from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 from jaxdp.studies import STUDIES  # noqa: E402
 
 WRITTEN = {f"reference/api/{page}.rst" for page in (*PAGES, "algorithms", "environments", "theorems", "deviations")}
@@ -111,13 +110,6 @@ def test_a_name_that_no_page_has_is_seen(monkeypatch):
     assert missing(names, modules) == ["jaxdp.stats.undocumented"]  # on no page
     assert missing(list(everything()), modules) == ["jaxdp.stats.undocumented"]  # on one, without a docstring
     assert missing([name for name in names if name.path != "jaxdp.stats.paired"], modules)[0] == "jaxdp.stats.paired"
-
-
-def test_the_table_of_algorithms_has_every_entry_with_a_link():
-    page = algorithms_page()
-    for name in (*LEARNERS, *ESTIMATORS):
-        assert re.search(rf":py:obj:`{name} <jaxdp\.", page), name
-    assert [name for name in MECHANISMS if f"``{name}``" not in page] == []
 
 
 def test_every_theorem_and_deviation_and_command_is_on_its_page():

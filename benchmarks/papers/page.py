@@ -86,7 +86,12 @@ def _paper(record: Mapping[str, Any]) -> str:
     )
     claims = [row for row in record["rows"] if not row["corrected"]]
     errata = [row for row in record["rows"] if row["corrected"]]
-    return "\n".join([head, _claims(claims), "### Errata\n", _errata(errata)])
+    return "\n".join([head, _cards(_claims(claims)), "### Errata\n", _cards(_errata(errata))])
+
+
+def _cards(table: str) -> str:
+    """Marks a table: the site shows each row as a card, with buttons that filter by verdict."""
+    return f":::{{container}} cards\n\n{table}\n:::\n"
 
 
 def _claims(rows: Sequence[Mapping[str, Any]]) -> str:

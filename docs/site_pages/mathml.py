@@ -1,9 +1,13 @@
 """Renders formulas as MathML, which browsers show without a script, a font or a network."""
 
+import re
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+
+SPACE = '<mspace width="0.17em" />'
+LOGARITHM = re.compile(r"(<\w+>|</\w+>|^)<mi>ln</mi>(<mo|<|)")
 
 
 def mathml(latex: str, display: str) -> str:
@@ -19,7 +23,13 @@ def mathml(latex: str, display: str) -> str:
     converted = convert(latex, display=display)
     if "\\" in converted:
         raise ValueError(f"latex must have commands that latex2mathml knows, got {latex}")
-    return converted
+    return LOGARITHM.sub(_spaced, converted)
+
+
+def _spaced(found: re.Match[str]) -> str:
+    """Sets a logarithm apart from the symbols beside it, which the converter does not."""
+    before = "" if found[1] == "<mrow>" else SPACE
+    return f"{found[1]}{before}<mi>ln</mi>{'' if found[2] == '<mo' else SPACE}{found[2]}"
 
 
 def _visit_inline(translator: Any, node: nodes.math) -> None:

@@ -14,11 +14,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from site_pages.algorithm_pages import algorithm_pages, index_page
 from site_pages.commands import commands_page
 from site_pages.docstrings import escape, section, to_rst
-from site_pages.names import KINDS, Name, everything, names_by_page
-
-from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, claims_table
+from site_pages.names import KINDS, Name, names_by_page
 
 API = Path(__file__).parents[1] / "reference" / "api"
 TITLES = {
@@ -100,37 +99,6 @@ def module_page(page: str, modules: dict[str, list[Name]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def algorithms_page() -> str:
-    """Returns the registry's table of claims, with links to the descriptions of algorithms."""
-    paths = {id(inspect.unwrap(name.value)): name for name in everything()}
-    by_name = {name.path.rpartition(".")[2]: name for name in everything() if name.kind in ("Learners", "Estimators")}
-    entries = {**LEARNERS, **ESTIMATORS}
-    head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in claims_table().splitlines()]
-    cells = []
-    for name, *rest in rows:
-        factory = inspect.unwrap(entries[name.strip("`")].factory)
-        known = paths.get(id(factory)) or by_name.get(name.strip("`"))
-        link = f":py:obj:`{name.strip('`')} <{known.path}>`" if known else f"``{name.strip('`')}``"
-        cells.append([link, *(escape(cell) for cell in rest)])
-    mechanisms = [[f"``{name}``", escape(entry.summary)] for name, entry in MECHANISMS.items()]
-    return "\n".join(
-        [
-            *heading("Algorithms and their claims", "="),
-            "This page lists every registered learner and estimator, with its paper and its claim.",
-            "``python -m jaxdp list --claims`` prints this table,",
-            "the ``Privacy`` section of a docstring explains why the claim holds, and",
-            "``python -m jaxdp audit`` attacks it. A claim counts as proved if its proof is in the paper or in the",
-            "docstring.",
-            "",
-            *table(head, cells, "27 29 10 15 10 9"),
-            *heading("Mechanisms", "-"),
-            "The registry also has mechanisms. Each has a claim of its own, which the same command attacks:",
-            "",
-            *table(["mechanism", "summary"], mechanisms, "30 70"),
-        ]
-    )
-
-
 def environments_page() -> str:
     """Returns the page with the environments and problems of every family."""
     lines = [
@@ -202,18 +170,19 @@ def write(folder: Path = API) -> dict[str, str]:
     """
     pages = {page: module_page(page, modules) for page, modules in names_by_page().items()}
     pages |= {
-        "algorithms": algorithms_page(),
+        "algorithms": index_page(table),
         "environments": environments_page(),
         "theorems": theorems_page(),
         "deviations": deviations_page(),
         "commands": commands_page(),
+        **algorithm_pages(table),
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.rst"):
-        if path.stem not in pages:
+    for path in folder.rglob("*.rst"):
+        if path.relative_to(folder).as_posix().removesuffix(".rst") not in pages:
             path.unlink()
     for name, text in pages.items():
         path = folder / f"{name}.rst"
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
     return pages

@@ -1,0 +1,196 @@
+"""Writes one page for each registered algorithm, a page of its source, and the index that filters them."""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from site_pages.docstrings import escape, formulas, plain, sections, to_rst
+from site_pages.examples import examples, outputs
+from site_pages.names import everything
+
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry
+from jaxdp.registry.registered import claim_of
+from jaxdp.registry.table import HOW, paper
+from jaxdp.registry.titles import display_name
+
+ROOT = Path(__file__).parents[2]
+HEAD = ["algorithm", "family", "trust model", "private is", "claim", "proof", "paper"]
+IDENTIFIER = re.compile(r"10\.\d{4,}/|arXiv|https?://")
+UNVERIFIED = "identifier not verified"
+
+
+class Algorithm(NamedTuple):
+    """A registered factory.
+
+    Attributes:
+        path: the public path of the function, such as `jaxdp.dueling.rucb`.
+        function: the function whose docstring the page shows.
+        entries: its entries in the registry, by name.
+    """
+
+    path: str
+    function: Callable[..., Any]
+    entries: dict[str, Entry]
+
+    @property
+    def name(self) -> str:
+        """The function's name, which is also the name of the page."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def source(self) -> Path:
+        """The file that defines the function."""
+        return Path(inspect.getsourcefile(inspect.unwrap(self.function)) or "")
+
+
+def algorithms() -> dict[str, Algorithm]:
+    """Returns every registered factory, by its name, in the order of the registry."""
+    public = {id(inspect.unwrap(name.value)): name for name in everything()}
+    by_name = {name.path.rpartition(".")[2]: name for name in everything()}
+    found: dict[str, Algorithm] = {}
+    tables: tuple[Mapping[str, Entry], ...] = (LEARNERS, ESTIMATORS, MECHANISMS)
+    for name, entry in (item for table in tables for item in table.items()):
+        factory: Any = entry.factory
+        # an entry's own wrapper has the name of the function that it wraps
+        known = public.get(id(inspect.unwrap(factory))) or by_name[factory.__name__]
+        algorithm = found.setdefault(known.path.rpartition(".")[2], Algorithm(known.path, known.value, {}))
+        algorithm.entries[name] = entry
+    return found
+
+
+def claim_cells(entry: Entry) -> list[str]:
+    """Returns trust model, privacy unit, kind of claim and state of the proof."""
+    claim = claim_of(entry)
+    if not claim.is_private:
+        return ["none", "nothing", "none", "none"]
+    size = getattr(entry, "multiple", "")
+    kind = HOW[claim.kind]
+    return [claim.trust_model, claim.privacy_unit, f"{size} · {kind}" if size else kind, entry.proof]
+
+
+def index_page(table: Callable[[list[str], list[list[str]], str], list[str]]) -> str:
+    """Returns the index: one row for each entry, with filters, and links to the pages."""
+    found = algorithms()
+    rows = []
+    for algorithm in found.values():
+        for name, entry in algorithm.entries.items():
+            link = f":doc:`{name} <algorithm/{algorithm.name}>`"
+            cells = [entry.family, *claim_cells(entry), paper(entry.source)]
+            rows.append([link, *(escape(cell) for cell in cells)])
+    lines = table(HEAD, rows, "25 14 10 16 11 10 28")
+    lines[lines.index("   :class: wide many")] = "   :class: wide many algorithms"
+    return "\n".join(
+        [
+            "Algorithms and their claims",
+            "===========================",
+            "",
+            "This page lists every registered learner, estimator and mechanism, with its claim. Each name leads to a",
+            "page with the algorithm's formulas, an example and its parameters. ``python -m jaxdp list --claims``",
+            "prints the claims of learners and estimators, and ``python -m jaxdp audit`` attacks them. A claim counts",
+            "as proved if its proof is in the paper or in the docstring. The menus filter the rows.",
+            "",
+            *lines,
+            ".. toctree::",
+            "   :hidden:",
+            "",
+            *(f"   algorithm/{name}" for name in found),
+            "",
+        ]
+    )
+
+
+def algorithm_page(algorithm: Algorithm, table: Callable[[list[str], list[list[str]], str], list[str]]) -> str:
+    """Returns the page of one algorithm."""
+    parts = {name: "\n".join(lines) for name, lines in sections(inspect.getdoc(algorithm.function) or "")}
+    first = next(iter(algorithm.entries))
+    title = f"{display_name(algorithm.name)} (``{algorithm.name}``)"
+    claims = [[f"``{name}``", *map(escape, claim_cells(entry))] for name, entry in algorithm.entries.items()]
+    program = examples()[algorithm.name]
+    lines = [
+        title,
+        "=" * len(title),
+        "",
+        *plain(parts[""].splitlines()),
+        "",
+        f"Reference: :py:obj:`{algorithm.path}` · :doc:`[source] <../source/{source_name(algorithm)}>` ·",
+        ":doc:`all algorithms <../algorithms>`",
+        "",
+        *heading("Mathematics"),
+        *formulas(parts["Math"].splitlines()),
+        "",
+        *heading("Privacy claim"),
+        *table(["entry", "trust model", "private is", "claim", "proof"], claims, "34 16 24 16 10"),
+        *_with_links(parts["Privacy"]),
+        "",
+        f"``python -m jaxdp audit {first}`` attacks the claim.",
+        "",
+        *heading("Example"),
+        ".. code-block:: python",
+        "",
+        *textwrap.indent(program, "   ").splitlines(),
+        "",
+        ".. code-block:: text",
+        "",
+        *textwrap.indent(outputs()[algorithm.name], "   ").splitlines(),
+        "",
+        *heading("Parameters"),
+        *_lists(parts, ("Args", "Returns", "Values", "Raises")),
+        "",
+        *heading("Paper"),
+        *_with_links(parts.get("Source", "")),
+        "",
+        *([] if IDENTIFIER.search(parts.get("Source", "")) else [f"*{UNVERIFIED}*", ""]),
+        *heading("Deviations"),
+        *(plain(parts.get("Deviations", "").splitlines()) or ["None."]),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def heading(text: str) -> list[str]:
+    """Returns the heading of a section."""
+    return [text, "-" * len(text), ""]
+
+
+def source_name(algorithm: Algorithm) -> str:
+    """Returns the name of the page that shows the algorithm's file."""
+    return ".".join(algorithm.source.relative_to(ROOT).with_suffix("").parts)
+
+
+def source_page(algorithm: Algorithm) -> str:
+    """Returns the page that shows the algorithm's file."""
+    path = algorithm.source.relative_to(ROOT).as_posix()
+    title = f"``{path}``"
+    lines = [
+        ":orphan:",
+        "",
+        title,
+        "=" * len(title),
+        "",
+        f".. literalinclude:: ../../../../{path}",
+        "   :language: python",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def algorithm_pages(table: Callable[[list[str], list[list[str]], str], list[str]]) -> dict[str, str]:
+    """Returns the pages of algorithms and of their sources, by their names in the folder of generated pages."""
+    pages = {}
+    for name, algorithm in algorithms().items():
+        pages[f"algorithm/{name}"] = algorithm_page(algorithm, table)
+        pages[f"source/{source_name(algorithm)}"] = source_page(algorithm)
+    return pages
+
+
+def _lists(parts: Mapping[str, str], names: tuple[str, ...]) -> list[str]:
+    text = "\n\n".join(f"{name}:\n{textwrap.indent(parts[name], '    ')}" for name in names if name in parts)
+    return to_rst(text)
+
+
+def _with_links(text: str) -> list[str]:
+    """Returns a section of a docstring; paths of proofs become links."""
+    lines = "\n".join(plain(text.splitlines()))
+    return re.sub(r"`*docs/proofs/(\w+)\.md`*", r":doc:`the proof </proofs/\1>`", lines).splitlines()

@@ -1,0 +1,59 @@
+// Filters of tables: menus above the index of algorithms, and cards with buttons for the statements of papers.
+"use strict";
+
+function text(cell) {
+  return cell.textContent.trim();
+}
+
+function addMenus(table) {
+  const heads = [...table.tHead.rows[0].cells].map(text), rows = [...table.tBodies[0].rows];
+  const place = document.createElement("div"), count = document.createElement("output");
+  place.className = "filters";
+  const menus = heads.slice(1, -1).map((name, index) => {
+    const label = document.createElement("label"), menu = document.createElement("select");
+    const values = [...new Set(rows.map((row) => text(row.cells[index + 1])))].sort();
+    menu.append(new Option("any", "*"), ...values.map((value) => new Option(value)));
+    menu.addEventListener("change", show);
+    label.append(name + " ", menu);
+    place.append(label);
+    return menu;
+  });
+  function show() {
+    const fits = (row) => menus.every((menu, index) => ["*", text(row.cells[index + 1])].includes(menu.value));
+    rows.forEach((row) => (row.hidden = !fits(row)));
+    count.textContent = rows.filter((row) => !row.hidden).length + " of " + rows.length;
+  }
+  place.append(count);
+  (table.closest(".table-wrapper") || table).before(place);
+  show();
+}
+
+function addCards(tables) {
+  const verdicts = ["all", "agrees", "differs", "undecided", "not measured"], place = document.createElement("div");
+  const found = (row) => [...row.querySelectorAll("strong")].map(text).filter((word) => verdicts.includes(word));
+  const rows = tables.flatMap((table) => {
+    const heads = [...table.tHead.rows[0].cells].map(text);
+    table.classList.add("as-cards");
+    const body = [...table.tBodies[0].rows];
+    body.forEach((row) => [...row.cells].forEach((cell, index) => (cell.dataset.label = heads[index])));
+    return body;
+  });
+  place.className = "filters";
+  for (const verdict of verdicts) {
+    const button = document.createElement("button"), fits = (row) => verdict === "all" || found(row)[0] === verdict;
+    button.textContent = verdict + " (" + rows.filter(fits).length + ")";
+    button.setAttribute("aria-pressed", verdict === "all");
+    button.addEventListener("click", () => {
+      rows.forEach((row) => (row.hidden = !fits(row)));
+      place.querySelectorAll("button").forEach((each) => each.setAttribute("aria-pressed", each === button));
+    });
+    place.append(button);
+  }
+  tables[0].closest(".cards").before(place);
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll("table.algorithms").forEach(addMenus);
+  const tables = [...document.querySelectorAll(".cards table")];
+  if (tables.length) addCards(tables);
+});

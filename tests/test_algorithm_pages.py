@@ -1,0 +1,82 @@
+"""Every registered factory has a page with formulas, a claim, and a short program whose output is the recorded one."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+sys.path.insert(0, str(DOCS))
+
+import check_site  # noqa: E402
+from site_pages.algorithm_pages import UNVERIFIED, algorithm_page, algorithms, claim_cells, index_page  # noqa: E402
+from site_pages.examples import LONGEST, examples, output_of, outputs  # noqa: E402
+from site_pages.pages import table  # noqa: E402
+
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
+
+NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e-?\d+)?")
+
+
+def is_close(output: str, recorded: str) -> bool:
+    """Returns whether texts agree, and their numbers up to 30% or 0.15: processors round differently."""
+    words, expected = (" ".join(re.sub(r"[][(),]", " ", NUMBER.sub("#", text)).split()) for text in (output, recorded))
+    pairs = zip(NUMBER.findall(output), NUMBER.findall(recorded), strict=False)
+    return words == expected and all(abs(float(a) - float(b)) <= max(0.3 * abs(float(b)), 0.15) for a, b in pairs)
+
+
+def test_every_factory_has_a_short_program_and_its_output():
+    programs = examples()
+    assert set(programs) == set(algorithms()) == set(outputs())
+    assert len(programs) > 60
+    assert [name for name, program in programs.items() if len(program.splitlines()) > LONGEST] == []
+    assert [name for name, program in programs.items() if name not in program] == []
+
+
+@pytest.mark.parametrize("name", examples())
+def test_a_program_prints_what_its_page_shows(name):
+    assert is_close(output_of(examples()[name]), outputs()[name])
+
+
+def test_another_output_is_seen():
+    assert is_close("1-DP, local\nregret: 110", "1-DP, local\nregret: 108")
+    assert not is_close("2-DP, local\nregret: 108", "1-DP, local\nregret: 108")
+    assert not is_close("1-DP, central\nregret: 108", "1-DP, local\nregret: 108")
+
+
+@pytest.mark.parametrize("name", algorithms())
+def test_a_page_has_all_sections(name):
+    page = algorithm_page(algorithms()[name], table)
+    for title in ("Mathematics", "Privacy claim", "Example", "Parameters", "Paper", "Deviations"):
+        assert f"\n{title}\n{'-' * len(title)}\n" in page
+    formulas = page.partition("Mathematics")[2].partition("Privacy claim")[0]
+    assert ".. math::" in formulas
+    paper = page.partition("\nPaper\n")[2].partition("\nDeviations\n")[0]
+    assert (UNVERIFIED in paper) != bool(re.search(r"arXiv|10\.\d{4,}/|https?://", paper))
+
+
+def test_the_index_has_every_entry_and_its_claim():
+    page = index_page(table)
+    for name, entry in {**LEARNERS, **ESTIMATORS, **MECHANISMS}.items():
+        row = page.partition(f":doc:`{name} <algorithm/")[2].partition("* -")[0]
+        assert all(cell in row.replace("\\", "") for cell in claim_cells(entry)), name
+
+
+def test_a_reader_who_is_lost_and_a_page_with_gaps_are_seen(tmp_path):
+    home = '<article><a href="a.html">a</a></article><a href="b.html">in a menu</a>'
+    texts = {"index.html": home, "a.html": "<article>rule</article>", "b.html": "rule"}
+    pages = {tmp_path / name: check_site.Page(text) for name, text in texts.items()}
+    walks = {"found": (("a.html",), ("rule",)), "menu": (("b.html",), ("rule",)), "text": (("a.html",), ("proof",))}
+    assert check_site.lost_readers(tmp_path, pages, walks) == [
+        "menu: index.html has no link to b.html",
+        "text: a.html lacks 'proof'",
+    ]
+    empty = check_site.Page('<article><section id="mathematics"></section></article>')
+    gaps = check_site.incomplete_algorithms(tmp_path, {tmp_path / "reference/api/algorithm/rucb.html": empty})
+    assert [gap for gap in gaps if gap.startswith("rucb:")] == [
+        "rucb: no displayed formula",
+        "rucb: no example",
+        "rucb: neither reference nor proof",
+    ]
+    assert "ucb: no page" in gaps
