@@ -6,6 +6,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float
+from jaxdp.mechanisms._grid import wide
 from jaxdp.validation import check_above
 
 Scalar = float | np.floating | np.integer | jax.Array
@@ -26,7 +27,14 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
         check_above(name, float(value), 0.0)
     if dtype is None and not jnp.issubdtype(jnp.result_type(value), jnp.floating):
         dtype = default_float()
-    return jnp.asarray(value, dtype)
+    return widen(jnp.asarray(value)) if dtype == jnp.float64 else jnp.asarray(value, dtype)
+
+
+def widen(scalar: jax.Array) -> jax.Array:
+    """Converts a scalar to float64; NaN if it is not 0 but programs would flush it to 0. Traced in 64 bits."""
+    scalar = wide(scalar)
+    bits = jax.lax.bitcast_convert_type(scalar, jnp.int64) & jnp.iinfo(jnp.int64).max
+    return jnp.where((bits > 0) & (bits < 2**52), jnp.nan, scalar)
 
 
 def float_array(name: str, values: ArrayLike) -> jax.Array:

@@ -42,8 +42,8 @@ def noisy_max(
         scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, none of them NaN. Traced scores cannot be
             checked: with a NaN the index is 0 for every key, and not private. Keep counts as integers: float32 would
             round a count beyond 2^24 before noise is added, and the claim would not hold.
-        epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. A traced zero or
-            NaN gives meaningless indices; a negative value flips the noise, which is not private.
+        epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. A traced NaN,
+            zero or negative number gives meaningless indices.
         sensitivity: [] float > 0, may be traced: the largest change of any one score, where the scores may move in
             different directions (replace-one adjacency). If neighbours' scores all move in one direction (monotone,
             such as counts when a user joins), half the noise suffices: pass half the sensitivity.
@@ -116,7 +116,9 @@ def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: ja
     largest_rest = jnp.max(jnp.where(base == largest, rest, -jnp.inf), -1, keepdims=True)
     # differences first: for scores near the largest they are exact, and small
     behind = (base - largest) + (rest - largest_rest)
-    noisy = behind + 2 * sensitivity / epsilon * draws
+    scale = 2 * sensitivity / epsilon
+    is_scale = jnp.isinf(epsilon) | (scale >= jnp.finfo(jnp.float64).tiny)
+    noisy = behind + jnp.where(is_scale, scale, jnp.nan) * draws  # with NaN the index does not depend on the scores
     order = ties.ranks(ties.word_beside(key), behind.size).reshape(behind.shape)
     return ties.largest(noisy, order)
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.mechanisms._arrays import Scalar, positive_scalar
+from jaxdp.mechanisms._arrays import Scalar, positive_scalar, widen
 from jaxdp.mechanisms._grid import (
     Exact,
     Grid,
@@ -178,7 +178,7 @@ def gaussian(
     with jax.enable_x64(True):
         if not isinstance(noise_stddev, jax.Array):
             noise_stddev = jnp.asarray(check_at_least("noise_stddev", float(noise_stddev), 0.0))
-        scale = noise_stddev.astype(jnp.float64)
+        scale = widen(noise_stddev)
         is_declared = l2_sensitivity is not None
         sensitivity = positive_scalar("l2_sensitivity", l2_sensitivity, jnp.float64) if is_declared else None
     return _gaussian(key, exact, scale, sensitivity, float_type(exact))
