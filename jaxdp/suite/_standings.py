@@ -69,7 +69,9 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
     """
     drawn = {}
     for group, scores in _tables(records).items():
-        means = np.log10(np.maximum(scores.mean("seed", skipna=False), LEAST_SCORE))
+        means = xr.apply_ufunc(
+            lambda score: np.log10(np.maximum(score, LEAST_SCORE)), scores.mean("seed", skipna=False)
+        )
         if means.sizes["instance"] > 1 and len(complete := means.dropna("learner")["learner"]):
             drawn[group] = means.sel(learner=complete).rename("mean log10 score")
     if not drawn:
