@@ -33,7 +33,19 @@ if TYPE_CHECKING:
     from jaxdp import theory as theory
     from jaxdp.abtests import abtest
     from jaxdp.comparisons import Comparison, compare
-    from jaxdp.core import Environment, Estimator, Guarantee, Learner, Ledger, Problem, Sample, State, Visits
+    from jaxdp.core import (
+        Environment,
+        Estimator,
+        Guarantee,
+        Learner,
+        Ledger,
+        Problem,
+        Sample,
+        State,
+        Visits,
+        batched,
+        delayed,
+    )
     from jaxdp.means_of_people import person_means
     from jaxdp.persons import per_person
     from jaxdp.registry import register as register
@@ -69,11 +81,13 @@ __all__ = [
     "abtest",
     "abtests",
     "bandits",
+    "batched",
     "cache_compilations",
     "claims",
     "compare",
     "comparisons",
     "core",
+    "delayed",
     "design",
     "dueling",
     "estimation",
@@ -127,6 +141,8 @@ _WHERE = {
         "Sample",
         "State",
         "Visits",
+        "batched",
+        "delayed",
     ),
     "jaxdp.means_of_people": ("person_means",),
     "jaxdp.persons": ("per_person",),

@@ -36,6 +36,7 @@ PRINTED = {
     WITH_ADAM: [" of new pairs are ordered", "4-DP, local, one person", "chosen"],
     "docs/howto/audit_my_code.md": ["violated", "consistent"],
     "docs/howto/audit_their_code.md": ["violated"],
+    "docs/howto/late_feedback.md": ["consistent 1.0"],
     "docs/howto/own_data.md": ["True"],
     "docs/howto/person.md": ["central, one person", "4000 1.0", "consistent 1.0"],
     "docs/howto/own_learner.md": ["consistent", "epsilon"],

@@ -1,7 +1,7 @@
 """Grey-box audit: how far one user moves the values that get noise, while the transcript is held fixed."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import jax
@@ -23,6 +23,7 @@ from jaxdp.audit.unrecorded import Played, judge_changes
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner, Visits
 from jaxdp.simulation.run.engines import ENGINES
+from jaxdp.simulation.run.late import hear_late
 from jaxdp.validation import check_choice, check_count, check_key
 
 
@@ -39,6 +40,7 @@ def grey_box(
     path: str = "rounds",
     unit: str | None = None,
     visits: Visits | None = None,
+    delays: Sequence[int] | np.ndarray | None = None,
 ) -> GreyBox:
     """Measures how far one user moves the values that get noise, and compares this with the declared sensitivities.
 
@@ -91,14 +93,16 @@ def grey_box(
             as `jaxdp.person_means`, declares the sensitivity of a person.
         visits: the public schedule for "person", with at least `rounds` rounds; they are the contexts of the learner.
             `draw_user` then takes only a key, and draws no contexts.
+        delays: the public delay of each round's feedback, [rounds] integers >= 0, as for `jaxdp.delayed`; None if
+            feedback comes at once. The learner is then audited as it plays such an environment.
 
     Returns:
         The findings. Replacements are random, so a rare worst case may be missed.
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
-            learner lacks the path, `sensitive_fields` names no data of users, unit does not fit the claim or the
-            visits, or a release lies behind a branch on private data or inside a `vmap`.
+            learner lacks the path, `delays` are not such integers, `sensitive_fields` names no data of users, unit does
+            not fit the claim or the visits, or a release lies behind a branch on private data or inside a `vmap`.
 
     Source:
         The usual proof of adaptive composition, executed: values are measured along a fixed transcript.
@@ -119,6 +123,11 @@ def grey_box(
     check_count("rounds", rounds)
     check_count("num_bases", num_bases, 2)
     check_count("num_neighbours", num_neighbours)
+    if delays is not None:
+        table = np.asarray(delays)
+        if table.shape != (rounds,) or table.dtype.kind not in "iu" or table.min() < 0:
+            raise ValueError(f"delays must be {rounds} integers >= 0, one for each round, got {delays!r}")
+        learner = hear_late(learner, table)
     if check_choice("path", path, ENGINES) not in paths_of(learner):
         raise ValueError(f"path must be one of the learner's, {', '.join(paths_of(learner))}, got {path!r}")
     claim = audited_claim(learner, learner.guarantee(**values), unit, visits)

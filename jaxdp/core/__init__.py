@@ -14,10 +14,12 @@ and the arguments that it may read. These conventions hold everywhere:
 """
 
 from jaxdp.core.claims import guarantee_for
+from jaxdp.core.delays import batched, delayed
 from jaxdp.core.environment import (
     BlockFn,
     ContextFn,
     ContextsFn,
+    Delays,
     Environment,
     EvaluateFn,
     FeedbackFn,
@@ -91,6 +93,7 @@ __all__ = [
     "CountUpdateFn",
     "Counts",
     "CovarianceFn",
+    "Delays",
     "DoneFn",
     "Environment",
     "EstimateFn",
@@ -134,8 +137,10 @@ __all__ = [
     "add_visits",
     "arms",
     "ball",
+    "batched",
     "check_interfaces",
     "default_float",
+    "delayed",
     "factory",
     "guarantee_for",
     "interval_leaves",

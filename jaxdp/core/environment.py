@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import numpy as np
 
 from jaxdp.core.interface import Interface
 from jaxdp.core.made_by import MadeBy, describe
@@ -102,6 +103,21 @@ class UserLevel(NamedTuple):
     rounds_per_user: int
 
 
+class Delays(NamedTuple):
+    """Public delays: the feedback of round t reaches the learner at the end of round t + delay.
+
+    Attributes:
+        table: horizon -> [horizon] int64 >= 0, the delay of each round.
+        text: a description for messages.
+    """
+
+    table: Callable[[int], np.ndarray]
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 class Environment(NamedTuple):
     """A problem that a learner plays. It never gets the learner's keys: every learner meets the same world.
 
@@ -124,6 +140,7 @@ class Environment(NamedTuple):
         means: returns the mean feedback of every action or, with contexts, its range; None if it is not known in
             advance.
         visits: the schedule of people, who are the contexts; None if rounds have no people.
+        delays: the public delays of feedback, by `jaxdp.delayed` or `jaxdp.batched`; None if feedback comes at once.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 
@@ -142,6 +159,7 @@ class Environment(NamedTuple):
     user_level: UserLevel | None = None
     means: MeansFn | None = None
     visits: Visits | None = None
+    delays: Delays | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

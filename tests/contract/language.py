@@ -33,7 +33,20 @@ NOUN_AFTER_VERB = re.compile(
     r"(?:Returns|Reports|Says|Gives|Shows|Names|Finds|Computes) (?:what|which|whose|of|the law)\b"
 )
 DESCRIBES_A_THING = {"property", "cached_property", "Shared", "factory"}  # decorators of functions described by a noun
-ADJECTIVES_AND_NOUNS = {"batched", "bed", "bleed", "embed", "feed", "hundred", "need", "red", "seed", "shed", "speed"}
+ADJECTIVES_AND_NOUNS = {
+    "batched",
+    "bed",
+    "bleed",
+    "delayed",
+    "embed",
+    "feed",
+    "hundred",
+    "need",
+    "red",
+    "seed",
+    "shed",
+    "speed",
+}
 IRREGULAR_PARTICIPLES = """
 apart begun built chosen drawn each found given grown heard held here hidden kept known left lost made met
 mine own paid put rest said seen sent shown sought spent taken theirs there thrown told won

@@ -19,6 +19,7 @@ from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play
 from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.heard import rounds_heard, warn_few_heard
 from jaxdp.simulation.run.lane_run import Run
+from jaxdp.simulation.run.late import hear_late
 from jaxdp.simulation.run.pieces import known_turns, play_pieces
 from jaxdp.simulation.run.products import with_full_products
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
@@ -105,6 +106,8 @@ def simulator(
     horizon = check_horizon(horizon)
     if environment.horizon is not None and horizon > environment.horizon:
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
+    if environment.delays is not None:
+        learner = hear_late(learner, environment.delays.table(horizon))
     heard = rounds_heard(learner, environment, horizon)
     if learner.horizon is not None and learner.horizon != heard:
         if learner.reports is None:

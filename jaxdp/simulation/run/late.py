@@ -1,0 +1,246 @@
+"""Learners that hear feedback late: they repeat an action until a report about it has arrived."""
+
+import inspect
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import Guarantee, Learner, Space, State, default_float
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms import tape
+
+LATER = 0x6C617465  # index of the derived key for further updates in a round; noise uses small indices
+
+
+@pytree_dataclass
+class Params:
+    """Parameters of a learner that hears feedback late.
+
+    Attributes:
+        learner: the learner's parameters.
+        order: [horizon] int32, the rounds in the order in which their reports arrive.
+        arrived: [horizon + 1] int32, how many reports have arrived before each round.
+    """
+
+    learner: Any
+    order: np.ndarray
+    arrived: np.ndarray
+
+
+class Public(NamedTuple):
+    """Public state: the learner's, and the numbers of reports, which follow from delays and actions.
+
+    Attributes:
+        learner: the learner's public state.
+        round: [] integer, rounds played.
+        action: the action for which the learner waits; otherwise of no meaning.
+        waits: [] bool, whether the learner waits for a report about `action`.
+        used: [actions] int32, reports about each action that the learner has heard.
+        arrived: [actions] int32, reports about each action that have arrived.
+        slots: [size] int32, the index of the action of each of the last `size` rounds, by round modulo `size`: the
+            longest delay and 1.
+    """
+
+    learner: Any
+    round: jax.Array
+    action: Any
+    waits: jax.Array
+    used: jax.Array
+    arrived: jax.Array
+    slots: jax.Array
+
+
+class Private(NamedTuple):
+    """The curator's private state: the learner's, and reports that it has not heard.
+
+    Attributes:
+        learner: the learner's private state.
+        sent: [size, ...] reports of the last `size` rounds, by round modulo `size`.
+        queues: [actions, size, ...] arrived reports, by their number modulo `size`.
+    """
+
+    learner: Any
+    sent: Any
+    queues: Any
+
+
+class LateReport(NamedTuple):
+    """A round's action, and the learner's report."""
+
+    action: Any
+    report: Any
+
+
+class _Hearing(NamedTuple):
+    """The values that change while the learner hears the reports of one round."""
+
+    state: State
+    used: jax.Array
+    action: Any
+    waits: jax.Array
+    number: jax.Array
+
+
+def hear_late(learner: Learner, delays: np.ndarray) -> Learner:
+    """Returns the learner for feedback that arrives late.
+
+    Args:
+        learner: for arms, pairs of arms or experts, without contexts.
+        delays: [horizon] integers >= 0, the delay of each round.
+
+    Raises:
+        ValueError: if the learner has no interface, contexts or other actions; from `params` and `guarantee`, for
+            claims that are neither local nor central.
+    """
+    space, feedback = _spaces(learner)
+    same_for_all = feedback.shape != ()  # losses of all experts
+    num_slots = 1 if same_for_all else (int(space.high) + 1) ** max(np.prod(space.shape, dtype=int), 1)
+    size, (order, arrived_before) = int(delays.max()) + 1, _arrivals(delays)
+
+    def slot_of(action: jax.Array) -> jax.Array:
+        if same_for_all:
+            return jnp.int32(0)
+        slot = jnp.int32(0)
+        for part in jnp.ravel(action):
+            slot = slot * (int(space.high) + 1) + part.astype(jnp.int32)
+        return slot
+
+    def check_claim(values: dict[str, Any]) -> Guarantee:
+        claim = learner.guarantee(**values)
+        if claim.trust_model not in ("local", "central"):
+            raise ValueError(f"learner must claim local or central privacy for late feedback, got {claim}")
+        return claim
+
+    def params(**values: Any) -> Params:
+        check_claim(values)
+        return Params(learner=learner.params(**values), order=order, arrived=arrived_before)
+
+    def guarantee(**values: Any) -> Guarantee:
+        return check_claim(values)
+
+    for function in (params, guarantee):
+        function.__signature__ = inspect.signature(learner.params)  # pyright: ignore[reportFunctionMemberAccess]
+
+    def init(key, params: Params) -> State:
+        learner_state = learner.init(key, params.learner)
+        action = jnp.zeros(space.shape, jnp.int32)
+        answer = jnp.zeros(feedback.shape, jnp.int32 if feedback.kind == "integers" else default_float())
+        with tape.recording():  # hides an outer tape
+            report = jax.eval_shape(learner.privatize, key, params.learner, learner_state.public, None, action, answer)
+        counts = jnp.zeros(num_slots, jnp.int32)
+        public = Public(
+            learner_state.public,
+            jnp.zeros((), jnp.int32),
+            action,
+            jnp.asarray(False),
+            counts,
+            counts,
+            jnp.zeros(size, jnp.int32),
+        )
+        sent = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape), leaf.dtype), report)
+        queues = jax.tree.map(lambda leaf: jnp.zeros((num_slots, *leaf.shape), leaf.dtype), sent)
+        return State(Private(learner_state.private, sent, queues), public)
+
+    def act(key, params: Params, public: Public, context) -> Any:
+        del context
+        action = learner.act(key, params.learner, public.learner, None)
+        return action if same_for_all else jnp.where(public.waits, public.action.astype(action.dtype), action)
+
+    def privatize(key, params: Params, public: Public, context, action, feedback) -> LateReport:
+        del context
+        report = learner.privatize(key, params.learner, public.learner, None, action, feedback)
+        return LateReport(action, report)
+
+    def update(key, params: Params, state: State, report: LateReport) -> State:
+        private, public = state
+        index = public.round % size
+        sent = jax.tree.map(
+            lambda buffer, value: buffer.at[index].set(value.astype(buffer.dtype)), private.sent, report.report
+        )
+        slots = public.slots.at[index].set(slot_of(report.action))
+
+        def arrive(number: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+            queues, arrived = carry
+            source = jnp.asarray(params.order)[number] % size
+            slot = slots[source]
+            target = slot, arrived[slot] % size
+            queues = jax.tree.map(lambda buffer, values: buffer.at[target].set(values[source]), queues, sent)
+            return queues, arrived.at[slot].add(1)
+
+        first, last = (jnp.asarray(params.arrived)[public.round + step] for step in (0, 1))
+        queues, arrived = jax.lax.fori_loop(first, last, arrive, (private.queues, public.arrived))
+        later_key = jax.random.fold_in(key, LATER)
+
+        def is_answered(hearing: _Hearing) -> jax.Array:
+            slot = slot_of(hearing.action)
+            ready = hearing.waits & (hearing.used[slot] < arrived[slot])
+            return ready if learner.done is None else ready & ~learner.done(params.learner, hearing.state.public)
+
+        def hear(hearing: _Hearing) -> _Hearing:
+            slot, number = slot_of(hearing.action), hearing.number
+            index = slot, hearing.used[slot] % size
+            update_key = jnp.where(number == 0, key, jax.random.fold_in(later_key, 2 * number))
+            learner_state = learner.update(
+                update_key, params.learner, hearing.state, jax.tree.map(lambda buffer: buffer[index], queues)
+            )
+            used = hearing.used.at[slot].add(1)
+            waits = jnp.any(used < arrived)  # otherwise `act` chooses the next action, with the key of its round
+            action = hearing.action
+            if not same_for_all:
+                act_key = jax.random.fold_in(later_key, 2 * number + 1)
+                action = learner.act(act_key, params.learner, learner_state.public, None).astype(action.dtype)
+            return _Hearing(learner_state, used, action, waits, number + 1)
+
+        hearing = _Hearing(
+            State(private.learner, public.learner),
+            public.used,
+            report.action,
+            jnp.asarray(True),
+            jnp.zeros((), jnp.int32),
+        )
+        hearing = jax.lax.while_loop(is_answered, hear, hearing)
+        state = hearing.state
+        return State(
+            Private(state.private, sent, queues),
+            Public(state.public, public.round + 1, hearing.action, hearing.waits, hearing.used, arrived, slots),
+        )
+
+    def of_inner(function: Any) -> Any:
+        """Returns a function of (params, public) for the learner's parameters and public state; None for None."""
+        return function and (lambda params, public: function(params.learner, public.learner))
+
+    clip = learner.clip
+    return learner._replace(
+        params=params,
+        guarantee=guarantee,
+        init=init,
+        act=act,
+        privatize=privatize,
+        update=update,
+        done=of_inner(learner.done),
+        recommend=of_inner(learner.recommend),
+        clip=clip and (lambda params: clip(params.learner)),
+        best_action=of_inner(learner.best_action),
+        blocks=(),
+        counts=None,
+    )
+
+
+def _spaces(learner: Learner) -> tuple[Space, Space]:
+    interface = learner.interface
+    if interface is None or interface.context is not None:
+        raise ValueError(f"learner must have an interface and read no contexts for late feedback, got {learner!r}")
+    action, feedback = interface.action, interface.feedback
+    if not (isinstance(action, Space) and action.kind == "integers" and isinstance(feedback, Space)):
+        raise ValueError(f"learner must play arms, pairs of arms or experts for late feedback, got {learner!r}")
+    return action, feedback
+
+
+def _arrivals(delays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the rounds in the order of arrivals, and how many reports have arrived before each round."""
+    due = np.arange(len(delays)) + delays
+    order = np.argsort(due, kind="stable")
+    arrived = np.searchsorted(due[order], np.arange(len(delays) + 1), side="left")
+    return order.astype(np.int32), arrived.astype(np.int32)
