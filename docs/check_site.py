@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from site_pages.algorithm_pages import UNVERIFIED, algorithms
+from site_pages.algorithm_pages import algorithms
 from site_pages.names import everything
+from site_pages.references import references
 
 INDEX = "reference/api/algorithms.html"
 ALGORITHM = "reference/api/algorithm/{}.html"
@@ -136,9 +137,10 @@ def main() -> int:
         print(problem)
     print(f"{len(pages)} pages, {len(known)} names, {len(dead)} dead links, {len(missing)} names missing")
     displayed = sum('display="block"' in page.text for page in pages.values())
-    unverified = sum(page.text.count(UNVERIFIED) for page in pages.values())
+    unverified = sum(not entry.eprint for entry in references().values())
     print(f"{displayed} pages with displayed formulas, {len(algorithms())} algorithm pages, {len(incomplete)} gaps")
-    print(f"{unverified} references not verified, {len(WALKS)} walks of at most three links, {len(lost)} lost")
+    print(f"{unverified} of {len(references())} references not verified")
+    print(f"{len(WALKS)} walks of at most three links, {len(lost)} lost")
     return 1 if dead or missing or incomplete or lost else 0
 
 

@@ -10,9 +10,10 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import check_site  # noqa: E402
-from site_pages.algorithm_pages import UNVERIFIED, algorithm_page, algorithms, claim_cells, index_page  # noqa: E402
+from site_pages.algorithm_pages import algorithm_page, algorithms, claim_cells, index_page  # noqa: E402
 from site_pages.examples import LONGEST, examples, output_of, outputs  # noqa: E402
 from site_pages.pages import table  # noqa: E402
+from site_pages.references import UNVERIFIED, cited, key_of, references, references_page  # noqa: E402
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 
@@ -61,6 +62,15 @@ def test_the_index_has_every_entry_and_its_claim():
     for name, entry in {**LEARNERS, **ESTIMATORS, **MECHANISMS}.items():
         row = page.partition(f":doc:`{name} <algorithm/")[2].partition("* -")[0]
         assert all(cell in row.replace("\\", "") for cell in claim_cells(entry)), name
+
+
+def test_the_bibliography_has_every_cited_reference_and_marks_what_is_not_verified():
+    entries = references()
+    assert set(entries) == set(cited())
+    assert all(key == key_of(entry.author, entry.year) for key, entry in entries.items())
+    page = references_page()
+    assert page.count(UNVERIFIED) == 1 + sum(not entry.eprint for entry in entries.values())
+    assert entries["lu-zhang-2019"].eprint == "1909.02187"
 
 
 def test_a_reader_who_is_lost_and_a_page_with_gaps_are_seen(tmp_path):

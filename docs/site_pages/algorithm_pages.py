@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from site_pages.docstrings import escape, formulas, plain, sections, to_rst
 from site_pages.examples import examples, outputs
 from site_pages.names import everything
+from site_pages.references import UNVERIFIED, links
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry
 from jaxdp.registry.registered import claim_of
@@ -19,7 +20,6 @@ from jaxdp.registry.titles import display_name
 ROOT = Path(__file__).parents[2]
 HEAD = ["algorithm", "family", "trust model", "private is", "claim", "proof", "paper"]
 IDENTIFIER = re.compile(r"10\.\d{4,}/|arXiv|https?://")
-UNVERIFIED = "identifier not verified"
 
 
 class Algorithm(NamedTuple):
@@ -142,6 +142,7 @@ def algorithm_page(algorithm: Algorithm, table: Callable[[list[str], list[list[s
         *heading("Paper"),
         *_with_links(parts.get("Source", "")),
         "",
+        *links(parts.get("Source", "")),
         *([] if IDENTIFIER.search(parts.get("Source", "")) else [f"*{UNVERIFIED}*", ""]),
         *heading("Deviations"),
         *(plain(parts.get("Deviations", "").splitlines()) or ["None."]),

@@ -1,7 +1,7 @@
 """Writes the generated pages of the reference, for the site's build or as `python docs/site_pages/pages.py`.
 
 These pages list the functions and types of every public module, the algorithms, the environments, the theorems, the
-deviations from the papers, and the help of every command.
+deviations from the papers, the references, and the help of every command.
 """
 
 import importlib
@@ -18,6 +18,7 @@ from site_pages.algorithm_pages import algorithm_pages, index_page
 from site_pages.commands import commands_page
 from site_pages.docstrings import escape, section, to_rst
 from site_pages.names import KINDS, Name, names_by_page
+from site_pages.references import references_page
 
 API = Path(__file__).parents[1] / "reference" / "api"
 TITLES = {
@@ -175,6 +176,7 @@ def write(folder: Path = API) -> dict[str, str]:
         "theorems": theorems_page(),
         "deviations": deviations_page(),
         "commands": commands_page(),
+        "references": references_page(),
         **algorithm_pages(table),
     }
     for path in folder.rglob("*.rst"):

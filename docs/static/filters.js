@@ -49,7 +49,7 @@ function addCards(tables) {
     });
     place.append(button);
   }
-  tables[0].closest(".cards").before(place);
+  tables[0].closest("section").before(place);
 }
 
 document.addEventListener("DOMContentLoaded", () => {
