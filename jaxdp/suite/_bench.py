@@ -31,8 +31,8 @@ FIXED: Mapping[str, Callable[[int], int]] = {
 }
 
 
-def resolve(name: str) -> tuple[Any, dict[str, Any], str]:
-    """Finds a learner or estimator: its factory, its variant's arguments, and the link to its proof.
+def resolve(name: str) -> tuple[Any, dict[str, Any]]:
+    """Finds a learner or estimator: its factory and its variant's arguments.
 
     Args:
         name: "module:attribute", found also in the current folder; or the name of a registered entry.
@@ -43,7 +43,7 @@ def resolve(name: str) -> tuple[Any, dict[str, Any], str]:
     entry = LEARNERS.get(name) or ESTIMATORS.get(name)
     if entry is not None:
         variant = {key: value for key, value in entry.variant.items() if key not in {*FIXED, "rewards"}}
-        return entry.factory, variant, _proof(entry.factory)
+        return entry.factory, variant
     module, colon, attribute = name.partition(":")
     if not colon or not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(
@@ -55,13 +55,7 @@ def resolve(name: str) -> tuple[Any, dict[str, Any], str]:
         factory = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"learner must be module:name that can be imported, got {name!r}: {error}") from error
-    return factory, {}, _proof(factory)
-
-
-def _proof(factory: Any) -> str:
-    """Returns the page of a proof that a docstring names, or ""."""
-    words = (inspect.getdoc(factory) or "").replace("`", " ").split()
-    return next((word.rstrip(".,:;)") for word in words if word.startswith("docs/proofs/")), "")
+    return factory, {}
 
 
 def bench(
@@ -93,7 +87,7 @@ def bench(
     Raises:
         ValueError: if the file has results of another learner, protocol or version; if no instance fits the learner.
     """
-    factory, variant, own_proof = resolve(name)
+    factory, variant = resolve(name)
     head = {
         "suite": "v1",
         "suite_hash": v1.suite_hash(),
@@ -107,7 +101,7 @@ def bench(
     }
     record = _read(path, head) or {
         **head,
-        "proof": proof or own_proof,
+        "proof": proof,
         "machine": _machine(),
         "instances": {},
         "attack": {},

@@ -17,7 +17,7 @@ from jaxdp.stats import mean_interval
 from jaxdp.suite import v1
 
 Group = tuple[str, str, str, str]  # family, trust model, privacy unit, kind of claim
-LEAST_SCORE = 1e-3  # smaller means count as this in geometric means
+LEAST_SCORE = 1e-2  # smaller means count as this in geometric means
 FORMATS = ("markdown", "text", "latex", "csv")
 
 

@@ -14,13 +14,12 @@ from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import randomized_response
 from jaxdp.suite import INSTANCES, _attack, _bench, _standings, command, v1
 
-OWN = '''
+OWN = """
 import jax
 import jax.numpy as jnp
 from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 
 def coin(*, num_arms, bias=0.0):
-    """Plays at random. Proof: `docs/proofs/pairs.md`."""
     return Learner(
         params=lambda *, epsilon: {"epsilon": epsilon},
         guarantee=lambda *, epsilon: Guarantee.pure(epsilon, trust_model="local", privacy_unit="bit", argument=""),
@@ -32,7 +31,7 @@ def coin(*, num_arms, bias=0.0):
     )
 
 not_a_learner = 3
-'''
+"""
 
 
 @pytest.fixture
@@ -47,13 +46,13 @@ def own_module(tmp_path, monkeypatch):
 
 def test_an_own_learner_is_played_resumed_and_compared(own_module):
     path, lines = own_module / "coin.json", []
-    record = _bench.bench("my_bandits:coin", path, quick=True, family="arms", report=lines.append)
+    record = _bench.bench("my_bandits:coin", path, quick=True, family="arms", proof="a link", report=lines.append)
     assert json.loads(path.read_text()) == json.loads(json.dumps(record))
     played = record["instances"]["arms.easy"]
     assert [len(played["values"][epsilon]) for epsilon in ("0.1", "1", "10", "inf")] == [v1.QUICK_SEEDS] * 4
     assert played["claims"]["0.1"]["claim"].startswith("0.1-DP, local")
     assert "feedback must be" in record["instances"]["arms.bounded"]["skipped"]
-    assert record["proof"] == "docs/proofs/pairs.md"
+    assert record["proof"] == "a link"
     assert record["attack"]["arms.easy"]["refuted"] is False
     del record["instances"]["arms.many"], record["attack"]["arms.easy"]
     record["instances"]["arms.easy"]["values"]["1"][0] = 5.0
@@ -185,7 +184,7 @@ def test_geometric_means_show_what_one_instance_does():
     scores = xr.DataArray([[0.1], [0.4], [0.4]], {"instance": list("abc"), "epsilon": [1.0]}, ("instance", "epsilon"))
     assert _standings.geometric_means(scores) == ["0.252 (0.2 to 0.4)"]
     negative = xr.DataArray([[-1.0], [np.nan]], {"instance": list("ab"), "epsilon": [1.0]}, ("instance", "epsilon"))
-    assert _standings.geometric_means(negative) == ["0.001 (0.001 to 0.001)"]
+    assert _standings.geometric_means(negative) == ["0.01 (0.01 to 0.01)"]
 
 
 def test_folders_that_mix_results_are_refused(tmp_path):
