@@ -27,6 +27,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import laplace, tree_counter
 from jaxdp.mechanisms.continual_counting.arity import best_arity, num_digits
 from jaxdp.mechanisms.numerical import laplace_delta, nodes_delta
+from jaxdp.mechanisms.some_lanes import in_flagged_lanes
 from jaxdp.numerics import compensated
 from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
@@ -216,15 +217,16 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         total = jnp.where(public.played == 0, 0, state.private.total) + reward
         after = public._replace(round=public.round + num_rounds, played=public.played + num_rounds)
 
-        def end_block() -> Public:
-            is_played = jnp.arange(num_arms, dtype=public.arm.dtype) == public.arm
+        def end_block(key: jax.Array, params: Params, total: jax.Array, after: Public) -> Public:
+            is_played = jnp.arange(num_arms, dtype=after.arm.dtype) == after.arm
             noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
-            sums = compensated.add(public.sums, jnp.where(is_played, noisy, 0))
-            plays = public.plays + jnp.where(is_played, after.played, 0)
+            sums = compensated.add(after.sums, jnp.where(is_played, noisy, 0))
+            plays = after.plays + jnp.where(is_played, after.played, 0)
             next_arm = best(key, params, after.round, plays, sums.total - sums.excess)
             return Public(after.round, plays, sums, next_arm, jnp.zeros_like(after.played))
 
-        return State(Private(total), jax.lax.cond(after.played == length(public), end_block, lambda: after))
+        is_end = after.played == length(public)
+        return State(Private(total), in_flagged_lanes(is_end, end_block, after, key, params, total, after))
 
     def update_tree(key, params: Params, state: State, report) -> State:
         assert counter is not None

@@ -51,7 +51,7 @@ class SequenceClass(NamedTuple):
         init: () -> weights before any loss.
         forward: (weights, round, scaled_losses) -> weights. Applies `scaled_losses`, [num_experts] float =
             learning_rate * losses of `round` (0-based), of any sign, and takes the step to the next round.
-        distribution: (weights, round) -> [num_rows, num_experts] float, of sum 1: the distribution of the state at
+        odds: (weights, round) -> [num_rows, num_experts] float, proportional to the distribution of the state at
             `round` of a sequence drawn with probability proportional to its weight.
         marginal: (weights, round) -> [num_experts] float, of sum 1: the distribution of the expert played at `round`.
         draw: (key, weights, round) -> Label. Draws a sequence with probability proportional to its weight; the label is
@@ -66,7 +66,7 @@ class SequenceClass(NamedTuple):
     log_inverse_prior: Callable[..., float]
     init: Callable[[], Weights]
     forward: Callable[[Weights, jax.Array, jax.Array], Weights]
-    distribution: Callable[[Weights, jax.Array], jax.Array]
+    odds: Callable[[Weights, jax.Array], jax.Array]
     marginal: Callable[[Weights, jax.Array], jax.Array]
     draw: Callable[[jax.Array, Weights, jax.Array], Label]
     roll: Callable[[jax.Array, Label, jax.Array], Label]

@@ -13,9 +13,10 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
-from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, ask, grid_of, restart
+from jaxdp.mechanisms.some_lanes import in_flagged_lanes
+from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, ask, grid_of
 from jaxdp.numerics import fixed_point
-from jaxdp.numerics.kernels import any_lane
+from jaxdp.numerics.kernels import any_lane, lanes_last, own_kernel
 from jaxdp.validation import (
     check_at_least,
     check_choice,
@@ -228,16 +229,18 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         fields = {"trust_model": "central", "privacy_unit": unit, "argument": argument, "numerical_delta": added}
         return Guarantee.pure(epsilon, **fields) if is_pure else Guarantee.zcdp(zcdp_rho(epsilon, delta), **fields)
 
-    def start(key, params: Params) -> AboveThreshold:
-        monitor_run = above_threshold_init(
-            key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold)
-        )
+    def start(key, epsilon: Scalar, threshold: Scalar) -> AboveThreshold:
+        monitor_run = above_threshold_init(key, jnp.asarray(epsilon), threshold=jnp.asarray(threshold))
         # On an auditor's tape a run costs half of its level (see `Privacy`).
         return monitor_run._replace(epsilon=monitor_run.epsilon / 2)
 
     def init(key, params: Params) -> State:
         key_expert, key_monitor = jax.random.split(key)
-        private = Private(fixed_point.zero(num_experts), fixed_point.zero(), start(key_monitor, params))
+        private = Private(
+            fixed_point.zero(num_experts),
+            fixed_point.zero(),
+            start(key_monitor, params.monitor_epsilon, params.threshold),
+        )
         expert = jax.random.randint(key_expert, (), 0, num_experts, jnp.int32)
         return State(private, Public(expert, jnp.int32(0), jnp.zeros((), jnp.result_type(int))))
 
@@ -247,7 +250,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del key, params, public, context
-        return action, units_of(feedback)  # central model: the curator sees the play and the losses themselves
+        # Central model: the curator sees the play and the losses themselves. They are rounded once for both sums.
+        return action, lanes_last(own_kernel(lambda losses: lanes_last(units_of(lanes_last(losses))), feedback))
 
     def update(key, params: Params, state: State, report) -> State:
         key_threshold, key_query, key_select = jax.random.split(key, 3)
@@ -256,10 +260,15 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         fresh, selects = public.played == 0, public.played < 0
         watches = ~selects & (public.switches < jnp.asarray(params.max_switches))
 
-        def restart_monitor() -> AboveThreshold:
-            return restart(fresh, start(key_threshold, params), private.monitor)
-
-        monitor = jax.lax.cond(any_lane(fresh), restart_monitor, lambda: private.monitor)
+        threshold = in_flagged_lanes(
+            fresh,
+            lambda *inputs: start(*inputs).noisy_threshold,
+            private.monitor.noisy_threshold,
+            key_threshold,
+            params.monitor_epsilon,
+            params.threshold,
+        )
+        monitor = private.monitor._replace(noisy_threshold=threshold, halted=private.monitor.halted & ~fresh)
         expert_loss = fixed_point.add(private.expert_loss, of_expert(losses, action), restart=fresh)
         totals = fixed_point.add(private.totals, losses)
 
@@ -272,12 +281,12 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         halted, above = jax.lax.cond(any_lane(watches), ask_query, lambda: (monitor.halted, jnp.asarray(False)))
         monitor = monitor._replace(halted=halted)
 
-        def select() -> jax.Array:
-            level = 2 * jnp.asarray(params.learning_rate)  # the budget of the exponential mechanism
-            chosen = noisy_min(key_select, totals, level, noise="gumbel")
-            return jnp.where(selects, chosen, public.expert)
+        def select(key: jax.Array, totals: fixed_point.Sum, learning_rate: jax.Array) -> jax.Array:
+            # twice the rate is the budget of the exponential mechanism
+            return noisy_min(key, totals, 2 * learning_rate, noise="gumbel")
 
-        expert = jax.lax.cond(any_lane(selects), select, lambda: public.expert)
+        rate = jnp.asarray(params.learning_rate)
+        expert = in_flagged_lanes(selects, select, public.expert, key_select, totals, rate)
         played = jnp.where(selects, 0, jnp.where(above, -1, public.played + 1))
         return State(
             Private(totals, expert_loss, monitor),

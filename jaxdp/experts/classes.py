@@ -308,9 +308,8 @@ def _chain(
         assert isinstance(weights.evidence, compensated.Sum)
         return jax.tree.map(lambda leaf: leaf[None], _filter.powers_of(weights.evidence))
 
-    def distribution(weights: Weights, round: jax.Array) -> jax.Array:
-        odds = form.odds_of(sums_of(weights), outlook(weights, round))
-        return odds / odds.sum()
+    def odds(weights: Weights, round: jax.Array) -> jax.Array:
+        return form.odds_of(sums_of(weights), outlook(weights, round))
 
     def marginal(weights: Weights, round: jax.Array) -> jax.Array:
         return form.columns(sums_of(weights), outlook(weights, round))
@@ -329,7 +328,7 @@ def _chain(
         )
 
     return SequenceClass(
-        log_inverse_prior, init, forward, distribution, marginal, draw, roll, name, num_experts, horizon, num_switches
+        log_inverse_prior, init, forward, odds, marginal, draw, roll, name, num_experts, horizon, num_switches
     )
 
 

@@ -25,7 +25,6 @@ from jaxdp.random.threefry import word_pairs, words_of_pairs
 ONE_DIGIT = 2.0**18  # largest scale of Laplace noise of one digit
 FIRST_SCALE = 2.0**16  # the first of two digits has a scale of FIRST_SCALE to 2 FIRST_SCALE
 ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
-TWICE = 2 * WRITTEN_OUT  # pairs of words, two for each number
 INTEGERS = 2.0**52  # the lower bits of a float64 in [2^52, 2^53) are an integer
 # log(1 + x) / x for x from sqrt(1/2) - 1 to sqrt(2) - 1, interpolated at Chebyshev points; error 2^-53
 LOG_TERMS = (
@@ -101,11 +100,14 @@ def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[
     return by_platform(cpu=by_scale, default=many).reshape(shape)  # on a GPU kernels and branches cost most
 
 
-def normal_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *operands: Any) -> jax.Array:
+def normal_of(
+    function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *operands: Any, lanes_fast: bool = False
+) -> jax.Array:
     """Returns an elementwise function of normal variates rounded to integers, as `laplace_of`.
 
     The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. The first digit counts
-    multiples of about the root of stddev / 16; the second digit's standard deviation is twice this multiple.
+    multiples of about the root of stddev / 16; the second digit's standard deviation is twice this multiple. With
+    `lanes_fast`, lanes are the fast axis on CPU also for more than 16 numbers.
     """
     coarse = power_below(jnp.sqrt(operands[0])) / 4
     times = jnp.sqrt((operands[0] - 2 * coarse) * (operands[0] + 2 * coarse)) / coarse
@@ -114,7 +116,8 @@ def normal_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[i
         first, second = _normal_pair(pairs, more)
         return function(coarse * jnp.round(times * first) + jnp.floor(2 * coarse * second), *operands)
 
-    return _of_two_pairs(apply, key, math.prod(shape), coarse, times, *operands).reshape(shape)
+    numbers = _of_two_pairs(apply, key, math.prod(shape), coarse, times, *operands, lanes_fast=lanes_fast)
+    return numbers.reshape(shape)
 
 
 def power_below(value: jax.Array) -> jax.Array:
@@ -187,14 +190,18 @@ def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax
     return high, jnp.clip(low, 0, base - 1), base
 
 
-def _of_two_pairs(function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any) -> jax.Array:
+def _of_two_pairs(
+    function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any, lanes_fast: bool = False
+) -> jax.Array:
     """Returns an elementwise function of two pairs of words for each of `size` numbers, as `_kernel`."""
+    longest = size if lanes_fast else WRITTEN_OUT
 
     def split_pairs(pairs: jax.Array, *operands: Any) -> jax.Array:
         return function(pairs[:size], pairs[size:], *operands)
 
     def at_once() -> jax.Array:
-        return _kernel(split_pairs, word_pairs(key, size, TWICE, blocks=range(2)), *operands, longest=TWICE)
+        pairs = word_pairs(key, size, 2 * longest, blocks=range(2))
+        return _kernel(split_pairs, pairs, *operands, longest=longest, pairs=2)
 
     def inline() -> jax.Array:  # a GPU computes each word at its use
         return function(word_pairs(key, size), word_pairs(key, size, blocks=range(1, 2)), *operands)
@@ -260,11 +267,16 @@ def _polynomial(terms: Sequence[float], x: jax.Array) -> jax.Array:
 
 
 def _kernel(
-    function: Callable[..., jax.Array], pairs: jax.Array, *operands: Any, longest: int = WRITTEN_OUT
+    function: Callable[..., jax.Array],
+    pairs_of_words: jax.Array,
+    *operands: Any,
+    longest: int = WRITTEN_OUT,
+    pairs: int = 1,
 ) -> jax.Array:
-    """Runs an elementwise function of words as a separate CPU kernel; with few numbers lanes are the fast axis."""
+    """Runs an elementwise function of words as a CPU kernel; lanes are the fast axis of up to `longest` numbers."""
 
-    def inside(pairs: jax.Array, *operands: Any) -> jax.Array:
-        return lanes_last(function(lanes_last(pairs, longest), *jax.tree.map(lanes_last, operands)))
+    def inside(words: jax.Array, *operands: Any) -> jax.Array:
+        placed = jax.tree.map(lambda operand: lanes_last(operand, longest), operands)
+        return lanes_last(function(lanes_last(words, pairs * longest), *placed), longest)
 
-    return lanes_last(own_kernel(inside, pairs, *operands))
+    return lanes_last(own_kernel(inside, pairs_of_words, *operands), longest)

@@ -87,8 +87,10 @@ def lanes_fast(values: jax.Array) -> jax.Array:
     return lanes_last(values, len(values)) if values.ndim else values
 
 
-def separate_kernels(function: Callable[..., Any], *inputs: Any) -> Any:
-    """Calls function(*inputs) with a separate kernel for each array of the result on CPU, with `lanes_last`.
+def separate_kernels(
+    function: Callable[..., Any], *inputs: Any, layout: Callable[[jax.Array], jax.Array] = lanes_last
+) -> Any:
+    """Calls function(*inputs) with a separate kernel for each array of the result on CPU, with this layout.
 
     XLA on CPU stores values that two results share. Here each result computes them again, which is faster for a few
     operations. The function takes pytrees of arrays, and does not combine lanes.
@@ -103,11 +105,11 @@ def separate_kernels(function: Callable[..., Any], *inputs: Any) -> Any:
             with jax.enable_x64(True):  # inputs may have 64 bits in a 32-bit program
                 leaves = [jnp.zeros(jnp.shape(leaf), jnp.asarray(leaf).dtype) for leaf in input_leaves]
             for position, leaf in zip(used, some, strict=True):
-                leaves[position] = lanes_last(leaf)
+                leaves[position] = layout(leaf)
             results = function(*jax.tree.unflatten(structure, leaves))
-            return lanes_last(avoid_xla_tiling(jax.tree.leaves(results)[index]))
+            return layout(avoid_xla_tiling(jax.tree.leaves(results)[index]))
 
-        return lanes_last(own_kernel(inside, *(lanes_last(input_leaves[position]) for position in used)))
+        return layout(own_kernel(inside, *(layout(input_leaves[position]) for position in used)))
 
     leaves, result_structure = jax.tree.flatten(shapes)
     return jax.tree.unflatten(result_structure, [one(index) for index in range(len(leaves))])

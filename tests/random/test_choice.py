@@ -8,6 +8,7 @@ from scipy import stats
 
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.random import fine_index, index_from_uniform, weighted_index
+from jaxdp.random.choice import fine_entry
 
 DRAWS = 100_000
 # Compiled once for each number of weights.
@@ -46,6 +47,19 @@ def test_finer_draws_are_the_same_but_for_rounding(size):
     assert fine.dtype == np.int32
     assert np.count_nonzero(fine != coarse) <= 3
     assert np.count_nonzero(fine != np.roll(coarse, 1)) > 3
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (6, 10), (3, 20)])
+def test_entries_are_drawn_by_their_weights(shape):
+    weights = np.random.default_rng(sum(shape)).exponential(size=shape).astype(np.float32)
+    weights[0, 1] = 0
+    keys = jax.random.split(jax.random.key(2), DRAWS)
+    row, column = (np.asarray(index) for index in jax.jit(jax.vmap(fine_entry, (0, None)))(keys, jnp.asarray(weights)))
+    assert row.dtype == column.dtype == np.int32
+    assert p_value(weights.ravel(), row * shape[1] + column) > 1e-4
+    wrong = weights.copy()
+    wrong[:, 2:4] = wrong[:, 3:1:-1]
+    assert p_value(wrong.ravel(), row * shape[1] + column) < 1e-4
 
 
 @pytest.mark.parametrize("size", [3, 40])

@@ -65,7 +65,8 @@ class Private(NamedTuple):
     """The state that depends on losses and is not released.
 
     Attributes:
-        weights: weights of the class before this batch; for `static()`, the experts' exact sums of losses.
+        weights: weights of the class before this batch; for `static()`, the experts' exact sums of losses. They stay
+            as they are once no resample is left.
         losses: [num_experts] sums of the losses in this batch so far.
     """
 
@@ -345,20 +346,24 @@ def _batch_end(
 ) -> State:
     """Advances to round `played`; if this ends the batch, updates weights and keeps or redraws the sequence."""
     key_keep, key_draw, key_roll = jax.random.split(key, 3)
-    may = is_end & (public.resamples < params.budget)
-    moved = weighing.absorb(params.learning_rate, weights, step, losses)
-    own_loss = Sum(*(of_expert(word, public.label.expert) for word in losses))
-    resampled = may & rejects_sequence(key_keep, params, own_loss, may, is_pure)
-    drawn, rolled = (
-        draw(key_draw, chain.num_experts, weighing, params, moved, step + 1, resampled),
-        chain.roll(key_roll, public.label, step),
-    )
+    may = is_end & (public.resamples < params.budget)  # public; without resamples to come nothing reads the weights
 
-    label = select(resampled, drawn, select(is_end, rolled, public.label))
+    def reconsider() -> tuple[Weights | Sum, jax.Array, Label]:
+        moved = weighing.absorb(params.learning_rate, weights, step, losses)
+        own_loss = Sum(*(of_expert(word, public.label.expert) for word in losses))
+        resampled = may & rejects_sequence(key_keep, params, own_loss, may, is_pure)
+        drawn = draw(key_draw, weighing, params, moved, step + 1, resampled)
+        return select(may, moved, weights), resampled, select(resampled, drawn, public.label)
+
+    moved, resampled, drawn = jax.lax.cond(
+        any_lane(may), reconsider, lambda: (weights, jnp.zeros_like(may), public.label)
+    )
+    rolled = chain.roll(key_roll, public.label, step)
     return State(
-        Private(
-            select(is_end, moved, weights),
-            keep_lane_layout(jax.tree.map(lambda word: jnp.where(is_end, 0, word), losses)),
+        Private(moved, keep_lane_layout(jax.tree.map(lambda word: jnp.where(is_end, 0, word), losses))),
+        Public(
+            played,
+            select(is_end & ~resampled, rolled, drawn),
+            public.resamples + resampled.astype(public.resamples.dtype),
         ),
-        Public(played, label, public.resamples + resampled.astype(public.resamples.dtype)),
     )

@@ -11,7 +11,7 @@ from jaxdp.experts._sequence_class import Label, SequenceClass
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum, in_64_bits
-from jaxdp.random import fine_index
+from jaxdp.random.choice import fine_entry
 from jaxdp.random.threefry import two_uniforms
 
 
@@ -35,8 +35,9 @@ def _exceeds(
     # determines the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
-    # The two probabilities have sum 1.
-    keep_prob, switch_prob = (1 - chance) * jnp.exp(-own_loss), chance - (1 - chance) * jnp.expm1(-own_loss)
+    # The two probabilities have sum 1. The digits that 1 + change loses are finer than those of the uniform number.
+    change = jnp.expm1(-own_loss)
+    keep_prob, switch_prob = (1 - chance) * (1 + change), chance - (1 - chance) * change
     scores = jnp.log(jnp.stack([keep_prob, switch_prob])).astype(uniforms.dtype)
     if is_pure:
         largest_change = jnp.maximum(rate, jnp.log1p((1 - fake) * -jnp.expm1(-rate) / fake))
@@ -60,13 +61,13 @@ class Weighing(NamedTuple):
     Attributes:
         init: () -> weights before any loss.
         absorb: (rate, weights, step, losses) -> weights after a batch with the losses [num_experts].
-        distribution: (rate, weights, step) -> [num_rows * num_experts] float with sum 1, the distribution of a
-            sequence's state at this step.
+        odds: (rate, weights, step) -> [num_rows, num_experts] float, proportional to the distribution of a sequence's
+            state at this step.
     """
 
     init: Callable[[], Any]
     absorb: Callable[[Scalar, Any, jax.Array, Sum], Any]
-    distribution: Callable[[Scalar, Any, jax.Array], jax.Array]
+    odds: Callable[[Scalar, Any, jax.Array], jax.Array]
 
 
 def weigh_sequences(chain: SequenceClass) -> Weighing:
@@ -75,11 +76,7 @@ def weigh_sequences(chain: SequenceClass) -> Weighing:
     def absorb(rate: Scalar, weights: Any, step: jax.Array, losses: Sum) -> Any:
         return chain.forward(weights, step, scale_losses(rate, losses).astype(default_float()))
 
-    def distribution(rate: Scalar, weights: Any, step: jax.Array) -> jax.Array:
-        del rate
-        return chain.distribution(weights, step).ravel()
-
-    return Weighing(chain.init, absorb, distribution)
+    return Weighing(chain.init, absorb, lambda rate, weights, step: chain.odds(weights, step))
 
 
 def weigh_experts(num_experts: int) -> Weighing:
@@ -90,17 +87,15 @@ def weigh_experts(num_experts: int) -> Weighing:
         return fixed_point.plus(totals, losses)
 
     @in_64_bits
-    def distribution(rate: Scalar, totals: Sum, step: jax.Array) -> jax.Array:
+    def odds(rate: Scalar, totals: Sum, step: jax.Array) -> jax.Array:
         del step
-        odds = jnp.exp(-scale_losses(rate, fixed_point.excess_over_least(totals)))
-        return odds / odds.sum()
+        return jnp.exp(-scale_losses(rate, fixed_point.excess_over_least(totals)))[None]
 
-    return Weighing(lambda: fixed_point.zero(num_experts), absorb, distribution)
+    return Weighing(lambda: fixed_point.zero(num_experts), absorb, odds)
 
 
 def draw(
     key: jax.Array,
-    num_experts: int,
     weighing: Weighing,
     params: Any,
     weights: Any,
@@ -108,9 +103,9 @@ def draw(
     resampled: jax.Array,
 ) -> Label:
     """Draws a sequence with probability proportional to its weight."""
-    distribution = weighing.distribution(params.learning_rate, weights, step)
-    scores = jnp.log(distribution).astype(default_float())
+    odds = weighing.odds(params.learning_rate, weights, step)
+    scores = jnp.log(odds).ravel().astype(default_float())
     epsilon = jnp.where(resampled, 2 * params.learning_rate, 0)
     recorded = record(Entry("resample", scores, "spread", key, params.learning_rate, epsilon, jnp.square(epsilon) / 8))
-    state = fine_index(key, distribution if recorded is scores else jax.nn.softmax(recorded))
-    return Label(state % num_experts, state // num_experts)
+    row, expert = fine_entry(key, odds if recorded is scores else jax.nn.softmax(recorded).reshape(odds.shape))
+    return Label(expert, row)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxdp.experts._svt_restarts import windows_kernels as kernels
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
+from jaxdp.numerics.kernels import lanes_last
 
 CHUNK = 128  # windows that are examined together
 LARGEST = 2.0**51  # units of a question; two words of 32 bits hold it
@@ -196,7 +197,7 @@ class Dyadic(NamedTuple):
         level = jnp.arange(self.levels, dtype=time.dtype)
         last = jnp.right_shift(time - 1, level)  # multiples before this question's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)
-        return Ending(starts, units(slack((time - jnp.maximum(starts, 0)) * self.check_every)))
+        return Ending(starts, lanes_last(units(slack((time - jnp.maximum(starts, 0)) * self.check_every))))
 
     @in_64_bits
     def largest(

@@ -38,7 +38,7 @@ from jaxdp.mechanisms.continual_counting.steps import (
 )
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.numerics.kernels import separate_kernels
+from jaxdp.numerics.kernels import lanes_fast, separate_kernels
 from jaxdp.validation import check_horizon
 
 STEP = 2.0**-26  # relative to the standard deviation of an entry's fresh noise
@@ -200,9 +200,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         wide = spread(mask, shape)
         entered = jax.tree.map(lambda x: jnp.where(wide, x, 0), entry(value, shape, state.total))
         entered, fresh = draw_and_record(key, params, entered, grid_of(params, math.prod(shape)))
-        sums = separate_kernels(functools.partial(_after, leaks), state.sums, fresh, wide)
+        sums = separate_kernels(functools.partial(_after, leaks), state.sums, fresh, wide, layout=lanes_fast)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return ToeplitzState(clock, separate_kernels(add_sums, state.total, entered), sums)
+        return ToeplitzState(clock, separate_kernels(add_sums, state.total, entered, layout=lanes_fast), sums)
 
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
         shape = shape_of(state.total)
@@ -211,6 +211,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
             state.total,
             state.sums,
             grid_of(params, math.prod(shape)),
+            layout=lanes_fast,
         )
         return jnp.where(spread(state.clock, shape) <= horizon, estimate, jnp.nan)
 

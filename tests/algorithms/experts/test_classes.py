@@ -75,7 +75,8 @@ def compiled(made):
     """
 
     def step(weights, round, losses):
-        return (made.distribution(weights, round), made.marginal(weights, round)), made.forward(weights, round, losses)
+        odds = made.odds(weights, round)
+        return (odds / odds.sum(), made.marginal(weights, round)), made.forward(weights, round, losses)
 
     return jax.jit(step)
 
@@ -177,7 +178,8 @@ def distributions(made, scaled, every):
     def several(weights, inputs):
         losses, start = inputs
         weights = jax.lax.fori_loop(0, every, lambda i, w: made.forward(w, start + i, losses[i]), weights)
-        return weights, made.distribution(weights, start + every).ravel()
+        odds = made.odds(weights, start + every)
+        return weights, (odds / odds.sum()).ravel()
 
     parts = jnp.asarray(scaled, FLOAT).reshape(-1, every, scaled.shape[1])
     starts = every * jnp.arange(len(parts), dtype=jnp.int32)
