@@ -66,7 +66,7 @@ def test_the_index_has_every_entry_and_its_claim():
 
 def test_the_bibliography_has_every_cited_reference_and_marks_what_is_not_verified():
     entries = references()
-    assert set(entries) == set(cited())
+    assert set(entries) == set(cited()), "python docs/site_pages/references.py adds entries"
     assert all(key == key_of(entry.author, entry.year) for key, entry in entries.items())
     page = references_page()
     assert page.count(UNVERIFIED) == 1 + sum(not entry.eprint for entry in entries.values())

@@ -1,9 +1,15 @@
-"""Writes the page of references, from `refs.bib` and from the `Source` sections of docstrings."""
+"""Writes the page of references, from `refs.bib` and from the `Source` sections of docstrings.
+
+`python docs/site_pages/references.py` adds an entry for each reference that a docstring cites and `refs.bib` lacks.
+"""
 
 import re
+import sys
 import unicodedata
 from pathlib import Path
 from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from site_pages.docstrings import escape, section
 from site_pages.names import Name, everything
@@ -89,3 +95,18 @@ def links(text: str) -> list[str]:
 
 def _citations(name: Name) -> list[tuple[str, str]]:
     return citations(section(name.value, "Source")) if callable(name.value) else []
+
+
+def write() -> None:
+    """Writes `refs.bib` with an entry for each cited reference; fields of present entries stay."""
+    known = references()
+    entries = []
+    for key, found in sorted(cited().items()):
+        fields = {name: value for name, value in known.get(key, Reference(*found))._asdict().items() if value}
+        lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+        entries.append(f"@misc{{{key},\n{lines}\n}}\n")
+    BIBLIOGRAPHY.write_text("\n".join(entries), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
