@@ -17,7 +17,8 @@ from jaxdp.stats import mean_interval
 from jaxdp.suite import v1
 
 Group = tuple[str, str, str, str]  # family, trust model, privacy unit, kind of claim
-LEAST_SCORE = 1e-2  # smaller means count as this in geometric means
+LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # smaller mean scores count as this in geometric means
+LEAST_SCORES["rewards"] = 1e-2  # where data have no truth, the estimate without privacy has the error 0
 FORMATS = ("markdown", "text", "latex", "csv")
 
 
@@ -69,9 +70,8 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
     """
     drawn = {}
     for group, scores in _tables(records).items():
-        means = xr.apply_ufunc(
-            lambda score: np.log10(np.maximum(score, LEAST_SCORE)), scores.mean("seed", skipna=False)
-        )
+        least = LEAST_SCORES[group[0]]
+        means = xr.apply_ufunc(np.log10, scores.mean("seed", skipna=False).clip(min=least))
         if means.sizes["instance"] > 1 and len(complete := means.dropna("learner")["learner"]):
             drawn[group] = means.sel(learner=complete).rename("mean log10 score")
     if not drawn:
@@ -163,15 +163,16 @@ def _contents(scores: xr.DataArray, trust: str) -> Contents:
     return Contents(columns, rows, dict.fromkeys(rows, trust), (), caption, "score")
 
 
-def geometric_means(scores: xr.DataArray) -> list[str]:
+def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
     """Formats the geometric mean over instances at each epsilon, with its range if one instance is left out.
 
     Args:
         scores: mean scores, (instance, epsilon); NaN for instances that were not played.
+        least: smaller scores count as this.
     """
     texts = []
     for epsilon in scores.epsilon.values:
-        logs = np.log(np.maximum(scores.sel(epsilon=epsilon).dropna("instance").values, LEAST_SCORE))
+        logs = np.log(np.maximum(scores.sel(epsilon=epsilon).dropna("instance").values, least))
         if not len(logs):
             texts.append("-")
             continue
@@ -185,18 +186,24 @@ def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], fam
     """Formats the summary of a table, as Markdown: a row for each learner."""
     heads = ["", "instances", *(f"ε = {tables.format_budget(epsilon)}" for epsilon in v1.EPSILONS), "privacy", "proof"]
     rows = [heads, ["---"] * len(heads)]
-    means, total = scores.mean("seed", skipna=False), scores.sizes["instance"]
+    means, total, least = scores.mean("seed", skipna=False), scores.sizes["instance"], LEAST_SCORES[family]
     for name in scores.learner.values.tolist():
         row = means.sel(learner=name)
         played = int(row.isel(epsilon=0).notnull().sum())
         record = records[name]
         rows.append(
-            [name, f"{played} of {total}", *geometric_means(row), _privacy(record, family), record["proof"] or "none"]
+            [
+                name,
+                f"{played} of {total}",
+                *geometric_means(row, least),
+                _privacy(record, family),
+                record["proof"] or "none",
+            ]
         )
     lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
     note = (
         "Geometric mean of the scores, and its least and largest value if one instance is left out; scores below "
-        f"{LEAST_SCORE:g} count as {LEAST_SCORE:g}. Rows that played different instances cannot be compared."
+        f"{least:g} count as {least:g}. Rows that played different instances cannot be compared."
     )
     return "\n".join([*lines, "", note])
 

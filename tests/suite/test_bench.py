@@ -182,9 +182,9 @@ def test_the_figure_has_a_panel_for_each_table_and_leaves_out_incomplete_rows():
 
 def test_geometric_means_show_what_one_instance_does():
     scores = xr.DataArray([[0.1], [0.4], [0.4]], {"instance": list("abc"), "epsilon": [1.0]}, ("instance", "epsilon"))
-    assert _standings.geometric_means(scores) == ["0.252 (0.2 to 0.4)"]
+    assert _standings.geometric_means(scores, 0.01) == ["0.252 (0.2 to 0.4)"]
     negative = xr.DataArray([[-1.0], [np.nan]], {"instance": list("ab"), "epsilon": [1.0]}, ("instance", "epsilon"))
-    assert _standings.geometric_means(negative) == ["0.01 (0.01 to 0.01)"]
+    assert _standings.geometric_means(negative, 0.01) == ["0.01 (0.01 to 0.01)"]
 
 
 def test_folders_that_mix_results_are_refused(tmp_path):
