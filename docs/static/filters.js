@@ -1,4 +1,4 @@
-// Filters of tables: menus above the index of algorithms, and cards with buttons for the statements of papers.
+// Menus above the index of algorithms, cards with buttons for the statements of papers, and roots without a math font.
 "use strict";
 
 function text(cell) {
@@ -52,7 +52,18 @@ function addCards(tables) {
   tables[0].closest("section").before(place);
 }
 
+// Without a font for mathematics a root does not grow around a fraction, and would seem to belong to its numerator.
+function markMissingFont() {
+  const probe = document.createElement("span");
+  probe.innerHTML = '<math><mo stretchy="true" minsize="5em" maxsize="5em">(</mo></math>';
+  document.body.append(probe);
+  const size = parseFloat(getComputedStyle(probe).fontSize), height = probe.firstChild.getBoundingClientRect().height;
+  probe.remove();
+  document.body.classList.toggle("no-math-font", height < 3 * size);
+}
+
 document.addEventListener("DOMContentLoaded", () => {
+  if (document.querySelector("msqrt")) markMissingFont();
   document.querySelectorAll("table.algorithms").forEach(addMenus);
   const tables = [...document.querySelectorAll(".cards table")];
   if (tables.length) addCards(tables);
