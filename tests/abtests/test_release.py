@@ -1,5 +1,6 @@
 """A curator's releases: exact noise, drawn once for each user, and kept in a file; wrong releases are caught."""
 
+import itertools
 import json
 import math
 import random
@@ -119,6 +120,26 @@ def test_neighbours_are_hidden_as_claimed(kind, fixed_words, monkeypatch):
         monkeypatch.setattr(_release, "secret_discrete_laplace", wrong)
         loss, error = log_ratio(kind)
         assert loss > 1 + 4 * error
+
+
+def numbers_of_releases(looks_of=None):
+    """Returns the numbers of releases for all bits of three users of each arm; they are public."""
+    numbers = set()
+    for control in itertools.product((0, 1), repeat=3):
+        for treatment in itertools.product((0, 1), repeat=3):
+            arms = [np.asarray(control), np.asarray(treatment)]
+            rule = AnytimeCentral(PLAN.setting, Schedule(1, 0.5))
+            with pytest.MonkeyPatch.context() as patch:
+                if looks_of:
+                    patch.setattr(AnytimeCentral, "looks", lambda rule, pairs, lead=arms[1] - arms[0]: looks_of(lead))
+                numbers.add(len(_release.CentralRelease(rule)._release_epochs(rule, None, arms).sums))
+    return numbers
+
+
+def test_looks_do_not_depend_on_bits():
+    """Planted: a look also where the exact S first reaches 1, so that the number of releases tells bits apart."""
+    assert numbers_of_releases() == {3}
+    assert numbers_of_releases(lambda lead: sorted({3, *(np.flatnonzero(np.cumsum(lead) == 1)[:1] + 1)})) == {1, 2}
 
 
 @pytest.mark.parametrize("epsilon", np.random.default_rng(0).uniform(0.05, 30, 40).tolist())
