@@ -174,7 +174,7 @@ def test_shell_lines_of_studies_run_one_after_the_other(checkout):
     assert sorted(path.name for path in (checkout / "results").iterdir()) == [
         *("dueling-ballots", "dueling-linear", "dueling-regret", "dueling-trust"),
         *("ldp-bandits", "ldp-best-arm", "ldp-linear"),
-        "private-policy",
+        *("preference-pairs", "private-policy"),
         *("private-ranking", "private-ranking-2", "private-ranking-3"),
         "reward-estimation",
         *("tracking-regret", "tracking-separation", "tracking-your-losses", "trust-models"),

@@ -39,7 +39,7 @@ from jaxdp.estimation.public_weights import WithCut, predicted_errors, quieter_n
 from jaxdp.estimation.sandwich import Covariance
 from jaxdp.estimation.solver import Estimate
 from jaxdp.estimation.thurstone import thurstone_rr
-from jaxdp.estimation.whitening import predicted_margin_errors
+from jaxdp.estimation.whitening import predicted_margin_errors, predicted_ridge
 
 __all__ = [
     "Bandit",
@@ -86,6 +86,7 @@ __all__ = [
     "predict_fit_cost",
     "predicted_errors",
     "predicted_margin_errors",
+    "predicted_ridge",
     "quieter_noise",
     "relative_features",
     "semi_norm_error",

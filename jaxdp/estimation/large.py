@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -34,7 +35,7 @@ class FitCost(NamedTuple):
     peak_bytes: int
 
     def __str__(self) -> str:
-        return f"about {self.processor_seconds:,.0f} s of one core and {self.peak_bytes / 2**30:.1f} GiB"
+        return f"about {max(1, self.processor_seconds):,.0f} s of one core and {self.peak_bytes / 2**30:.1f} GiB"
 
 
 def predict_fit_cost(
@@ -188,11 +189,15 @@ def block_statistic(
     factors, largest = np.asarray(factors, np.float64), np.asarray(largest, np.float64)
     with jax.enable_x64(True):
         grid = Grid.of(jnp.asarray(largest), len(features), jnp.asarray(changed) if changed > 1 else 1)
-        add = jax.jit(lambda rows, factor: grid.add(rows.astype(jnp.float64) * factor[:, None]))
         total = np.zeros(features.shape[1], np.int64)
         for samples, rows in blocks(features, block_size):
-            total += np.asarray(add(rows, factors[samples]))
+            total += np.asarray(_add_block(grid, grid.bits, rows, factors[samples]))
         return np.asarray(grid.value(jnp.asarray(total))), float(grid.error)
+
+
+@partial(jax.jit, static_argnames="bits")
+def _add_block(grid: Grid, bits: int, rows: jax.Array, factors: jax.Array) -> jax.Array:
+    return grid._replace(bits=bits).add(rows.astype(jnp.float64) * factors[:, None])
 
 
 def block_predicted_errors(

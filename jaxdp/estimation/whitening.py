@@ -12,6 +12,8 @@ from jax import lax
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Scalar
+from jaxdp.estimation.large import Moments, block_lengths, whiten_blocks
+from jaxdp.estimation.persons import person_budgets, person_index
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.numerics.eigen import eigh
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -94,7 +96,12 @@ def ridge_of_spectrum(
 
 
 def predicted_margin_errors(
-    features: ArrayLike, *, epsilon: float, delta: float, margin_stddev: float = 1.0
+    features: ArrayLike,
+    *,
+    epsilon: float,
+    delta: float,
+    margin_stddev: float = 1.0,
+    persons: ArrayLike | None = None,
 ) -> dict[str, float]:
     """Predicts how far estimated margins are from the true ones, from public features alone, on the host.
 
@@ -106,6 +113,7 @@ def predicted_margin_errors(
         epsilon: in (0, inf].
         delta: in (0, 1), for the Gaussian noise.
         margin_stddev: B, a guess of the margins' standard deviation, > 0.
+        persons: [num_samples] public ids, for `privacy_unit="person"`; None is for one label.
 
     Returns:
         Root mean squared errors of margins: "randomized_response" (`debiased_rr`), "gaussian" and "k_norm"
@@ -124,19 +132,15 @@ def predicted_margin_errors(
     check_epsilon(epsilon)
     check_delta(delta)
     check_above("margin_stddev", margin_stddev, 0.0)
-    rows = check_finite("features", features)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise ValueError(f"features must have shape [num_samples, dim] with all >= 1, got {rows.shape}")
-    with jax.enable_x64(True):
-        white = whiten(jnp.asarray(rows, jnp.float64))
-        reach = float(jnp.linalg.norm(white.features, axis=1).max())
-        back = np.asarray(white.back)
-        rank = int(jnp.sum(jnp.any(white.features != 0, axis=0)))
-    spectrum = np.maximum(np.linalg.eigvalsh(back.T @ back), 0)
+    rows = _table(features)
+    white = whiten_blocks(rows, Moments.of(rows))
+    index = None if persons is None else person_index(persons)
+    reach, longest = (float(block_lengths(table, index).max()) for table in (white.features, rows))
+    spectrum, budgets = white.spectrum, epsilon if persons is None else person_budgets(epsilon, persons)
+    rank = int(np.sum(white.largest > 0))
     count, curvature = len(rows), float(_curvature(margin_stddev))
     stddev = analytic_gaussian(epsilon, delta)
-    longest = np.linalg.norm(rows.astype(float), axis=1).max()
-    label_variance = 0.25 / np.tanh(epsilon / 2) ** 2 - 0.25 + curvature
+    label_variance = np.mean(0.25 / np.tanh(budgets / 2) ** 2) - 0.25 + curvature
     errors = {
         "randomized_response": rank * label_variance / (count * curvature**2),
         "gaussian": _least_error(spectrum, count, (stddev * reach) ** 2, margin_stddev),
@@ -144,6 +148,48 @@ def predicted_margin_errors(
         "isotropic": _least_error(spectrum, count, (stddev * longest) ** 2, margin_stddev, whitened=False),
     }
     return {name: float(np.sqrt(error)) for name, error in errors.items()}
+
+
+def predicted_ridge(
+    features: ArrayLike, *, epsilon: float, delta: float, sensitivity: float | None = None, margin_stddev: float = 1.0
+) -> float:
+    """Returns the `regularization` of least predicted margin error for `objective_perturbation` without weights.
+
+    With geometry="whitened" the estimator chooses its ridge itself. Like it, this function never reads labels, so the
+    choice costs no privacy.
+
+    Args:
+        features: [num_samples, dim] float, public.
+        epsilon: in (0, inf].
+        delta: in (0, 1).
+        sensitivity: of the statistic, > 0; None is the largest norm of a row, for one label.
+        margin_stddev: B, a guess of the margins' standard deviation, > 0.
+
+    Raises:
+        ValueError: if features are not a finite table, or a value is out of range.
+
+    Examples:
+        >>> rows = np.random.default_rng(0).normal(size=(2000, 8))
+        >>> strong, weak = (predicted_ridge(rows, epsilon=epsilon, delta=1e-6) for epsilon in (0.1, 10.0))
+        >>> strong > weak
+        True
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+    check_above("margin_stddev", margin_stddev, 0.0)
+    rows = _table(features)
+    longest = float(block_lengths(rows, None).max()) if sensitivity is None else sensitivity
+    check_above("sensitivity", longest, 0.0)
+    spectrum, variance = np.linalg.eigvalsh(Moments.of(rows).second), (analytic_gaussian(epsilon, delta) * longest) ** 2
+    grid, errors = _ridge_errors(np.maximum(spectrum, 0), (len(rows),) * 2, variance, margin_stddev, whitened=False)
+    return float(grid[np.argmin(errors)])
+
+
+def _table(features: ArrayLike) -> np.ndarray:
+    rows = check_finite("features", features)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ValueError(f"features must have shape [num_samples, dim] with all >= 1, got {rows.shape}")
+    return rows
 
 
 def _least_error(

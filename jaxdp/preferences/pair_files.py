@@ -147,6 +147,14 @@ def read_pairs(
     )
 
 
+def read_ids(table: str | os.PathLike[str] | None, name: str, count: int) -> np.ndarray:
+    """Reads a column of `count` public ids in the order of the file, as `person` of `read_pairs`."""
+    column = _columns(table, [name])[name]
+    if len(column) != count:
+        raise ValueError(f"{name} must have one id for each of the {count} rows, got {len(column)}")
+    return _ids(name, column)
+
+
 def _columns(table: str | os.PathLike[str] | None, names: Sequence[str]) -> dict[str, Any]:
     """Reads columns by name; names that end in .npy are files, which are mapped into memory."""
     files = [name for name in names if name.endswith(".npy")]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 STUDIES = {
     "advise": "Simulate and rank the registered private algorithms on your problem.",
     "reward-estimation": "Cost of label privacy in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).",
+    "preference-pairs": "Show what privacy costs a reward head that is learned from your preference pairs.",
     "private-ranking": "Rank items from private comparisons or ballots.",
     "private-policy": "Cost of label privacy to a policy (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, eq. (9)).",
     "dueling-regret": "Cost of privacy in dueling bandits (Saha & Asi, 2024: DP-Dueling, Theorems 1 and 2).",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_orig
 from typer.models import OptionInfo
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
     from matplotlib.figure import Figure
 
@@ -32,11 +34,14 @@ class BoundStudy(NamedTuple):
         simulate: (**scheduling) -> results; it takes arguments of `sweep`, such as progress and store.
         figure: draws the results.
         report: formats the results as text.
+        files: (results, folder) -> text; writes further files to the folder of `run`, and says how to use them. None if
+            there are none.
     """
 
     simulate: "Callable[..., xr.Dataset]"
     figure: "Callable[[xr.Dataset], Figure]"
     report: "Callable[[xr.Dataset], str]"
+    files: "Callable[[xr.Dataset, Path], str] | None" = None
 
 
 class TextOnly(NamedTuple):
@@ -65,12 +70,14 @@ class Study:
         report: (results, **arguments) -> the results as text.
         instead: (options by name, **options) -> `TextOnly` if the options replace the simulation by a text, else None;
             None if the study has no such options.
+        files: as in `BoundStudy`.
     """
 
     simulate: "Callable[..., xr.Dataset]"
     figure: "Callable[..., Figure]"
     report: "Callable[..., str]"
     instead: Callable[..., TextOnly | None] | None = None
+    files: "Callable[[xr.Dataset, Path], str] | None" = None
 
     @property
     def text(self) -> str:
@@ -110,6 +117,7 @@ class Study:
             functools.partial(self.simulate, **arguments),
             functools.partial(self.figure, **_arguments(self.figure, values)),
             functools.partial(self.report, **_arguments(self.report, values)),
+            self.files,
         )
 
 

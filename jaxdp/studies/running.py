@@ -79,7 +79,8 @@ def _write(study: BoundStudy, out: Path | None, name: str) -> None:
     with claim_folder(out, name) as folder:
         results = study.simulate(progress=True)
         data, image = save(results, study.figure, folder)
-    _print(f"{study.report(results)}\n\ndata:   {data}\nfigure: {image}")
+        more = "" if study.files is None else f"\n\n{study.files(results, folder)}"
+    _print(f"{study.report(results)}\n\ndata:   {data}\nfigure: {image}{more}")
 
 
 def _print(text: str) -> None:

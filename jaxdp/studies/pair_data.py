@@ -1,0 +1,137 @@
+"""Data of the study of preference pairs: reading, a made-up data set, and the split by persons and prompts."""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxdp.preferences import Pairs, pairs_from_chosen_rejected, read_pairs
+from jaxdp.preferences.pair_files import read_ids
+
+HELD_OUT = 0.25  # share of persons, and of prompts
+DEMO = "made-up data: 4,000 pairs, 64 features, 150 persons"
+
+
+class Part(NamedTuple):
+    """Comparisons of one side of the split.
+
+    Attributes:
+        features: [num_samples, dim] float, public.
+        labels: [num_samples] in {0, 1/2, 1}, private.
+        persons: [num_samples] public ids.
+    """
+
+    features: np.ndarray
+    labels: np.ndarray
+    persons: np.ndarray
+
+
+class Data(NamedTuple):
+    """Pairs with ids, and a sentence on where they are from.
+
+    Attributes:
+        pairs: the comparisons; `persons` is None if no ids are known.
+        prompts: [num_samples] public ids; None if they are not known.
+        source: the sentence.
+    """
+
+    pairs: Pairs
+    prompts: np.ndarray | None
+    source: str
+
+
+class Split(NamedTuple):
+    """Comparisons to learn from, and comparisons by other persons on other prompts.
+
+    Attributes:
+        train: the first ones.
+        held_out: the others.
+        has_persons: whether ids of persons are known.
+        text: a sentence with the numbers of rows.
+    """
+
+    train: Part
+    held_out: Part
+    has_persons: bool
+    text: str
+
+
+def demo() -> Data:
+    """Draws a data set from a model: a linear reward, and 150 persons who each deviate from it.
+
+    Embeddings of responses are normal with spectrum 1/j. The reward's margins have standard deviation 1.5. Each person
+    adds a normal vector to the reward, with margins of standard deviation 0.5. Few persons give many labels.
+    """
+    random = np.random.default_rng(2024)
+    count, dim = 4000, 64
+    scale = np.arange(1, dim + 1) ** -0.5
+    persons = np.sort(random.choice(150, count, p=(shares := np.arange(1, 151) ** -0.7) / shares.sum()))
+    persons[:150] = np.arange(150)
+    responses = random.normal(size=(2, count, dim)) * scale
+    unit = np.linalg.norm(scale) * np.sqrt(2)
+    theta, deviations = 1.5 / unit * random.normal(size=dim), 0.5 / unit * random.normal(size=(150, dim))
+    margins = np.einsum("nd,nd->n", responses[0] - responses[1], theta + deviations[persons])
+    first_wins = (random.random(count) < 1 / (1 + np.exp(-margins)))[:, None]
+    pairs = pairs_from_chosen_rejected(*(np.where(first_wins == won, *responses) for won in (True, False)))
+    return Data(pairs._replace(persons=persons[pairs.rows]), None, DEMO)
+
+
+def load(table: str | None, prompt: str | None = None, **columns: Any) -> Data:
+    """Reads a table, or makes the demo if nothing is given.
+
+    Args:
+        table: as for `read_pairs`.
+        prompt: column of ids of prompts.
+        **columns: as for `read_pairs`.
+
+    Raises:
+        ValueError: if the table cannot be read.
+    """
+    columns = {name: value for name, value in columns.items() if value is not None}
+    if table is None and prompt is None and not columns:
+        return demo()
+    pairs = read_pairs(table, **columns)
+    prompts = None if prompt is None else read_ids(table, prompt, len(pairs.rows))[pairs.rows]
+    return Data(pairs, prompts, str(table or "your files"))
+
+
+def split(data: Data) -> Split:
+    """Holds out persons and prompts by a hash of their ids. Labels are not read.
+
+    Without ids of persons, rows with the same features are held out together. Rows of a held-out person on another
+    prompt, or the reverse, belong to neither side.
+
+    Raises:
+        ValueError: if a side is empty.
+    """
+    pairs = data.pairs
+    has_persons = pairs.persons is not None
+    persons = np.arange(len(pairs.labels)) if pairs.persons is None else pairs.persons
+    keys = persons if has_persons else [row.tobytes() for row in pairs.features]
+    other_person = _held_out(keys)
+    other_prompt = other_person if data.prompts is None else _held_out(data.prompts)
+    sides = (~other_person & ~other_prompt, other_person & other_prompt)
+    train, held_out = (Part(pairs.features[side], pairs.labels[side], persons[side]) for side in sides)
+    if not len(train.labels) or not len(held_out.labels):
+        raise ValueError(
+            f"person and prompt must have enough ids that about {HELD_OUT:.0%} can be held out, got "
+            f"{len(train.labels)} rows to learn from and {len(held_out.labels)} held out"
+        )
+    left = len(pairs.labels) - len(train.labels) - len(held_out.labels)
+    who = "persons" if has_persons else "rows (no ids of persons are known, so nothing is claimed for a person)"
+    text = (
+        f"{data.source}. Learned from {len(train.labels):,} comparisons of {len(set(train.persons.tolist())):,} {who}; "
+        f"scored on {len(held_out.labels):,} of {len(set(held_out.persons.tolist())):,} others"
+    )
+    return Split(train, held_out, has_persons, text + (f"; {left:,} are in neither part." if left else "."))
+
+
+def _held_out(ids: Iterable[Any]) -> np.ndarray:
+    """Returns whether each id is held out, [num_samples] bool, by its hash."""
+    hashes = {}
+    for one in ids:
+        if one not in hashes:
+            content = one if isinstance(one, bytes) else str(one).encode()
+            hashes[one] = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") / 2**64 < HELD_OUT
+    return np.array([hashes[one] for one in ids])

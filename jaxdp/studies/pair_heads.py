@@ -1,0 +1,183 @@
+"""The compared reward heads, their scores on held-out comparisons, and the head that is written to a file."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import expit
+
+from jaxdp.core import Estimator, Guarantee, default_float
+from jaxdp.estimation import (
+    Estimate,
+    debiased_rr,
+    estimate,
+    mle,
+    objective_perturbation,
+    objective_perturbation_full,
+    predicted_margin_errors,
+    predicted_ridge,
+)
+from jaxdp.estimation.large import block_lengths
+from jaxdp.estimation.persons import person_index
+from jaxdp.studies.pair_data import Part
+
+MECHANISMS = ("randomized_response", "gaussian", "k_norm")
+BINS = 10
+CLEAR, LOCAL, LOCAL_PERSON = "clear", "local", "local, per person"
+ISOTROPIC, ISOTROPIC_PERSON = "central, isotropic", "central, isotropic, per person"
+WHITENED, WHITENED_PERSON = "central, whitened", "central, whitened, per person"
+FULL = "central, features private"
+
+
+class Head(NamedTuple):
+    """An estimator with values that do not depend on epsilon.
+
+    Attributes:
+        estimator: the estimator.
+        part: the comparisons to learn from.
+        values: (epsilon) -> its values.
+    """
+
+    estimator: Estimator
+    part: Part
+    values: Callable[[float], dict[str, Any]]
+
+    def fit(self, key: jax.Array, epsilon: float) -> Estimate:
+        """Fits once."""
+        values = self.values(epsilon)
+        if self.estimator.large is None:
+            return estimate(self.estimator, self.part.features, self.part.labels, key=key, **values)
+        # fits in blocks of rows at any size: nothing is compiled again
+        params = self.estimator.params(**values)
+        return self.estimator.large(key, params, self.part.features, jnp.asarray(self.part.labels, default_float()))
+
+
+def heads(
+    part: Part, *, delta: float, margin_stddev: float, feature_norm: float | None, has_persons: bool
+) -> dict[str, Head]:
+    """Returns the compared heads by name; those per person only if ids are known."""
+    persons = {"persons": part.persons}
+    reach = float(block_lengths(part.features, person_index(part.persons)).max()) if has_persons else None
+
+    def budget(epsilon: float) -> dict[str, Any]:
+        return {"epsilon": epsilon, "delta": delta}
+
+    def local(epsilon: float) -> dict[str, Any]:
+        return {"epsilon": epsilon, "radius": radius}
+
+    def shaped_values(epsilon: float) -> dict[str, Any]:
+        return budget(epsilon) | {"margin_stddev": margin_stddev}
+
+    @cache
+    def isotropic(epsilon: float, sensitivity: float | None = None) -> dict[str, Any]:
+        ridge = predicted_ridge(
+            part.features, epsilon=epsilon, delta=delta, sensitivity=sensitivity, margin_stddev=margin_stddev
+        )
+        return budget(epsilon) | {"regularization": ridge}
+
+    # if theta is spread evenly and margins have the guessed size, its norm is half of this
+    radius = 2 * margin_stddev * float(np.sqrt(part.features[0].size / np.mean(np.sum(part.features**2, axis=1))))
+    shaped = objective_perturbation(geometry="whitened")
+    table = {
+        CLEAR: Head(mle(), part, lambda _: {}),
+        LOCAL: Head(debiased_rr(), part, local),
+        ISOTROPIC: Head(objective_perturbation(), part, isotropic),
+        WHITENED: Head(shaped, part, shaped_values),
+    }
+    if has_persons:
+        by_person = objective_perturbation(geometry="whitened", weights="cut", privacy_unit="person")
+        table |= {
+            LOCAL_PERSON: Head(debiased_rr(privacy_unit="person"), part, lambda epsilon: local(epsilon) | persons),
+            ISOTROPIC_PERSON: Head(
+                objective_perturbation(privacy_unit="person"), part, lambda epsilon: isotropic(epsilon, reach) | persons
+            ),
+            WHITENED_PERSON: Head(by_person, part, lambda epsilon: shaped_values(epsilon) | persons),
+        }
+    if feature_norm is not None:
+        values = {"feature_norm": feature_norm}
+        table[FULL] = Head(objective_perturbation_full(), part, lambda epsilon: budget(epsilon) | values)
+    return table
+
+
+class Score(NamedTuple):
+    """Scores of a head on held-out comparisons.
+
+    Attributes:
+        right: [num_samples] in {0, 1/2, 1}: whether the margin's sign is the label.
+        losses: [num_samples], logistic losses.
+        calibration_error: the mean distance of frequencies from predicted probabilities, over ten equal groups.
+    """
+
+    right: np.ndarray
+    losses: np.ndarray
+    calibration_error: float
+
+    @property
+    def accuracy(self) -> float:
+        """The mean of `right`."""
+        return float(self.right.mean())
+
+    @property
+    def log_loss(self) -> float:
+        """The mean of `losses`."""
+        return float(self.losses.mean())
+
+
+def score(theta: np.ndarray, part: Part) -> Score:
+    """Scores a head on comparisons."""
+    margins, labels = part.features.astype(float) @ theta, part.labels.astype(float)
+    right = np.where(margins == 0, 0.5, np.where(margins > 0, labels, 1 - labels))
+    groups = np.array_split(np.argsort(margins, kind="stable"), min(BINS, len(margins)))
+    gaps = [len(rows) * abs(labels[rows].mean() - expit(margins[rows]).mean()) for rows in groups]
+    return Score(right, np.logaddexp(0, margins) - labels * margins, float(sum(gaps) / len(margins)))
+
+
+def person_error(values: np.ndarray, persons: np.ndarray) -> float:
+    """Returns the standard error of a mean over rows, if persons are drawn and not rows; NaN for one person."""
+    _, index = np.unique(persons, return_inverse=True)
+    sums = np.bincount(index, values - values.mean())
+    count = len(sums)
+    return float(np.sqrt(count / (count - 1) * np.sum(sums**2)) / len(values)) if count > 1 else np.nan
+
+
+def predictions(
+    part: Part, epsilon: float, delta: float, margin_stddev: float, *, per_person: bool
+) -> dict[str, float]:
+    """Returns predicted margin errors of the three mechanisms, from public features and ids."""
+    persons = part.persons if per_person else None
+    errors = predicted_margin_errors(
+        part.features, epsilon=epsilon, delta=delta, margin_stddev=margin_stddev, persons=persons
+    )
+    return {name: errors[name] for name in MECHANISMS}
+
+
+class Released(NamedTuple):
+    """One released head.
+
+    Attributes:
+        theta: [dim] float.
+        mechanism: its name in `MECHANISMS`.
+        claim: of its release.
+    """
+
+    theta: np.ndarray
+    mechanism: str
+    claim: Guarantee
+
+
+def release(
+    key: jax.Array, part: Part, mechanism: str, epsilon: float, delta: float, margin_stddev: float, *, per_person: bool
+) -> Released:
+    """Fits the head that is written to a file; its claim is for one person if ids are known, else for one label."""
+    unit = "person" if per_person else "label"
+    values: dict[str, Any] = {"epsilon": epsilon} | ({"persons": part.persons} if per_person else {})
+    if mechanism == "randomized_response":
+        estimator = debiased_rr(privacy_unit=unit)
+    else:
+        estimator = objective_perturbation(geometry="whitened", weights="cut", noise=mechanism, privacy_unit=unit)
+        values |= {"margin_stddev": margin_stddev} | ({"delta": delta} if mechanism == "gaussian" else {})
+    theta = np.asarray(Head(estimator, part, lambda _: values).fit(key, epsilon).theta)
+    return Released(theta, mechanism, estimator.guarantee(**values))

@@ -1,0 +1,232 @@
+"""Show what privacy costs a reward head that is learned from your preference pairs.
+
+Fits linear heads on chosen and rejected responses with embeddings, without
+privacy, with local and with central label privacy, per label and per person,
+and compares them on persons and prompts that were held out. Without a table
+it uses a made-up data set.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import typer
+import xarray as xr
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+import jaxdp
+from jaxdp import plotting
+from jaxdp.estimation import predict_fit_cost
+from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds
+from jaxdp.studies.command import columns
+from jaxdp.studies.declared import Study
+from jaxdp.studies.pair_data import load, split
+from jaxdp.studies.pair_heads import CLEAR, MECHANISMS, heads, person_error, predictions, release, score
+from jaxdp.validation import check_above, check_choice, check_count, check_delta, check_epsilon, warn_large_delta
+
+NOT_PRIVATE = "for whoever may see the labels; this picture is not private"
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+METRICS = {
+    "accuracy": "held-out accuracy",
+    "log_loss": "held-out log loss",
+    "calibration_error": "calibration error of held-out probabilities",
+}
+INTERVALS = (
+    "Bands and [ ]: 90% of releases, as the privacy noise varies. Bars and +-: 95% confidence, as held-out persons "
+    "vary. The noise is fresh in each draw; the persons who were learned from do not vary."
+)
+WORST_LOSS = 1.5  # the highest log loss that is drawn; a head that knows nothing has log 2
+MARKERS = "osD^v<>P"
+
+
+def _column(help: str) -> Any:
+    return typer.Option(help=help, rich_help_panel="Data")
+
+
+def preference_pairs(
+    *,
+    table: Annotated[
+        str | None, _column("JSON lines or Parquet, one row per comparison. Default: made-up data.")
+    ] = None,
+    chosen: Annotated[str | None, _column("Embeddings of the chosen responses: a column, or a .npy file.")] = None,
+    rejected: Annotated[str | None, _column("Embeddings of the rejected responses.")] = None,
+    tie: Annotated[str | None, _column("Column of truth values: whether the two tied.")] = None,
+    person: Annotated[str | None, _column("Column of ids of the persons who gave the labels.")] = None,
+    prompt: Annotated[str | None, _column("Column of ids of prompts.")] = None,
+    epsilon: Epsilons = EPSILONS,
+    num_seeds: NumSeeds = 20,
+    delta: Delta = 1e-6,
+    margin_stddev: Annotated[
+        float, typer.Option(help="Guess of the margins' standard deviation, made without labels.")
+    ] = 1.0,
+    feature_norm: Annotated[
+        float | None,
+        typer.Option(
+            help="A norm of embeddings that was chosen without the data; adds the head with private features."
+        ),
+    ] = None,
+    head_epsilon: Annotated[float, typer.Option(help="Epsilon of the head in head.npz.")] = 1.0,
+    head: Annotated[
+        str,
+        typer.Option(
+            help="Head in head.npz: randomized_response, gaussian or k_norm; auto: the least predicted margin error."
+        ),
+    ] = "auto",
+    key: Key,
+    **scheduling: Any,
+) -> xr.Dataset:
+    """Fits every head at every epsilon for several draws of the privacy noise, and scores held-out comparisons.
+
+    Returns:
+        A dataset with accuracy, log_loss and calibration_error (head, epsilon, seed), the standard errors over persons
+        of the first two (head, epsilon), predicted margin errors (mechanism, epsilon), and the head to be written.
+
+    Raises:
+        ValueError: if a value is out of range, the table cannot be read, or a store is asked for.
+    """
+    if scheduling.get("store") is not None:
+        raise ValueError(f"store must be left out, as this study has no store (use run), got {scheduling['store']}")
+    check_delta(delta)
+    check_count("num_seeds", num_seeds)
+    check_above("margin_stddev", margin_stddev, 0.0)
+    check_choice("head", head, ("auto", *MECHANISMS))
+    for value in (*epsilon, head_epsilon):
+        check_epsilon(value)
+    data = split(load(table, chosen=chosen, rejected=rejected, tie=tie, person=person, prompt=prompt))
+    train, held_out, per_person = data.train, data.held_out, data.has_persons
+    warn_large_delta(delta, len(train.labels))
+    fits = heads(train, delta=delta, margin_stddev=margin_stddev, feature_norm=feature_norm, has_persons=per_person)
+    dataset = {name: np.zeros((len(fits), len(epsilon), num_seeds)) for name in METRICS}
+    converged = np.zeros((len(fits), len(epsilon), num_seeds), bool)
+    errors = {name: np.zeros((len(fits), len(epsilon))) for name in ("accuracy", "log_loss")}
+    cost = predict_fit_cost(*train.features.shape, whitened=True, weighted=True)
+    bar = tqdm(
+        total=len(fits) * len(epsilon),
+        desc=f"a fit takes {cost} at most",
+        disable=not scheduling.get("progress"),
+    )
+    for row, (name, head_fit) in enumerate(fits.items()):
+        for column, value in enumerate(epsilon):
+            keys = [jax.random.fold_in(jax.random.fold_in(key, row), seed) for seed in range(num_seeds)]
+            draws = keys[:1] if name == CLEAR else keys
+            estimates = [head_fit.fit(draw, value) for draw in draws]
+            converged[row, column] = [bool(estimate.converged) for estimate in estimates]
+            scores = [score(np.asarray(estimate.theta), held_out) for estimate in estimates]
+            for metric in METRICS:
+                dataset[metric][row, column] = [getattr(of_draw, metric) for of_draw in scores]
+            for metric, rows in (("accuracy", "right"), ("log_loss", "losses")):
+                mean = np.mean([getattr(of_draw, rows) for of_draw in scores], axis=0)
+                errors[metric][row, column] = person_error(mean, held_out.persons)
+            bar.update()
+    bar.close()
+    predicted = {
+        value: predictions(train, value, delta, margin_stddev, per_person=per_person)
+        for value in (*epsilon, head_epsilon)
+    }
+    mechanism = min(MECHANISMS, key=predicted[head_epsilon].__getitem__) if head == "auto" else head
+    key_head = jax.random.fold_in(key, 2**20)
+    released = release(key_head, train, mechanism, head_epsilon, delta, margin_stddev, per_person=per_person)
+    dims = ("head", "epsilon")
+    return xr.Dataset(
+        {name: ((*dims, "seed"), values) for name, values in dataset.items()}
+        | {f"{name}_person_error": (dims, values) for name, values in errors.items()}
+        | {"converged": ((*dims, "seed"), converged)}
+        | {
+            "predicted_margin_error": (
+                ("mechanism", "epsilon"),
+                [[predicted[value][name] for value in epsilon] for name in MECHANISMS],
+            ),
+            "theta": ("feature", released.theta),
+        },
+        {"head": list(fits), "epsilon": list(epsilon), "mechanism": list(MECHANISMS)},
+        {
+            "data": data.text,
+            "delta": delta,
+            "head_mechanism": mechanism,
+            "head_claim": str(released.claim),
+            "head_unit": released.claim.privacy_unit,
+            "head_epsilon": head_epsilon,
+            "jaxdp": jaxdp.__version__,
+            "jax": jax.__version__,
+        },
+    )
+
+
+def figure(dataset: xr.Dataset) -> Figure:
+    """Draws each score against epsilon: a band for the privacy noise, and bars for persons."""
+    drawing = plotting.panels(1, len(METRICS), width=4.0)
+    epsilons, ticks = dataset.epsilon.values, np.arange(dataset.sizes["epsilon"])
+    for ax, (metric, title) in zip(drawing.axes, METRICS.items(), strict=True):
+        for row, name in enumerate(dataset["head"].values):
+            values = dataset[metric].sel(head=name)
+            mean, (low, high) = values.mean("seed").values, np.quantile(values.values, (0.05, 0.95), axis=1)
+            style = {"color": f"C{row}", "label": str(name) if metric == "accuracy" else None}
+            position = ticks + 0.04 * (row - len(dataset["head"]) / 2)
+            error = dataset.get(f"{metric}_person_error")
+            reach = None if error is None else 1.96 * error.sel(head=name).values
+            ax.errorbar(position, mean, reach, marker=MARKERS[row % len(MARKERS)], capsize=2, **style)
+            if name != CLEAR:
+                ax.fill_between(position, low, high, color=f"C{row}", alpha=0.15, linewidth=0)
+        ax.set_xticks(ticks, [plotting.epsilon_label(value).replace("ε = ", "") for value in epsilons])
+        ax.set(xlabel="ε", title=title)
+        if metric == "log_loss":
+            ax.set_ylim(top=min(ax.get_ylim()[1], WORST_LOSS))
+    is_cut = bool((dataset.log_loss > WORST_LOSS).any())
+    note = f"{INTERVALS} Log losses above {WORST_LOSS:g} are outside of the panel." if is_cut else INTERVALS
+    drawing.explain(title=f"What privacy costs a reward head: {NOT_PRIVATE}", note=note)
+    return drawing
+
+
+def report(dataset: xr.Dataset) -> str:
+    """Formats tables of scores and predictions, after the sentence on who may see them."""
+    heads_of = {plotting.epsilon_label(value): value for value in dataset.epsilon.values}
+    parts = [f"{NOT_PRIVATE}.", dataset.attrs["data"]]
+    for metric, title in METRICS.items():
+        rows = [[title, *heads_of]]
+        for name in dataset["head"].values:
+            values = dataset[metric].sel(head=name)
+            cells = [f"{float(values.sel(epsilon=value).mean()):.3f}" for value in heads_of.values()]
+            if f"{metric}_person_error" in dataset and name == CLEAR:
+                error = float(dataset[f"{metric}_person_error"].sel(head=name).isel(epsilon=0))
+                cells[0] += f" +- {1.96 * error:.3f}"
+            elif name != CLEAR:
+                spans = [np.quantile(values.sel(epsilon=value), (0.05, 0.95)) for value in heads_of.values()]
+                cells = [f"{cell} [{low:.3f}, {high:.3f}]" for cell, (low, high) in zip(cells, spans, strict=True)]
+            rows.append([str(name), *cells])
+        parts.append("\n".join(columns(rows)))
+    unit = dataset.attrs["head_unit"]
+    rows = [[f"predicted margin error, {unit}", *heads_of]]
+    for name in dataset.mechanism.values:
+        rows.append(
+            [str(name), *(f"{value:.2f}" for value in dataset.predicted_margin_error.sel(mechanism=name).values)]
+        )
+    parts += [
+        INTERVALS,
+        "\n".join(columns(rows)),
+        "Predictions read features and ids, never labels; above the guessed standard deviation of margins a head is "
+        "worthless.",
+    ]
+    if stopped := int((~dataset.converged).sum()):
+        parts.append(f"note: {stopped} of {dataset.converged.size} fits did not converge; do not rely on their scores.")
+    return "\n\n".join(parts)
+
+
+def write_head(dataset: xr.Dataset, folder: Path) -> str:
+    """Writes head.npz, and returns the lines that score new pairs."""
+    path = folder / "head.npz"
+    head_attrs = {name: dataset.attrs[f"head_{name}"] for name in ("mechanism", "claim", "unit", "epsilon")}
+    versions = {name: dataset.attrs[name] for name in ("jaxdp", "jax")}
+    np.savez(
+        path, theta=dataset.theta.values, scaling=np.float32(1), delta=dataset.attrs["delta"], **head_attrs, **versions
+    )
+    return (
+        f"head:   {path}, by {head_attrs['mechanism']}; its claim, in a simulation: {head_attrs['claim']}\n\n"
+        "import numpy as np\n"
+        f'theta = np.load("{path}")["theta"]  # for embeddings as they were read (scaling 1)\n'
+        "chances = 1 / (1 + np.exp((second - first) @ theta))  # that the first of two embeddings [n, dim] is preferred"
+    )
+
+
+STUDY = Study(preference_pairs, figure, report, files=write_head)

@@ -1,0 +1,133 @@
+"""The study of preference pairs: its split, its scores, its files and its words."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jaxdp.__main__ import app
+from jaxdp.studies import pair_data, pair_heads, preference_pairs
+
+COUNT, DIM = 400, 4
+
+
+@pytest.fixture
+def table(tmp_path):
+    random = np.random.default_rng(0)
+    responses = random.normal(size=(2, COUNT, DIM)).astype(np.float16)
+    wins = random.random(COUNT) < 1 / (1 + np.exp(-2 * (responses[0] - responses[1])[:, 0].astype(float)))
+    for name, want in (("chosen", True), ("rejected", False)):
+        np.save(tmp_path / f"{name}.npy", np.where((wins == want)[:, None], *responses))
+    rows = [{"who": f"p{row % 40}", "prompt": row % 50, "tie": row % 20 == 0} for row in range(COUNT)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def arguments(folder, *more):
+    files = [str(folder / name) for name in ("pairs.jsonl", "chosen.npy", "rejected.npy")]
+    options = ["--table", "--chosen", "--rejected"]
+    return ["run", "preference-pairs", *(text for pair in zip(options, files, strict=True) for text in pair), *more]
+
+
+SMALL = ("--seeds", "2", "--epsilon", "2", "--person", "who", "--tie", "tie", "--delta", "1e-4")
+
+
+def test_the_command_writes_a_head_and_the_lines_that_use_it(table):
+    out = table / "out"
+    run = CliRunner().invoke(app, arguments(table, *SMALL, "--out", str(out), "--feature-norm", "4"))
+    assert run.exit_code == 0, run.output
+    text = run.stdout
+    assert text.startswith("for whoever may see the labels; this picture is not private.")
+    for name in (pair_heads.CLEAR, pair_heads.WHITENED_PERSON, pair_heads.FULL, "predicted margin error, one person"):
+        assert name in text
+    assert "-DP" in text.split("its claim, in a simulation: ")[1].split("\n")[0]
+    with np.load(out / "head.npz") as head:
+        assert set(head) == {"theta", "scaling", "mechanism", "claim", "unit", "epsilon", "delta", "jaxdp", "jax"}
+        assert (str(head["unit"]), float(head["epsilon"]), head["theta"].shape) == ("one person", 1.0, (DIM,))
+    code = text[text.index("import numpy as np") :]
+    embeddings = np.eye(DIM)
+    scope = {"first": embeddings[:1] * 9, "second": embeddings[1:2]}
+    exec(code, scope)
+    np.testing.assert_allclose(scope["chances"], 1 / (1 + np.exp(-(9 * scope["theta"][0] - scope["theta"][1]))))
+    assert (out / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--person", "nobody"), "no column 'nobody'"),
+        ((*SMALL, "--head", "laplace"), "head must be one of auto, randomized_response"),
+        ((*SMALL, "--head-epsilon", "0"), "epsilon must be > 0"),
+        ((*SMALL, "--margin-stddev", "0"), "margin_stddev must be > 0"),
+    ],
+)
+def test_wrong_options_are_refused(table, more, message):
+    run = CliRunner().invoke(app, arguments(table, *more, "--out", str(table / "out")))
+    assert run.exit_code != 0
+    assert message in run.output + str(run.exception)
+    assert not (table / "out").exists()
+
+
+def test_it_has_no_store(table):
+    with pytest.raises(ValueError, match="store must be left out"):
+        preference_pairs.preference_pairs(key=None, store="x")  # pyright: ignore[reportArgumentType]
+
+
+def test_the_split_reads_public_ids_alone(table):
+    columns = {name: str(table / f"{name}.npy") for name in ("chosen", "rejected")}
+    swapped = {"chosen": columns["rejected"], "rejected": columns["chosen"]}
+    loaded = [
+        pair_data.load(str(table / "pairs.jsonl"), "prompt", person="who", **names) for names in (columns, swapped)
+    ]
+    sides = [pair_data.split(data) for data in loaded]
+    for one, other in zip((sides[0].train, sides[0].held_out), (sides[1].train, sides[1].held_out), strict=True):
+        np.testing.assert_array_equal(one.features, other.features)
+        np.testing.assert_array_equal(one.labels, 1 - other.labels)
+    assert not set(sides[0].train.persons) & set(sides[0].held_out.persons)
+    assert "are in neither part" in sides[0].text
+    data = loaded[0]._replace(prompts=None)
+    assert len(pair_data.split(data).train.labels) > len(sides[0].train.labels)
+    single = data._replace(pairs=data.pairs._replace(persons=np.zeros(COUNT, int)))
+    with pytest.raises(ValueError, match="person and prompt must have enough ids"):
+        pair_data.split(single)
+
+
+def test_rows_of_the_same_responses_stay_together_without_ids():
+    pairs = pair_data.demo().pairs
+    twice = pairs._replace(features=np.repeat(pairs.features, 2, axis=0), labels=np.repeat(pairs.labels, 2))
+    data = pair_data.split(pair_data.Data(twice._replace(persons=None), None, ""))
+    rows = [{row.tobytes() for row in part.features} for part in (data.train, data.held_out)]
+    assert not rows[0] & rows[1]
+    assert "nothing is claimed for a person" in data.text
+
+
+def test_scores_are_those_of_the_formulas():
+    features, labels = np.asarray([[2.0], [-1.0], [0.5], [0.0]]), np.asarray([1.0, 1.0, 0.5, 0.0])
+    scores = pair_heads.score(np.asarray([1.0]), pair_data.Part(features, labels, np.arange(4)))
+    assert scores.right.tolist() == [1, 0, 0.5, 0.5]
+    chances = 1 / (1 + np.exp(-features[:, 0]))
+    np.testing.assert_allclose(scores.losses, -labels * np.log(chances) - (1 - labels) * np.log(1 - chances))
+    assert scores.calibration_error == pytest.approx(np.abs(labels - chances).mean())
+
+
+def test_errors_over_persons_are_those_of_drawn_persons():
+    random = np.random.default_rng(1)
+    sizes = random.integers(1, 9, size=400)
+    persons = np.repeat(np.arange(400), sizes)
+    values = random.normal(size=400)[persons] + 0.1 * random.normal(size=len(persons))
+    drawn = []
+    for _ in range(400):
+        counts = np.bincount(random.integers(400, size=400), minlength=400)[persons]
+        drawn.append(counts @ values / counts.sum())
+    assert pair_heads.person_error(values, persons) == pytest.approx(np.std(drawn), rel=0.2)
+    of_rows = values.std() / np.sqrt(len(values))  # planted: rows instead of persons
+    assert of_rows < 0.7 * np.std(drawn)
+    assert np.isnan(pair_heads.person_error(values, np.zeros_like(persons)))
+
+
+def test_the_made_up_data_are_as_described():
+    data = pair_data.demo()
+    assert data.pairs.features.shape == (4000, 64)
+    assert data.pairs.persons is not None
+    assert len(set(data.pairs.persons.tolist())) == 150
