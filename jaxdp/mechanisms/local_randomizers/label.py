@@ -65,7 +65,8 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
         Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
 
     Deviations:
-        As `randomized_response`.
+        As `randomized_response`. `total` rounds the probability of a move up to JAX's default float type, and has the
+        errors of `binomial`.
 
     Math:
         A report is the label with probability $p$, and each other label with probability $q$,
