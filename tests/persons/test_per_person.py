@@ -217,6 +217,26 @@ def test_too_few_heard_rounds_come_with_a_warning():
         jaxdp.simulator(per_person(bandits.ucb(num_arms=3), reports=2), world, 600)
 
 
+def test_reports_that_nobody_gives_come_with_a_warning():
+    with pytest.warns(UserWarning, match=r"among 5 reports of a person, and nobody comes more than 4 times"):
+        jaxdp.simulator(
+            per_person(bandits.ucb(num_arms=3), reports=5), bandits.bernoulli_bandit(MEANS, visits=VISITS), 600
+        )
+
+
+def test_a_claim_for_a_round_comes_with_a_warning_where_people_come_back():
+    run = run_of(bandits.ucb(num_arms=3))
+    with pytest.warns(
+        UserWarning, match=r"1-DP, local, one round.*, is for one round, and a person comes up to 4 times"
+    ):
+        run.params(epsilon=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.params(epsilon=float("inf"))  # nothing is claimed
+        run_of(per_person(bandits.ucb(num_arms=3), reports=2)).params(epsilon=1.0)
+        run_of(bandits.ucb(num_arms=3), Visits.random(people=600, each=1)).params(epsilon=1.0)
+
+
 def test_duels_are_heard_by_person():
     visits = Visits.random(people=300, each=4)
     matrix = [[0.5, 0.9, 0.9], [0.1, 0.5, 0.6], [0.1, 0.4, 0.5]]

@@ -1,8 +1,7 @@
 """Rounds that a learner by `per_person` hears."""
 
-import warnings
-
-from jaxdp.core import Environment, Learner, Space
+from jaxdp.core import Environment, Guarantee, Learner, Space, Visits
+from jaxdp.validation import warn_caller
 
 FEW = 100  # heard rounds of an arm: the mean of so many binary rewards has a standard error of 0.05
 
@@ -28,15 +27,30 @@ def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> in
     return environment.visits.num_heard(learner.reports, horizon)
 
 
-def warn_few_heard(learner: Learner, horizon: int, heard: int) -> None:
-    """Warns if the learner hears too few rounds to learn from, at the line that calls `simulator`."""
+def warn_few_heard(learner: Learner, environment: Environment, horizon: int, heard: int) -> None:
+    """Warns if a learner by `per_person` hears too few rounds to learn from, or asks for more reports than come."""
+    if learner.reports is None or environment.visits is None:
+        return
+    most = environment.visits.most
+    if learner.reports > most:
+        warn_caller(
+            f"{learner!r} divides its budget among {learner.reports} reports of a person, and nobody comes more than "
+            f"{most} times: give reports={most}"
+        )
     space = None if learner.interface is None else learner.interface.action
     num_arms = space.high + 1 if isinstance(space, Space) and space.kind == "integers" else 1
     needed = max(learner.min_horizon, int(FEW * num_arms))
     if heard < needed:
-        warnings.warn(
+        warn_caller(
             f"{learner!r} hears {heard} of {horizon} rounds, and needs about {needed}: give it more people, or more "
-            "reports of each person, which cost privacy or noise",
-            UserWarning,
-            stacklevel=4,
+            "reports of each person, which cost privacy or noise"
+        )
+
+
+def warn_returning_people(visits: Visits, claim: Guarantee) -> None:
+    """Warns if people come back, and a claim is for one round."""
+    if visits.most > 1 and claim.is_private and claim.unit == "record":
+        warn_caller(
+            f"the claim, {claim}, is for one round, and a person comes up to {visits.most} times: jaxdp.per_person "
+            "makes a learner with a claim for a person"
         )

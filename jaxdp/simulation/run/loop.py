@@ -17,7 +17,7 @@ from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.run.fit import begin, check_many, check_round
-from jaxdp.simulation.run.heard import rounds_heard, warn_few_heard
+from jaxdp.simulation.run.heard import rounds_heard, warn_few_heard, warn_returning_people
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.late import hear_late
 from jaxdp.simulation.run.pieces import known_turns, play_pieces
@@ -65,8 +65,9 @@ def simulator(
     Warns:
         UserWarning: if the environment declares an interface and the learner does not, so that their actions are not
             compared; if the horizon is shorter than the learner's `min_horizon`; if a learner by `per_person` hears
-            fewer than 100 rounds an arm. `params` warns if the environment's
-            mean rewards lie outside the interval to which the learner clips rewards, or if a delta is given and the
+            fewer than 100 rounds an arm, or is made for more reports of a person than anyone has visits.
+            `params` warns if the environment's mean rewards lie outside the interval to which the learner clips
+            rewards; if people come back and the learner's claim is for one round; or if a delta is given and the
             claim's delta is above 1 / horizon. Python shows each warning once for a learner and a line of your code.
 
     Args:
@@ -146,6 +147,8 @@ def simulator(
             "environment": check_leaves(owners[1], make_world(**select_values(environment.params, values))),
         }
         warn_outside(learner, environment, point, owners[0], parameters(learner.params))
+        if environment.visits is not None:
+            warn_returning_people(environment.visits, guarantee(**values)["learner"])
         if values.get("delta") and (claim := guarantee(**values)["learner"]).is_private:
             people = environment.visits if claim.unit == "person" else None
             warn_large_delta(claim.delta, horizon if people is None else people.num_people)
@@ -271,9 +274,8 @@ def _warn(learner: Learner, environment: Environment, horizon: int, heard: int) 
             UserWarning,
             stacklevel=3,
         )
-    if learner.reports is not None:
-        warn_few_heard(learner, horizon, heard)
-    elif horizon < learner.min_horizon:
+    warn_few_heard(learner, environment, horizon, heard)
+    if learner.reports is None and horizon < learner.min_horizon:
         warnings.warn(
             f"the horizon {horizon} is too short for the learner {maker(learner.act)}, which needs at least "
             f"{learner.min_horizon} rounds",
