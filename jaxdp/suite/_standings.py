@@ -11,8 +11,9 @@ import xarray as xr
 
 from jaxdp import plotting
 from jaxdp.comparisons import tables
-from jaxdp.comparisons._comparison import not_worse
+from jaxdp.comparisons._comparison import MOST_CURVES, not_worse
 from jaxdp.comparisons.tables import Cell, Contents
+from jaxdp.plotting.style import grey_style, style
 from jaxdp.stats import mean_interval
 from jaxdp.suite import v1
 
@@ -73,20 +74,22 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
         least = LEAST_SCORES[group[0]]
         means = xr.apply_ufunc(np.log10, scores.mean("seed", skipna=False).clip(min=least))
         if means.sizes["instance"] > 1 and len(complete := means.dropna("learner")["learner"]):
-            drawn[group] = means.sel(learner=complete).rename("mean log10 score")
+            drawn[group] = means.sel(learner=complete)
     if not drawn:
         raise ValueError("standings must have a learner that played all instances of its table, got none")
-    figure = plotting.panels(-(-len(drawn) // 2), min(2, len(drawn)), width=5.0, height=4.2)
+    figure = plotting.panels(-(-len(drawn) // 2), min(2, len(drawn)), width=5.0, height=3.4)
+    positions = range(len(v1.EPSILONS))
     for ax, (group, means) in zip(figure.axes, drawn.items(), strict=False):
-        best = means.mean(("instance", "epsilon")).sortby(means.mean(("instance", "epsilon")))["learner"].values
-        highlight = best[:6].tolist() if len(best) > 7 else None
-        title = f"{group[0]}, {group[1]}, {group[3]}"
-        plotting.cost_of_privacy(
-            means, hue="learner", ax=ax, band=None, over="instance", highlight=highlight, title=title
-        )
+        means = means.mean("instance").transpose("learner", "epsilon")
+        for index, name in enumerate(means.sortby(means.mean("epsilon"))["learner"].values.tolist()):
+            look = style(index, ax) if index < MOST_CURVES else grey_style()
+            label = name if index < MOST_CURVES else "_others"  # Matplotlib leaves names with _ out of the legend
+            ax.plot(positions, means.sel(learner=name), label=label, **look)
+        ax.set_xticks(positions, [tables.format_budget(epsilon) for epsilon in v1.EPSILONS])
+        ax.set(title=f"{group[0]}, {group[1]}, {group[3]}", xlabel="ε", ylabel="mean over instances of log10 score")
+        ax.legend()
     for ax in figure.axes[len(drawn) :]:
         ax.set_visible(False)
-    figure.explain(note="Mean over instances of the logarithm of the score; 0 is uniform play.")
     return figure
 
 
