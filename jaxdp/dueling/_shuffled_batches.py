@@ -9,6 +9,7 @@ import functools
 import math
 
 from jaxdp.mechanisms import shuffle_delta, shuffle_epsilon_bound, shuffle_local_epsilon, shuffle_local_epsilon_bound
+from jaxdp.validation import INT64_MAX
 
 CALIBRATIONS = ("tight", "bound")
 LARGEST_LOCAL = 8.0  # above it c is below 1.0007: users would give up local privacy and gain almost nothing
@@ -89,6 +90,7 @@ def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: 
             return shuffle_delta(epsilon, needed, users) <= delta  # a direct check, without a search for the budget
         if needed <= local_budget(epsilon, delta, LARGEST_EXACT, calibration):
             return True
+    users = min(users, INT64_MAX)  # the largest batch of the closed form, whose bound falls with the number of users
     return needed <= _limit(delta, users) and shuffle_epsilon_bound(delta, needed, users) <= epsilon
 
 
