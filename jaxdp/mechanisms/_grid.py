@@ -96,8 +96,8 @@ def wide(values: Exact) -> jax.Array:
     Sums beyond 2^33 are rounded; sums and integers beyond 2^53 are clipped.
     """
     if isinstance(values, fixed_point.Sum):
-        base, rest = split(values)
-        return base + rest
+        base, remainder = split(values)
+        return base + remainder
     if values.dtype == jnp.int64:
         values = jnp.clip(values, -(2**53), 2**53)
     if values.dtype != jnp.float32:
@@ -109,26 +109,26 @@ def wide(values: Exact) -> jax.Array:
 
 
 def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, jax.Array]:
-    """Splits values into exact float64 numbers (base, rest): a sum beyond 2^33 has more digits than one float64.
+    """Splits values into exact float64 numbers (base, remainder): a sum beyond 2^33 has more digits than one float64.
 
     Args:
         values: [...] the values.
         multiple: [] float64 >= 1, a power of two.
 
     Returns:
-        (base, rest): for sums, a multiple of `multiple` and a number in [0, multiple); for others, 0 and the value.
-        Sums beyond 2^53 are clipped as a whole, so that no change grows.
+        (base, remainder): for sums, a multiple of `multiple` and a number in [0, multiple); for others, 0 and the
+        value. Sums beyond 2^53 are clipped as a whole, so that no change grows.
     """
     if not isinstance(values, fixed_point.Sum):
         exact = wide(values)
         return jnp.zeros_like(exact), exact
     if values.whole.dtype == jnp.int64:
-        whole = jnp.clip(values.whole, -(2**53), 2**53)
-        part = jnp.where((whole == values.whole) & (whole < 2**53), values.part, 0)
-        values = fixed_point.Sum(whole, part)
-    whole = values.whole.astype(jnp.float64)
-    base = jnp.floor(whole / multiple) * multiple
-    return base, (whole - base) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
+        ranges = jnp.clip(values.whole, -(2**53), 2**53)
+        part = jnp.where((ranges == values.whole) & (ranges < 2**53), values.part, 0)
+        values = fixed_point.Sum(ranges, part)
+    ranges = values.whole.astype(jnp.float64)
+    base = jnp.floor(ranges / multiple) * multiple
+    return base, (ranges - base) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
@@ -187,9 +187,9 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
     Returns:
         [...] float. Values that are not finite are returned unchanged; everything is NaN if the scale is NaN.
     """
-    base, rest = split(exact, jnp.maximum(grid.step, 1))
-    noisy = base + (jnp.round(rest * grid.per_one) + noise) * grid.step  # only this addition rounds
-    return jnp.where(grid.scale > 0, noisy, jnp.where(grid.scale == 0, base + rest, jnp.nan)).astype(dtype)
+    base, remainder = split(exact, jnp.maximum(grid.step, 1))
+    noisy = base + (jnp.round(remainder * grid.per_one) + noise) * grid.step  # only this addition rounds
+    return jnp.where(grid.scale > 0, noisy, jnp.where(grid.scale == 0, base + remainder, jnp.nan)).astype(dtype)
 
 
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
@@ -205,10 +205,10 @@ def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | N
     Returns:
         [..., num_values] float: differences of integers, rounded once.
     """
-    base, rest = split(exact, jnp.maximum(grid.step, 1))
+    base, remainder = split(exact, jnp.maximum(grid.step, 1))
     high, low = (
         jnp.clip(jnp.round(part * grid.per_one), -limit, limit).astype(jnp.int64)
-        for part, limit in ((base, 2 * LARGEST), (rest, LARGEST))
+        for part, limit in ((base, 2 * LARGEST), (remainder, LARGEST))
     )
     steps = jnp.clip(high + low, -int(LARGEST), int(LARGEST))
     steps = steps + jnp.where(grid.scale == 0, 0, noise).astype(jnp.int64)  # int64 holds more digits than float64

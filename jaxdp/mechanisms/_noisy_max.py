@@ -111,11 +111,11 @@ def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: ja
     rho = jnp.square(epsilon) / 8 if noise == "gumbel" else None
     recorded = draws.astype(float_type(exact))
     entry = Entry("noisy_max", exact, "spread", key, sensitivity, epsilon, rho, noise=recorded, distribution=noise)
-    base, rest = split(record(entry))
+    base, remainder = split(record(entry))
     largest = jnp.max(base, -1, keepdims=True)
-    largest_rest = jnp.max(jnp.where(base == largest, rest, -jnp.inf), -1, keepdims=True)
+    largest_remainder = jnp.max(jnp.where(base == largest, remainder, -jnp.inf), -1, keepdims=True)
     # differences first: for scores near the largest they are exact, and small
-    behind = (base - largest) + (rest - largest_rest)
+    behind = (base - largest) + (remainder - largest_remainder)
     scale = 2 * sensitivity / epsilon
     is_scale = jnp.isinf(epsilon) | (scale >= jnp.finfo(jnp.float64).tiny)
     noisy = behind + jnp.where(is_scale, scale, jnp.nan) * draws  # with NaN the index does not depend on the scores

@@ -325,10 +325,10 @@ def _least(epsilon: jax.Array) -> jax.Array:
 def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare: int) -> jax.Array:
     """Rounds a probability up to the dtype of epsilon with `spare` units, and a rare one to the grid of `binomial`."""
     info = jnp.finfo(epsilon.dtype)
-    wanted = chance * (1 + (8 + jnp.minimum(epsilon, 128).astype(jnp.float64)) * 2.0**-52)
-    wanted = jnp.minimum(wanted * (1 + 4 * spare * float(info.eps)), largest)
-    nearest = wanted.astype(epsilon.dtype)
-    is_less = nearest.astype(jnp.float64) < wanted
+    least_chance = chance * (1 + (8 + jnp.minimum(epsilon, 128).astype(jnp.float64)) * 2.0**-52)
+    least_chance = jnp.minimum(least_chance * (1 + 4 * spare * float(info.eps)), largest)
+    nearest = least_chance.astype(epsilon.dtype)
+    is_less = nearest.astype(jnp.float64) < least_chance
     up = jnp.where(is_less, jnp.nextafter(nearest, jnp.asarray(1, epsilon.dtype)), nearest)
     is_rare = (up < 2.0 ** (18 - info.bits)) & (epsilon < jnp.inf)
     return jnp.where(is_rare, up * (1 + _spare(epsilon)) + 2.0**-info.bits, up)

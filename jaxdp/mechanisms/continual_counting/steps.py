@@ -97,7 +97,7 @@ def with_error(total: Exact, error: jax.Array, grid: Grid, dtype: np.dtype) -> j
 
     Sums that are not multiples of a step are rounded to the nearest multiple. The result is NaN if the scale is NaN.
     """
-    base, rest = split(total, jnp.maximum(grid.step, 1))
-    rest = jnp.where(grid.step > unit_of(total), jnp.round(rest / grid.step) * grid.step, rest)
-    noisy = base + (rest + jnp.where(grid.scale == 0, 0, error * grid.step))
+    base, remainder = split(total, jnp.maximum(grid.step, 1))
+    remainder = jnp.where(grid.step > unit_of(total), jnp.round(remainder / grid.step) * grid.step, remainder)
+    noisy = base + (remainder + jnp.where(grid.scale == 0, 0, error * grid.step))
     return jnp.where(jnp.isnan(grid.scale), jnp.nan, noisy).astype(dtype)
