@@ -151,9 +151,9 @@ def person_means(
         - Claim: epsilon-DP in the central model, for a person.
         - Unit: all data of a person; adjacency: replace one person, that is their answers in all their rounds. Who
           comes when is public.
-        - Sensitivity: in one release a person changes one arm's total, by at most 1: v rewards add floor(u r / v) units
-          each, where u units are 1, and r in [0, 1] is the reward. Each release has Laplace(J / epsilon) noise for each
-          arm; the J releases of a person compose. Other phases do not depend on the person.
+        - Sensitivity: in one release a person changes one arm's total, by at most 1: each of v rewards r in [0, 1] adds
+          floor(r floor(u / v)) units, where u units are 1. Each release has Laplace(J / epsilon) noise for each arm;
+          the J releases of a person compose. Other phases do not depend on the person.
         - Released: `best_arm` and `active`, which are post-processing of noisy totals.
         - Private: totals of the phase; rewards in rounds that are not heard do not reach the learner.
         - Proof: `docs/proofs/person.md`.
@@ -162,8 +162,8 @@ def person_means(
         Own; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Totals are integers. u is a multiple of 2^20, so large that a person's mean is too small by less than a relative
-        1e-4, beside the rounding of bounded rewards to 2^-20 of their range.
+        Totals are integers. u is a multiple of 2^20, so large that a person's mean is too small by less than 1e-4 for
+        binary rewards, and by less than 2e-4 for bounded ones, which are first rounded to 2^-20 of their range.
 
     Math:
         Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has the released mean
@@ -286,7 +286,7 @@ def person_means(
 
     @fixed_point.in_64_bits
     def share(units: jax.Array, visits_in_phase: jax.Array) -> jax.Array:
-        """Returns floor(u r / v), less than 1 too small, as u / v is rounded down first: v of them are at most u."""
+        """Returns floor(r floor(u / v)) units; v of them are at most u."""
         weight = people_units // jnp.maximum(visits_in_phase, 1).astype(jnp.int64)
         return ((units.astype(jnp.int64) * weight) >> fixed_point.BITS).astype(units.dtype)
 
