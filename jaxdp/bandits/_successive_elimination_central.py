@@ -25,6 +25,7 @@ from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import noisy_leads
 from jaxdp.mechanisms.numerical import laplace_delta
+from jaxdp.mechanisms.some_lanes import in_flagged_lanes
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
@@ -232,17 +233,15 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
         after = public._replace(played=public.played + rounds)
-        after = jax.lax.cond(
-            (after.played == length(params, public)) & (size_of(public) > 1),
-            lambda: release(key, params, public, totals),
-            lambda: after,
-        )
+        is_end = (after.played == length(params, public)) & (size_of(public) > 1)
+        margin = of_epoch(params.margins, public)
+        after = in_flagged_lanes(is_end, release, after, key, params.epsilon, margin, public, totals)
         return State(Private(totals), after)
 
-    def release(key, params: Params, public: Public, totals: jax.Array) -> Public:
+    def release(key, epsilon: Scalar, margin: jax.Array, public: Public, totals: jax.Array) -> Public:
         """Drops the arms with noisy totals too far below the largest, and starts the next epoch."""
-        leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0, among=public.active)
-        remains = -leads <= of_epoch(params.margins, public)
+        leads = noisy_leads(key, totals, epsilon, l1_sensitivity=1.0, among=public.active)
+        remains = -leads <= margin
         best_arm = jnp.argmax(jnp.where(public.active, leads, -jnp.inf)).astype(jnp.int32)
         return Public(public.active & remains, best_arm, public.epoch + 1, jnp.zeros_like(public.played))
 
