@@ -174,7 +174,7 @@ def abtest(
         - Local: each report is epsilon-DP. Central, anytime test: each user is in one epoch, and the budgets of the
           epoch's two releases add up to epsilon. Central, fixed test: each user is in one of two counts, each with
           budget epsilon.
-        - Planning reads no data. Rules draw no noise, except those of `Plan.test(..., release=True)`.
+        - Planning reads no data. Only the rules of `Plan.test(..., release=True)` draw noise.
 
     Source:
         Wald (1947), "Sequential Analysis", chapter 6; Robbins (1970), DOI 10.1214/aoms/1177696786. Deviations: batches

@@ -86,42 +86,42 @@ class CentralRelease(NamedTuple):
         checked = check_local_path("path", path)
         sizes = [len(arm) for arm in bits]
         with creation_lock(checked):
-            old = _read(checked)
-            rule = self._rule(old, checked)
+            previous = _read(checked)
+            rule = self._rule(previous, checked)
             if isinstance(rule, FixedTest):
-                new = self._release_once(old, bits, checked)
+                latest = self._release_once(previous, bits, checked)
             else:
-                new = self._release_epochs(rule, old, bits)
-            if old is None or len(new.sums) > len(old.sums):
-                _write(checked, new)
+                latest = self._release_epochs(rule, previous, bits)
+            if previous is None or len(latest.sums) > len(previous.sums):
+                _write(checked, latest)
         if isinstance(rule, FixedTest):
-            return rule.evaluate(sizes, new.sums[0])
+            return rule.evaluate(sizes, latest.sums[0])
         warn_of_split(sizes)
-        verdict = rule.evaluate(*np.transpose(new.sums))
+        verdict = rule.evaluate(*np.transpose(latest.sums))
         return verdict._replace(waiting=sum(sizes) - verdict.users)
 
-    def _rule(self, old: Released | None, path: Path) -> FixedTest | AnytimeCentral:
+    def _rule(self, previous: Released | None, path: Path) -> FixedTest | AnytimeCentral:
         """Returns the rule with the file's looks, which are the ones that were fixed in advance."""
-        if old is None:
+        if previous is None:
             return self.rule
         is_once = isinstance(self.rule, FixedTest)
-        if old.setting != self.rule.setting or is_once != (old.schedule is None):
-            raise ValueError(f"path must be a file of this plan and kind of test, got {path} of {old.setting}")
-        return self.rule if isinstance(self.rule, FixedTest) else self.rule._replace(schedule=old.schedule)
+        if previous.setting != self.rule.setting or is_once != (previous.schedule is None):
+            raise ValueError(f"path must be a file of this plan and kind of test, got {path} of {previous.setting}")
+        return self.rule if isinstance(self.rule, FixedTest) else self.rule._replace(schedule=previous.schedule)
 
-    def _release_once(self, old: Released | None, bits: Sequence[np.ndarray], path: Path) -> Released:
+    def _release_once(self, previous: Released | None, bits: Sequence[np.ndarray], path: Path) -> Released:
         sizes = [len(arm) for arm in bits]
-        if old is not None:
-            if old.users != sizes:
-                raise ValueError(f"the fixed test looks once: {path} has {old.users} users, got {sizes}")
-            return old
+        if previous is not None:
+            if previous.users != sizes:
+                raise ValueError(f"the fixed test looks once: {path} has {previous.users} users, got {sizes}")
+            return previous
         noise = secret_discrete_laplace(2, self.rule.setting.epsilon)
         ones = [int(arm.sum()) + one for arm, one in zip(bits, noise, strict=True)]
         return Released(self.rule.setting, None, sizes, [ones])
 
-    def _release_epochs(self, rule: AnytimeCentral, old: Released | None, bits: Sequence[np.ndarray]) -> Released:
+    def _release_epochs(self, rule: AnytimeCentral, previous: Released | None, bits: Sequence[np.ndarray]) -> Released:
         pairs = min(len(arm) for arm in bits)
-        ends, sums = [0, *rule.looks(pairs)], [] if old is None else old.sums
+        ends, sums = [0, *rule.looks(pairs)], [] if previous is None else previous.sums
         if len(ends) == 1:
             raise ValueError(f"control and treatment must have {rule.schedule.first} users each, got {pairs} pairs")
         if len(ends) <= len(sums):
@@ -134,7 +134,9 @@ class CentralRelease(NamedTuple):
         added = []
         for start, end in list(pairwise(ends))[len(sums) :]:
             exact = (int(lead[start:end].sum()), int(np.abs(lead[start:end]).sum()))
-            added.append([one + secret_discrete_laplace(1, each)[0] for one, each in zip(exact, budgets, strict=True)])
+            added.append(
+                [count + secret_discrete_laplace(1, budget)[0] for count, budget in zip(exact, budgets, strict=True)]
+            )
         return Released(rule.setting, rule.schedule, None, [*sums, *added])
 
 

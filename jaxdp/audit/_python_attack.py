@@ -95,28 +95,28 @@ def attack_runs(
         def numbers(words: np.ndarray, users: UserData, changed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             bar.update()
             actions, observed = run(words, users)
-            kept = ~changed if claim.trust_model == "joint" else np.ones(rounds, bool)
-            return actions[kept], observed
+            seen = ~changed if claim.trust_model == "joint" else np.ones(rounds, bool)
+            return actions[seen], observed
 
         words = generator.integers(2**32, size=4, dtype=np.uint32)
         twice = [numbers(words, *pairs[0][1:]) for _ in range(2)]
-        repeatable = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(*twice, strict=True))
+        repeatable = all(np.array_equal(first, second, equal_nan=True) for first, second in zip(*twice, strict=True))
         bar.set_description_str("chooses neighbours")
         chosen = _choose_pairs(generator, numbers, pairs, setting.num_actions, budget(claim).delta)
         bar.set_description_str("attacks them")
-        results = []
+        audits = []
         for pair_key, (pair, scores) in zip(keys, chosen, strict=False):
             release = python_release(
-                functools.partial(_released, numbers, pair, scores, setting.num_actions),
+                functools.partial(_release_run, numbers, pair, scores, setting.num_actions),
                 (len(_output(scores, setting.num_actions, *twice[0])),),
                 default_float(),
             )
             attack = Attack(release, np.int32(0), (np.int32(0), np.int32(1)), claim)
-            result = audit(pair_key, attack, trials=trials, confidence=1 - (1 - confidence) / len(chosen))
-            results.append((result.lower_bound, len(results), result, pair))
-    *_, result, pair = max(results)
-    shared = {field.name: getattr(result, field.name) for field in fields(AuditResult)}
-    shared |= {"confidence": confidence, "seconds": sum(r[2].seconds for r in results)}
+            audited = audit(pair_key, attack, trials=trials, confidence=1 - (1 - confidence) / len(chosen))
+            audits.append((audited.lower_bound, len(audits), audited, pair))
+    *_, strongest, pair = max(audits)
+    shared = {field.name: getattr(strongest, field.name) for field in fields(AuditResult)}
+    shared |= {"confidence": confidence, "seconds": sum(r[2].seconds for r in audits)}
     return PythonAuditResult(
         **shared, neighbours=(pair.first, pair.second), changed=pair.changed, repeatable=repeatable
     )
@@ -130,7 +130,7 @@ def _num_runs(num_pairs: int, trials: int) -> int:
     return total + 2 * trials * num_pairs
 
 
-def _released(
+def _release_run(
     numbers: Callable[..., Any], pair: Pair, scores: Scores, num_actions: int, generator: Any, params: Any, which: Any
 ) -> np.ndarray:
     """Returns the output of one fresh run under the first (0) or the second (1) users."""
@@ -140,14 +140,14 @@ def _released(
 
 
 def _output(scores: Scores, num_actions: int, actions: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Returns the scores of a run, then its actions and what was observed."""
+    """Returns the scores of a run, then its actions and the observed numbers."""
     row = _row(actions, observed, num_actions)
     tables = [table.get(_hash(actions[:end]), 0.0) for end, table in scores.tables.items()]
     return np.concatenate([(row - scores.centre) @ scores.weights, tables, np.ravel(actions), np.ravel(observed)])
 
 
 def _row(actions: np.ndarray, observed: np.ndarray, num_actions: int) -> np.ndarray:
-    """Returns the numbers of a run that linear scores use: an indicator of each action, and what was observed."""
+    """Returns the numbers of a run that linear scores use: an indicator of each action, and the observed numbers."""
     indicators = np.eye(num_actions)[np.ravel(actions)]
     finite = np.nan_to_num(np.ravel(observed), nan=0.0, posinf=LARGEST, neginf=-LARGEST)
     return np.concatenate([np.ravel(indicators), np.clip(finite, -LARGEST, LARGEST)])
@@ -188,7 +188,8 @@ def _score_pair(
     outputs = [np.stack([_output(scores, num_actions, *one) for one in side]) for side in judging]
     hashes = [np.asarray([_hash(actions) for actions, _ in side], np.int32) for side in judging]
     first, second = (
-        Outputs(x.astype(default_float()), x[:, :0], words) for x, words in zip(outputs, hashes, strict=True)
+        Outputs(columns.astype(default_float()), columns[:, :0], words)
+        for columns, words in zip(outputs, hashes, strict=True)
     )
     return float(_jitted_separation(first, second, delta)), scores
 
@@ -199,8 +200,8 @@ _jitted_separation = jax.jit(lambda first, second, delta: separation(first, seco
 def _shape_scores(sides: list[list[tuple[np.ndarray, np.ndarray]]], num_actions: int) -> Scores:
     """Fits linear scores and tables of actions to runs under two inputs."""
     rows = [np.stack([_row(*one, num_actions) for one in side]) for side in sides]
-    means = [x.mean(axis=0) for x in rows]
-    centred = np.concatenate([x - mean for x, mean in zip(rows, means, strict=True)])
+    means = [side_rows.mean(axis=0) for side_rows in rows]
+    centred = np.concatenate([side_rows - mean for side_rows, mean in zip(rows, means, strict=True)])
     spread = np.abs(np.concatenate(rows)).max(axis=0) * 1e-9 + centred.std(axis=0) + 1e-12
     covariance = (centred / spread).T @ (centred / spread) / len(centred)
     difference = (means[0] - means[1]) / spread
@@ -213,5 +214,5 @@ def _shape_scores(sides: list[list[tuple[np.ndarray, np.ndarray]]], num_actions:
         for which, side in enumerate(sides):
             for actions, _ in side:
                 counts.setdefault(_hash(actions[:end]), [0, 0])[which] += 1
-        tables[end] = {word: float(np.log((a + 1) / (b + 1))) for word, (a, b) in counts.items()}
+        tables[end] = {word: float(np.log((first + 1) / (second + 1))) for word, (first, second) in counts.items()}
     return Scores((means[0] + means[1]) / 2, np.stack(weights, axis=1), tables)

@@ -79,8 +79,10 @@ def user_pairs(
     """
     if persons is None:
         late = (rounds - 2, rounds - 1) if changes_last else (rounds - 2,)
-        places = sorted({0, 1, setting.num_actions - 1, setting.num_actions, rounds // 2, *late} & set(range(rounds)))
-        masks = [np.arange(rounds) == place for place in places]
+        changed_rounds = sorted(
+            {0, 1, setting.num_actions - 1, setting.num_actions, rounds // 2, *late} & set(range(rounds))
+        )
+        masks = [np.arange(rounds) == changed for changed in changed_rounds]
     else:
         names, first_rounds, visits = np.unique(persons, return_index=True, return_counts=True)
         order = np.lexsort((first_rounds, -visits))

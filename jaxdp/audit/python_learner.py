@@ -53,7 +53,7 @@ class PythonLearner:
             users: the users, one in each round.
 
         Returns:
-            The actions, [rounds] or [rounds, 2] int64; and what is observed after each round, [rounds, numbers]
+            The actions, [rounds] or [rounds, 2] int64; and the observed numbers after each round, [rounds, numbers]
             float64, with no numbers if `observe` is None.
 
         Raises:
@@ -177,7 +177,7 @@ class PythonLearner:
         """Plays a world of jaxdp, with the answers that `jaxdp.sweep` with this key gives to jaxdp's learners.
 
         Args:
-            world: an environment. Its actions must be those of the learner's problem.
+            world: an environment. Its actions must be the actions of the learner's problem.
             horizon: number of rounds.
             num_seeds: number of runs.
             key: a typed PRNG key; seed i meets the world of seed i of a sweep with this key.
@@ -232,8 +232,8 @@ def python_learner(
             expert).
         act: name of the method, or function, (learner, *context) -> action.
         update: name of the method, or function, (learner, *context, action, feedback). Only "contextual" has a context.
-        observe: what the adversary sees besides actions: names of attributes that hold numbers, such as released
-            bounds, or learner -> numbers. Empty: actions alone.
+        observe: the numbers that the adversary sees besides actions: names of attributes, such as released bounds, or
+            learner -> numbers. Empty: actions alone.
         context_shape: shape of a context; only for "contextual". Contexts lie in the unit ball.
         ends: smallest and largest reward or loss.
 

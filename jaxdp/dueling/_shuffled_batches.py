@@ -90,7 +90,7 @@ def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: 
             return shuffle_delta(epsilon, needed, users) <= delta  # a direct check, without a search for the budget
         if needed <= local_budget(epsilon, delta, LARGEST_EXACT, calibration):
             return True
-    users = min(users, INT64_MAX)  # the largest batch of the closed form, whose bound falls with the number of users
+    users = min(users, INT64_MAX)  # the largest batch of the closed form; its bound falls with the number of users
     return needed <= _limit(delta, users) and shuffle_epsilon_bound(delta, needed, users) <= epsilon
 
 

@@ -50,9 +50,11 @@ def in_flagged_lanes(flag: jax.Array, function: Callable[..., Tree], otherwise: 
             def compute_chunk(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
                 start, outputs = carry
                 lanes = lax.dynamic_slice(order, (start,), (CHUNK,))
-                results = jax.vmap(function)(*jax.tree.map(lambda leaf: leaf[jnp.minimum(lanes, size - 1)], inputs))
+                chunk_outputs = jax.vmap(function)(
+                    *jax.tree.map(lambda leaf: leaf[jnp.minimum(lanes, size - 1)], inputs)
+                )
                 return start + CHUNK, jax.tree.map(
-                    lambda output, result: output.at[lanes].set(result, mode="drop"), outputs, results
+                    lambda output, chunk: output.at[lanes].set(chunk, mode="drop"), outputs, chunk_outputs
                 )
 
             return lax.while_loop(lambda carry: carry[0] < count, compute_chunk, (jnp.int32(0), outputs))[1]

@@ -88,8 +88,8 @@ def private_labels(
     """
     epsilon = check_epsilon(epsilon)
     if check_flag("release", release) == (key is not None):
-        given = "no key" if key is None else "a key"
-        raise ValueError(f"key must be given without a release, and only then, got {given} and release={release}")
+        key_text = "no key" if key is None else "a key"
+        raise ValueError(f"key must be given without a release, and only then, got {key_text} and release={release}")
     if release and epsilon == float("inf"):
         raise ValueError("epsilon must be finite for a release, got inf")
     values = np.asarray(labels)

@@ -115,7 +115,7 @@ def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def _index(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns `index_from_uniform(as_uniform(source), weights)`; each kernel converts what it reads."""
+    """Returns `index_from_uniform(as_uniform(source), weights)`; each kernel converts its source."""
     if len(weights) > LARGEST_UNROLLED:
         uniform = as_uniform(source)
         return _index_of_very_many(uniform, weights.astype(uniform.dtype))

@@ -66,7 +66,7 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
 
 
 def replay_sample_size(errors: xr.Dataset, played: xr.DataArray, over: str) -> xr.DataArray:
-    """Returns the number of independent rounds whose mean has the same sampling error as the mean over seeds.
+    """Returns the number of independent rounds with a mean that has the same sampling error as the mean over seeds.
 
     Args:
         errors: results of `replay_errors`.

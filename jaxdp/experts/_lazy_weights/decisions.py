@@ -35,7 +35,7 @@ def _exceeds(
     # determines the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
-    # The two probabilities have sum 1. The digits that 1 + change loses are finer than those of the uniform number.
+    # The two probabilities have sum 1. 1 + change loses only digits beyond the last digit of the uniform number.
     change = jnp.expm1(-own_loss)
     keep_prob, switch_prob = (1 - chance) * (1 + change), chance - (1 - chance) * change
     scores = jnp.log(jnp.stack([keep_prob, switch_prob])).astype(uniforms.dtype)

@@ -31,11 +31,11 @@ def warn_few_heard(learner: Learner, environment: Environment, horizon: int, hea
     """Warns if a learner by `per_person` hears too few rounds to learn from, or asks for more reports than come."""
     if learner.reports is None or environment.visits is None:
         return
-    most = environment.visits.most
-    if learner.reports > most:
+    most_visits = environment.visits.most
+    if learner.reports > most_visits:
         warn_caller(
             f"{learner!r} divides its budget among {learner.reports} reports of a person, and nobody comes more than "
-            f"{most} times: give reports={most}"
+            f"{most_visits} times: give reports={most_visits}"
         )
     space = None if learner.interface is None else learner.interface.action
     num_arms = space.high + 1 if isinstance(space, Space) and space.kind == "integers" else 1

@@ -52,7 +52,7 @@ def cut(checkpoints: Sequence[int]) -> Pieces:
 
 
 def count_blocks(checkpoints: Sequence[int], length: int, ends: Sequence[int]) -> list[int]:
-    """Returns the number of blocks up to each checkpoint; `length` and `ends` are those of `Blocks`."""
+    """Returns the number of blocks up to each checkpoint; `length` and `ends` as in `Blocks`."""
     counts = []
     for start, stop in itertools.pairwise([0, *checkpoints]):
         edges = sorted({start, *(end for end in ends if start < end < stop), stop})
