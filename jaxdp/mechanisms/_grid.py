@@ -206,11 +206,10 @@ def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | N
         [..., num_values] float: differences of integers, rounded once.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
-    high, low = (
-        jnp.clip(jnp.round(part * grid.per_one), -limit, limit).astype(jnp.int64)
-        for part, limit in ((base, 2 * LARGEST), (remainder, LARGEST))
-    )
-    steps = jnp.clip(high + low, -int(LARGEST), int(LARGEST))
+    steps = jnp.clip(jnp.round(remainder * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)
+    if isinstance(exact, fixed_point.Sum):  # otherwise the base is 0, and a GPU's kernel would be several times larger
+        high = jnp.clip(jnp.round(base * grid.per_one), -2 * LARGEST, 2 * LARGEST).astype(jnp.int64)
+        steps = jnp.clip(high + steps, -int(LARGEST), int(LARGEST))
     steps = steps + jnp.where(grid.scale == 0, 0, noise).astype(jnp.int64)  # int64 holds more digits than float64
     counted = steps if among is None else jnp.where(among, steps, jnp.iinfo(jnp.int64).min)
     behind = (steps - counted.max(-1, keepdims=True)).astype(jnp.float64) * grid.step
