@@ -18,7 +18,7 @@ Rounds +- standard error of 400 runs:
     pairwise_elimination_central  1.227e6 +- 1.9e4  6.52e5 +- 1.4e4  6.74e5 +- 1.4e4  6.29e5 +- 1.3e4
       planned for this effect      9.05e5 +- 2.2e4  4.79e5 +- 1.2e4  4.57e5 +- 1.1e4  4.71e5 +- 1.2e4
 
-Errors are 0% to .75% of runs, of the 5% allowed.
+Errors are 0% to .75% of runs, of the 5% allowed; "over 2^30" marks a row in which most runs did not end.
 """
 
 import math

@@ -160,8 +160,8 @@ def audit_claims(
 
     from jaxdp import registry
     from jaxdp.audit import expected_minutes, format_header, format_notes, format_row, scoreboard, to_json
+    from jaxdp.audit._python_learner import read_python_learner
     from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS
-    from jaxdp.audit.python_learner import read_python_learner
     from jaxdp.studies.command import root_key
     from jaxdp.studies.side_by_side import side_by_side, usual_jobs
     from jaxdp.validation import check_count

@@ -64,6 +64,7 @@ proof remains the author's task.
 from jaxdp.audit._grey_box import grey_box, grey_box_of_paths
 from jaxdp.audit._leaks import Leaks, leaks
 from jaxdp.audit._python_attack import PythonAuditResult
+from jaxdp.audit._python_learner import PythonLearner, python_learner
 from jaxdp.audit._rows import Attempt, ScoreboardRow, format_header, format_notes, format_row, to_json
 from jaxdp.audit._scoreboard import expected_minutes, scoreboard
 from jaxdp.audit._search import ScoredPair, SearchEffort, search
@@ -76,7 +77,6 @@ from jaxdp.audit.findings import GreyBox, Measured
 from jaxdp.audit.host import python_release
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
 from jaxdp.audit.play import Transcript
-from jaxdp.audit.python_learner import PythonLearner, python_learner
 from jaxdp.audit.targets import AttackPoint, Space, Target
 from jaxdp.audit.transcripts import learner_attack
 
