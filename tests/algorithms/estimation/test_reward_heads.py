@@ -46,7 +46,7 @@ def test_without_privacy_a_head_is_that_of_scikit_learn(dim):
     linear_model = pytest.importorskip("sklearn.linear_model")
     features, labels, _ = pairs(20_000, dim, power=1.0, size=2.0, seed=dim)
     fresh, fresh_labels, _ = pairs(20_000, dim, power=1.0, size=2.0, seed=dim + 1)
-    values = {"epsilon": math.inf, "delta": 1e-6, "regularization": 1.0, "tolerance": 1e-6}
+    values = {"epsilon": math.inf, "delta": 1e-6, "regularization": 1.0}
     ours = estimate(objective_perturbation(), features, labels, key=jax.random.key(0), **values)
     assert ours.converged
     model = linear_model.LogisticRegression(C=1.0, fit_intercept=False, tol=1e-8, max_iter=10_000)
