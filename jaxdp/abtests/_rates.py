@@ -1,4 +1,4 @@
-"""Rates of bits and of their randomized-response reports, relative entropies, and lower bounds on the users needed."""
+"""Rates (shares of ones) of bits and of their reports, relative entropies, and lower bounds on the users needed."""
 
 import math
 
@@ -36,11 +36,14 @@ def private_divergence(first: float, second: float, epsilon: float) -> float:
 
 
 def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: float = math.inf) -> float:
-    """Returns a lower bound on the mean number of users, of both arms, of any test with error `failure_prob`.
+    """Returns a lower bound on the mean number of users in both arms together.
+
+    It holds for tests that use both arms equally often, surely stop if the rates differ, and call equal arms different
+    with probability at most `failure_prob`. With a finite epsilon the test must also stop by its releases alone.
 
     Args:
         control: the control arm's rate, of bits or of their reports.
-        treatment: the treatment arm's rate, likewise.
+        treatment: the treatment arm's rate, of the same.
         failure_prob: probability of calling equal arms different.
         epsilon: the curator's budget; infinity if the test reads the bits (or reports) themselves.
     """

@@ -73,7 +73,7 @@ def _play_in_worker(words: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _player(learner: Any, world: Environment, params: Any, horizon: int, looks: list[int], implementation: str) -> Any:
-    """Returns key words of a seed -> sums of outcomes at the checkpoints."""
+    """Returns a function that plays one seed: words of the seed's key -> sums of outcomes at the checkpoints."""
 
     @jax.jit
     def start(words: jax.Array) -> tuple[Any, Any]:

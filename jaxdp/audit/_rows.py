@@ -57,13 +57,13 @@ class ScoreboardRow:
             claim is violated; 0 if nothing is claimed.
         exact: the true number by exact distributions, at the registered values and inputs; None if they are not known.
         path: the path of the attack that gave the lower bound; empty if none did.
-        trials: outputs under each input, in the attack that gave the lower bound; if none did, as requested.
+        trials: outputs under each input, in the attack that gave the lower bound; the requested number if none did.
         seconds: time of everything, compilation included.
-        verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if no attack gave
-            an answer; "blunt" if attacks reach less than half of what they reach on correct code (the noise may be too
-            large, or inputs may have no effect); "nothing shown" if every bound is 0 and nothing else was measured;
-            else "consistent", which is no proof.
-        event: the event that distinguishes the inputs in that attack.
+        verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if neither an
+            attack nor the grey box nor an exact distribution gave an answer; "blunt" if attacks reach less than half of
+            what they reach on correct code (the noise may be too large, or inputs may have no effect); "nothing shown"
+            if every bound is 0 and nothing else was measured; else "consistent", which is no proof.
+        event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
         notes: what was not attacked, and why; and whether the lower bound contradicts the exact number.
         point: values or sizes that gave the lower bound, if they differ from the registered ones; else empty.

@@ -28,8 +28,9 @@ class UserData(NamedTuple):
 class History(NamedTuple):
     """The transcript that an adversary may react to: everything so far that the claim lets the adversary see.
 
-    Arrays hold zeros from index `round` on. In a block, and in rounds that are played as one total, public states and
-    reports are added at the end. The plays are added one by one, but in problems with contexts also at the end.
+    Arrays hold zeros from index `round` on. Within a block or a total, public states and reports are
+    added only after its last round. Plays are added after each round; in problems with contexts they, too, are added
+    only after the last round.
 
     Attributes:
         round: [] integer, number of rounds played.
@@ -95,7 +96,7 @@ def users_environment(
 ) -> Environment:
     """Builds an environment in which each round asks one user; the state of its world is the number of rounds played.
 
-    It has a form for blocks. Its totals of feedback need a learner with numbered actions.
+    It also supports the engine "blocks", and "counts" if the learner's actions are arms or tuples of arms.
 
     Args:
         learner: the learner that plays.
@@ -123,7 +124,7 @@ def users_environment(
         """Returns the answers to the plays of the rounds `slots`.
 
         Each user knows all earlier plays. Users with contexts know only the plays before the first of these rounds,
-        when they showed their contexts.
+        because all contexts are shown before it.
         """
         if with_contexts:
             return jax.vmap(lambda round_, action: answer_to(round_, actions, action))(slots, actions_planned)
@@ -190,7 +191,7 @@ def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
 
 
 def actions_at(learner: Learner, index: jax.Array) -> jax.Array:
-    """Returns the actions with these indices in `Counts`: arms, or ordered pairs in row-major order.
+    """Returns the actions with these indices in `Counts`: arms, or tuples of arms in row-major order.
 
     Args:
         learner: the learner that plays the actions.

@@ -65,8 +65,8 @@ class AuditResult:
         currency: the number that the claim states: "epsilon", "rho" or "mu".
         claimed: the claimed number; infinity if nothing is claimed.
         delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
-        lower_bound: lower bound on the same number, >= 0; true with probability at least `confidence`. Also found under
-            the names `bound` and `currency`, such as `result.epsilon`.
+        lower_bound: lower bound on the same number, >= 0; true with probability at least `confidence`. Also available
+            as `bound`, and under the name that `currency` holds, such as `result.epsilon`.
         confidence: confidence of the bound.
         trials: outputs drawn under each input.
         verdict: "violated" if the lower bound exceeds `claimed`; "nothing shown" if it is 0 where something is claimed:
@@ -107,16 +107,17 @@ def audit(
 ) -> AuditResult:
     """Attacks a privacy claim by distinguishing two neighbouring inputs.
 
-    A tenth of the trials shapes scores. If outputs repeat, one score is a histogram of the log likelihood ratio. Unless
-    every outcome occurred often, the scores also include single coordinates and three classifiers: a small network, a
-    logistic regression on piecewise linear functions of each coordinate, and a histogram of each coordinate.
+    At most a tenth of the trials shapes scores. If outputs repeat, one score is a histogram of the log likelihood
+    ratio. Unless every outcome occurred often, the scores also include single coordinates (if there are few), the
+    product with the difference of means, and three classifiers: a small network, a logistic regression on piecewise
+    linear functions of each coordinate, and a histogram of each coordinate.
 
-    Another tenth chooses at most four guesses of the input. A guess names one input if a score is above a threshold, or
-    if it is not above one. It may combine both: one input above a threshold, the other input not above a lower or equal
-    one. The chosen guesses are:
+    For a claim on epsilon, another tenth chooses at most four guesses of the input. A guess names one input if a score
+    is above a threshold, or if it is not above one. It may combine both: one input above a threshold, the other input
+    not above a lower or equal one. The chosen guesses are:
 
-    * the one with the largest lower bound that can be expected on the remaining trials if the claim is right (it gets
-      most of the error probability);
+    * the one whose lower bound on the remaining trials is expected to be largest, by an estimate that is capped at the
+      claimed number (it gets most of the error probability);
     * the one with the largest lower bound on this tenth;
     * two with the largest lower bounds that the remaining trials would prove at the observed frequencies; their events
       may be rare: one from the histogram of repeating outcomes, one from the other scores.
@@ -135,9 +136,9 @@ def audit(
         trials: outputs under each input, >= 100; for a claim on epsilon, where coins choose the input, the average
             number. A violation by an event of probability q needs many times 1 / q trials.
         confidence: confidence of the lower bound, in (0, 1).
-        low_bits: whether scores also use the largest power of two that divides a float. It reveals the input behind
-            textbook floating-point noise, this library's noise in floats included, so that claims, which hold for
-            real numbers, fail.
+        low_bits: whether scores also use the largest power of two that divides a float. This can reveal the input
+            behind noise that is added in floating-point arithmetic. The audit then reports violations of claims that
+            were proved for real numbers.
 
     Returns:
         The result, for the number that the claim states. If nothing is claimed, nothing can be violated.

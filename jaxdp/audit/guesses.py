@@ -40,7 +40,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
         The bound; -inf if nothing is proved.
 
     Raises:
-        ValueError: if a count is negative or above its total.
+        ValueError: if guesses > 0 and a count is negative or above its total.
 
     Examples:
         >>> round(guess_bound(7_310, 10_000, 10_000, sides=2, delta=0.0, error=0.05), 3)  # of randomized response

@@ -145,7 +145,10 @@ def epsilon_lower_bound(
 def log_ratio_bound(
     counts: ArrayLike, trials: int, other_counts: ArrayLike, other_trials: int, *, delta: float, error: float
 ) -> np.ndarray:
-    """Returns log((p - delta) / q) at p's lower and q's upper limit; each fails with probability at most `error`.
+    """Returns log((p - delta) / q) at the lower limit of p and the upper limit of q.
+
+    p and q are an event's probabilities under the first and the other input. Each limit fails with probability at most
+    `error`.
 
     Args:
         counts: [...] integers, occurrences of events under the input that should make them likely.
@@ -167,7 +170,10 @@ def log_ratio_bound(
 
 
 def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_trials: int, *, error: float) -> np.ndarray:
-    """Returns a lower bound on mu from counts: the normal quantile of p's lower limit minus the one of q's upper limit.
+    """Returns a lower bound on the mu of Gaussian DP from counts.
+
+    It is quantile(lower limit of p) - quantile(upper limit of q), with normal quantiles, and p and q as in
+    `log_ratio_bound`.
 
     Args:
         counts: as for `log_ratio_bound`.

@@ -1,4 +1,4 @@
-"""Attack on a learner as one program for any changed round, for a search, which tries many pairs of users."""
+"""Attacks a learner with one compiled program that serves every changed round, for a search over neighbouring runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,17 +22,17 @@ def moving_attack(
     answer: Answer = feedback_of_action,
     path: str = "rounds",
 ) -> Attack:
-    """Builds the attack of `learner_attack` on inputs (users, changed); the changed round is traced.
+    """Builds the same attack as `learner_attack`, but each input is a pair (users, changed round).
 
-    The view is the same, but in another form: in the joint model the changed round's play is zeros; in the local model
-    all rounds are played to get the view of one user.
+    JAX traces the round, so one compiled program serves all rounds. The view has another form: in the joint model the
+    changed round's play is zeros; in the local model all rounds are played to get the view of one user.
 
     Args:
         learner: the learner to attack.
         values: a grid point of its params.
         neighbours: users of two runs, which differ in one round.
         answer: (answers, history, action) -> feedback.
-        path: how rounds are played.
+        path: how rounds are played: "rounds", "blocks" or "counts".
 
     Raises:
         ValueError: if the two runs are not neighbours under the learner's claim.

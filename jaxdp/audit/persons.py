@@ -19,7 +19,8 @@ def audited_claim(learner: Learner, claim: Guarantee, unit: str | None, visits: 
     """Returns the claim to audit, for a round's data or for a person.
 
     Raises:
-        ValueError: if unit is not one of `UNITS`, or does not fit the claim or the visits.
+        ValueError: if unit is not one of `UNITS`, does not fit the claim or the visits, or is a person for a joint
+            claim; if visits are missing, or are not the learner's.
     """
     default = claim.unit if visits is None else "person"
     unit = default if unit is None else check_choice("unit", unit, UNITS)
@@ -48,7 +49,7 @@ def first_visits(visits: Visits, rounds: int) -> Visit:
 
 
 def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Array) -> UserData:
-    """Stacks the base and its copies in which all rounds of one person are other users': [neighbours + 1, rounds, ...].
+    """Stacks the users and copies with new answers in all rounds of one person: [neighbours + 1, rounds, ...].
 
     Args:
         base: the source of users.
@@ -79,9 +80,9 @@ def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Ar
 def judge_people(
     learner: Learner, visits: Visits, replaced: list[np.ndarray], runs: list[list[Release]]
 ) -> tuple[list[str], list[str]]:
-    """Compares changes with the declared sensitivity of one report times a person's heard reports so far.
+    """Checks that no change exceeds the declared sensitivity of a report, times the person's reports that were heard.
 
-    A learner that is made for a schedule declares the sensitivity of a person.
+    A learner that is made for a schedule declares the sensitivity of a person instead.
 
     Args:
         learner: that was played.
@@ -90,8 +91,8 @@ def judge_people(
         runs: the releases of each run.
 
     Returns:
-        (faults, notes). There is a note if no release follows the last heard report of any person who was replaced; for
-        a learner that is made for a schedule, if there is no release.
+        (faults, notes). A note is added if no release comes after some replaced person has had as many reports heard as
+        anyone can. For a learner that is made for a schedule, it is added if there is no release.
     """
     reports = visits.most if learner.reports is None else learner.reports
     faults: dict[str, None] = {}
@@ -112,7 +113,7 @@ def judge_people(
                 worst = int(np.argmax(np.where(exceeds, moved, -1.0)))
                 faults[
                     f"{release.site} changes by {moved[worst]:.6g} in {release.entry.norm} norm by {heard[worst]} "
-                    f"reports of a person, but {declared:.6g} is declared for one"
+                    f"reports of a person, but {declared:.6g} is declared for {'one' if learner.visits is None else 'all'}"
                 ] = None
     notes = [] if is_late else ["nothing was released after a person's last heard report: play more rounds"]
     return list(faults), notes

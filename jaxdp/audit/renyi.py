@@ -5,7 +5,8 @@ For an order a > 1, two distributions P and Q and any function g of an output, H
     log E_P[exp((a - 1) g)] / (a - 1) - log E_Q[exp(a g)] / a <= D_a(P || Q) / a <= rho,
 
 with equality on the left at g = log(dP / dQ). Here g is constant on cells, the intervals between thresholds on a score.
-Some outputs choose the cells, the values of g and the order. Fresh outputs bound the two means, by bets.
+One set of outputs chooses the cells, the values of g and the order. With fresh outputs, `mean_bound` bounds the two
+means.
 """
 
 import math
@@ -69,7 +70,7 @@ def choose_cells(
         error: probability with which the bound on each mean may fail.
 
     Returns:
-        The choice; the values of g use both counts.
+        The choice. The values of g are computed again from the shaping and the judging counts together.
     """
     odds = math.log(len(ORDERS) / error)  # for an error shared by all orders: some of them look good by luck
     best, choice = -math.inf, (0, True, NUMBERS_OF_CELLS[0], ORDERS[0])
@@ -101,7 +102,7 @@ def rho_bound(cells: Cells, counts: np.ndarray, other_counts: np.ndarray, *, err
         error: probability with which the bound on each mean may fail, in (0, 1/2).
 
     Returns:
-        The bound; -inf if nothing is proved.
+        The bound; it may be negative, or -inf.
     """
     first_counts, second_counts = (counts, other_counts) if cells.first else (other_counts, counts)
     gains, losses = _variables(cells.values, cells.order)
@@ -122,7 +123,7 @@ def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: floa
     Args:
         values: [cells] values of the variable.
         counts: [cells] integers, how often each value occurred.
-        stake: in (0, 1 / (largest value - smallest value)), chosen without the counts.
+        stake: in (0, 1 / (largest value - smallest value)), chosen without the counts; 0 if all values are equal.
         error: probability with which the bound may exceed the mean, in (0, 1).
 
     Returns:
@@ -168,7 +169,10 @@ def _variables(values: np.ndarray, order: float | np.ndarray) -> tuple[np.ndarra
 
 
 def _log_ratios(counts: np.ndarray, other_counts: np.ndarray, number: int) -> np.ndarray:
-    """Returns [T + 1] log ratios of counts after cells are merged to about `number` of equal mass; the largest is 0."""
+    """Returns [T + 1] log ratios of counts, shifted so that the largest is 0.
+
+    Cells are first merged into at most `number` groups of about equal mass; all cells of a group share a ratio.
+    """
     mass = counts + other_counts
     slot = np.minimum(number - 1, ((np.cumsum(mass) - mass / 2) * (number / max(1, mass.sum()))).astype(int))
     # One half is added to each count: an outcome that occurred once is no evidence yet.

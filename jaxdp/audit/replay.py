@@ -1,8 +1,7 @@
-"""Replays a transcript under neighbouring users, and records the values that get noise and all else that changes.
+"""Replays a transcript for neighbouring users. Records the values that get noise, and any other change of the view.
 
-The base are the users with whom the transcript was played. A neighbour replaces one of them. A tape records each value
-to which a mechanism adds noise, and passes the base's value to the mechanism instead. So the releases of all neighbours
-equal the base's releases, unless data reach them on another path.
+The users of the original run are called the base; each neighbour replaces one of them. A tape records each neighbour's
+own value, but the mechanism gets the base's value. So all releases are equal, unless data reach them on another path.
 """
 
 from collections.abc import Callable, Iterator
@@ -120,9 +119,9 @@ def replay(
 ) -> Run:
     """Plays a transcript again, step by step, for the base and for all neighbours.
 
-    Plays and public states that the adversary sees are taken from the transcript. By default every mechanism gets the
-    base's value. With blocks and counts, where a step takes seconds, the replay ends after the first step in which the
-    view differs.
+    Public states that the adversary sees, and round by round also plays, are taken from the transcript. By default
+    every mechanism gets the base's value. To save time, with blocks and counts the replay ends after the first step in
+    which the view differs.
 
     Args:
         scene: the learner and the transcript.
@@ -132,7 +131,7 @@ def replay(
         where: [neighbours + 1] integers, the round in which a neighbour has another user; -1 for the base.
         use: value -> the value that the mechanism gets instead.
         programs: compiled steps, shared by replays with the same learner, users' shapes and `use`; None runs every step
-            operation by operation.
+            without compilation.
 
     Returns:
         The releases, changes, views and private states.
@@ -177,7 +176,7 @@ def replay(
 
 
 def share_visits(streams: UserData) -> tuple[UserData, Any]:
-    """Returns users with visits that all neighbours share, and the axes of neighbours for `jax.vmap`."""
+    """Keeps one copy of the visits, which all neighbours share; returns the users and their axes for `jax.vmap`."""
     if not isinstance(streams.contexts, Visit):
         return streams, 0
     visits = at(streams.contexts, 0)
@@ -254,7 +253,7 @@ def _run_compiled(
     use: Use,
     programs: Programs,
 ) -> Any:
-    """Plays a step by a program for all rounds; returns None if it cannot be compiled, e.g. for a release in a loop."""
+    """Plays one step with a program that serves every round; returns None if JAX cannot compile the step."""
     kind = jax.tree.structure(axes)
     if kind not in programs:
         records: list[tuple[str, Any, tape.Entry]] = []

@@ -27,8 +27,8 @@ class Outputs(NamedTuple):
 
     Attributes:
         numbers: [n, m] float of JAX's default type; a complex number becomes two.
-        low: [n, m] float, the lowest 16 bits of integers that were rounded in `numbers`, else 0; [n, 0] if the output
-            has no integers of 32 bits or more.
+        low: [n, m] float, the lowest 16 bits of integers that are so large that `numbers` may round them, else 0; [n,
+            0] if the output has no integers of 32 bits or more.
         bucket: [n] int32 in [0, BUCKETS), a hash of all bits. Collisions can weaken an attack, but every event remains
             valid.
     """
@@ -62,7 +62,7 @@ def output_size(release: Release, params: Any, data: Any) -> int:
 
 
 def evaluate(function: Callable[[Any, Outputs], jax.Array], weights: Any, outputs: Outputs) -> jax.Array:
-    """Returns the score of each output, [n] finite; NaN becomes the smallest float."""
+    """Returns the score of each output, [n] finite; NaN and -inf become the most negative finite float."""
     scores = function(weights, outputs).astype(default_float())
     return jnp.nan_to_num(scores, nan=float(jnp.finfo(scores.dtype).min))
 
@@ -175,7 +175,7 @@ _draw = jax.jit(outputs_of, static_argnums=(0, 1))
 
 @functools.partial(jax.jit, static_argnums=0)
 def _count(functions, outputs, weights, thresholds, wanted):
-    """Counts the first `wanted` outputs; mechanisms with outputs of the same shapes share the program."""
+    """Counts scores above each threshold among the first `wanted` outputs; equal shapes share the program."""
     is_wanted = jnp.arange(len(outputs.bucket), dtype=jnp.int32) < wanted
     scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
     return jax.vmap(_bins, (0, None, 0))(scores, is_wanted, thresholds.astype(scores.dtype))

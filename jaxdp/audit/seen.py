@@ -37,10 +37,11 @@ def is_seen(claim: Guarantee, what: str) -> bool:
 def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     """Returns, for each part of a transcript, the rounds that an adversary sees.
 
-    *Central*, *shuffle*: all rounds of the parts that `adversary_view` names; the server's view of a batch is in
-    `public`. *Local*: the report of the user who differs, and the user's play and `public` before the report if
-    `adversary_view` names them; all later values follow from these and from other users' data. *Joint*: the actions of
-    all other users, and `public` after every round if `adversary_view` names it.
+    *Central*, *shuffle*: all rounds of the parts that `adversary_view` names; of `public`, the values after each round.
+    In the shuffle model these include the server's view of a batch. *Local*: always the report of the user who differs;
+    also the user's play, and `public` before the report, each if `adversary_view` names it. Later values are left out,
+    since they follow from these and from other users' data. *Joint*: the actions of all other users, and `public` after
+    every round if `adversary_view` names it.
 
     Args:
         claim: the learner's claim.
@@ -68,9 +69,10 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
 
 
 def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
-    """Returns whether a learner's stopping time, which everybody sees, is not already in the view.
+    """Returns whether the stopping time must be added to the view; false for a learner that does not stop.
 
-    It follows from `public`, and in the local model from reports.
+    Everybody sees when a learner stops. The time already follows from `public` if `public` is seen, and in the local
+    model from the reports.
     """
     return learner.done is not None and claim.trust_model != "local" and "public" not in claim.adversary_view
 

@@ -38,7 +38,7 @@ class Scene(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """The number of rounds played."""
+        """The number of rounds that the transcript holds; a learner that stops has played fewer."""
         return len(self.transcript.length)
 
     @property
@@ -130,7 +130,7 @@ def choose(scene: Scene, step: Step, keys: Keys, users: UserData, public: Any, o
 
 
 def slots_of(scene: Scene, step: Step, plan: Any, public: Any) -> tuple[tuple[int, int], ...]:
-    """Returns (slot, round) for all planned slots of a block."""
+    """Returns (slot, round counted from the start of the block) for all planned slots; () on other paths."""
     if scene.path != "blocks":
         return ()
     order = np.asarray(_order(scene.learner.blocks[step.block], scene.params, public))
@@ -209,8 +209,8 @@ def _contexts(users: UserData, rounds: Any) -> Any:
 def history_of(scene: Scene, start: Any, round_: Any) -> History:
     """Returns the past that users of a round may react to, in the step that started at `start`.
 
-    Later users may know the actions of the replaced user, also in the joint model: all replays have the same later
-    users, and the claim must hold for any users.
+    The past includes the actions of the user who differs, even in the joint model, where the adversary does not see
+    them. The later users are the same in all replays, and the claim must hold for any later users.
     """
     return _seen_history(scene, start, round_, scene.transcript.actions)
 

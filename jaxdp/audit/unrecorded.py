@@ -44,11 +44,12 @@ class Played(NamedTuple):
 def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
     """Judges the changes of a view that occur although every mechanism gets the base's value.
 
-    The changes of plays, reports, public states and the stop are judged separately. If a changed entry depends on the
-    users but not on the key, it has no noise: a fault. If all changed entries vary with the key, they may have noise
-    from a mechanism that records nothing. If nothing was recorded at all, or if some changed entry does not depend on
-    recorded values, such noise explains the changes: a note. If all changed entries depend on recorded values, data
-    were added to a number that already has noise: a fault.
+    The changes of plays, reports, public states and the stop are judged separately:
+
+    - Fault, if some changed entry depends on the users but not on the key: it has no noise. Otherwise all changed
+      entries may have noise from a mechanism that records nothing.
+    - Note, if nothing was recorded, or if some changed entry does not depend on recorded values.
+    - Fault, if all changed entries depend on recorded values: data were added to a number that already has noise.
 
     Args:
         key: a typed PRNG key.

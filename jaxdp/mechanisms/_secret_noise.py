@@ -1,8 +1,8 @@
 """Exact noise for releases of real data: integers and the operating system's random words, without any float.
 
-The other mechanisms of this package simulate: their generator, Threefry, is not cryptographic. Here bits are compared
-with an integer threshold, and the discrete Laplace distribution is sampled exactly, by rejection. No defence against an
-adversary who measures running times is attempted.
+The other mechanisms of this package simulate: their generator, Threefry, is not cryptographic. Here a bit is flipped
+if a random 64-bit word is below an integer threshold, and the discrete Laplace distribution is sampled exactly, by
+rejection. No defence against an adversary who measures running times is attempted.
 """
 
 import math
@@ -37,8 +37,8 @@ def secret_randomized_response(labels: object, epsilon: float | Fraction) -> np.
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one bit; adjacency: replace one.
-        - Why: A 64-bit word below an integer threshold t flips the bit. t is the least integer with (2^64 - t) / t <=
-          e^epsilon, rounded up, so the inequality holds exactly.
+        - Why: A 64-bit word below an integer threshold t flips the bit. t is 2^64 / (1 + e^epsilon) rounded
+          up, so the ratio of the two probabilities, (2^64 - t) / t, is at most e^epsilon.
 
     Source:
         Warner (1965).
@@ -65,8 +65,8 @@ def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
 
     Args:
         size: number of draws, >= 0.
-        epsilon: budget of a release of a whole number that one record changes by at most 1, in (0, inf). Divide by the
-            sensitivity for larger changes, as a `Fraction`, so that nothing is rounded.
+        epsilon: the budget, in (0, inf), for releasing a whole number that one record changes by at most 1. If a record
+            may change it by up to s, pass `Fraction(budget) / s`, so that nothing is rounded.
 
     Returns:
         The draws, as Python integers.
@@ -77,7 +77,7 @@ def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
     Privacy:
         - Claim: a whole number plus one draw is epsilon-DP in the central model, if one record changes the number by at
           most 1.
-        - Why: the sampler uses only uniform whole numbers and comparisons of integers, so its probabilities are
+        - Why: the sampler uses only uniform whole numbers and exact arithmetic, so its probabilities are
           exactly proportional to exp(-epsilon |k|).
 
     Source:

@@ -62,12 +62,12 @@ class Figure(figure.Figure):
             layout.surround(self, self._height, self._title, marks, names, text)
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
-        """Saves the figure, as Matplotlib does; a figure made for a paper with that paper's file format."""
+        """Saves the figure as Matplotlib does; a figure for a paper is saved with that paper's fonts and resolution."""
         with in_paper(self._paper):
             super().savefig(*arguments, **options)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """Returns the picture with twice as many pixels as the size at which a notebook shows it."""
+        """Returns the picture at twice the resolution at which a notebook shows it."""
         buffer = io.BytesIO()
         width, height = (round(length * self.dpi) for length in self.get_size_inches())
         self.savefig(buffer, format="png", dpi=2 * self.dpi, facecolor=self.get_facecolor(), transparent=False)

@@ -8,14 +8,14 @@ from jaxdp.mechanisms.continual_counting.noise import NOISES
 from jaxdp.validation import check_choice, check_flag, check_horizon
 
 OBJECTIVES = ("mean", "max")
-LARGEST = 1000  # beyond it, (arity - 1) / 2 blocks a level are more than any tree of few levels needs
+LARGEST = 1000  # beyond it, a level has (arity - 1) / 2 blocks on average, more than a tree of few levels needs
 
 
 def check_arity(arity: int) -> int:
-    """Returns the arity as an int, after checking that it is >= 2 and that its digits fit the integer type.
+    """Returns the arity as an int, after checking that it is >= 2 and that JAX's integers hold numbers in this base.
 
     Raises:
-        ValueError: if it is < 2, or its digits do not fit.
+        ValueError: if it is < 2, or too large.
     """
     return check_horizon(arity, name="arity", minimum=2, spare=1)
 
@@ -29,11 +29,12 @@ def num_digits(number: int, arity: int) -> int:
 
 
 def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
-    """Returns [levels] variances of a completed block's estimate at each level, in units of a node's.
+    """Returns [levels] variances of a completed block's estimate at each level; the noise of one node has variance 1.
 
     Source:
-        Honaker (2015): a node's own noisy sum and the sum of its children's estimates, weighted by their inverse
-        variances; the variances are 1 and arity times the variance of a child's estimate.
+        Honaker (2015): an estimate averages a node's own noisy sum (variance 1) and the sum of its children's
+        estimates (variance: arity times the variance of one child's estimate), with weights proportional to the
+        inverse variances. Without `combine` all variances are 1.
     """
     variances = np.ones(levels)
     for h in range(1, levels if check_flag("combine", combine) else 0):

@@ -1,4 +1,4 @@
-"""Plays an online learner against an environment, round after round."""
+"""Plays an online learner against an environment, by rounds, blocks or counts."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -64,11 +64,13 @@ def simulator(
 
     Warns:
         UserWarning: if the environment declares an interface and the learner does not, so that their actions are not
-            compared; if the horizon is shorter than the learner's `min_horizon`; if a learner by `per_person` hears
-            fewer than 100 rounds an arm, or is made for more reports of a person than anyone has visits.
+            compared; if the horizon is shorter than the learner's `min_horizon`; if a learner made by
+            `per_person` gets reports from fewer than 100 rounds per arm or fewer than its `min_horizon`, or expects
+            more reports from each person than any person has visits.
             `params` warns if the environment's mean rewards lie outside the interval to which the learner clips
             rewards; if people come back and the learner's claim is for one round; or if a delta is given and the
-            claim's delta is above 1 / horizon. Python shows each warning once for a learner and a line of your code.
+            claim's delta is above 1 / horizon (1 / number of people for a person's claim). Python shows each warning
+            once for a learner and a line of your code.
 
     Args:
         learner: the algorithm.
@@ -91,8 +93,8 @@ def simulator(
         at the stop. After the stop, sums do not change. `params` and `guarantee` of the run take the learner's and the
         environment's values together. The environment's `params` is called once for each distinct set of values, so
         that a sweep stores its arrays once. `guarantee` returns the learner's claim; if the environment has
-        `user_level`, it also returns the claim for one person, under the person's name, unless the learner's claim is
-        for a person already.
+        `user_level`, it also returns the claim for one person, under the environment's word for a person, unless the
+        learner's claim is for a person already.
 
     Raises:
         ValueError: if learner or environment has the wrong type (for example a factory that was not called); if the
@@ -155,7 +157,7 @@ def simulator(
         return point
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        """Returns the learner's claim, and perhaps a person's, for the values that `params` takes."""
+        """Returns the learner's claim and, with `user_level`, the claim for one person, for the values of `params`."""
         check_taken(values, takers)
         claim = learner.guarantee(**select_values(learner.params, values))
         user_level = environment.user_level

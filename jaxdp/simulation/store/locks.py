@@ -22,7 +22,7 @@ class UnwritableError(OSError):
 
 
 def _release_locks() -> None:
-    """Releases the parent's locks in a forked child, which would keep them after the parent ends."""
+    """Closes a forked child's copies of the parent's lock files, which would hold the locks after the parent ends."""
     for file in _held:
         file.close()
     _held.clear()
@@ -34,7 +34,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def creation_lock(store: Path) -> Iterator[None]:
-    """Waits until no other process is creating the store."""
+    """Holds the lock for creating the store during a `with` block, once no other process holds it."""
     with _open_lock_file(store, "creation") as file:
         _lock(file, wait=True)
         yield
@@ -84,7 +84,7 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
 
 
 def check_unwritten(store: Path) -> None:
-    """Raises a BlockingIOError if a process writes the store. The caller has the creation lock."""
+    """Raises a BlockingIOError if a process writes the store. The caller must hold the creation lock."""
     for file in sorted(lock_folder(store).glob("share-*")):
         with file.open("a+") as share:
             if not _lock(share):
