@@ -116,7 +116,7 @@ def audit(
     is above a threshold, or if it is not above one. It may combine both: one input above a threshold, the other input
     not above a lower or equal one. The chosen guesses are:
 
-    * the one whose lower bound on the remaining trials is expected to be largest, by an estimate that is capped at the
+    * the one with the largest expected lower bound on the remaining trials, by an estimate that is capped at the
       claimed number (it gets most of the error probability);
     * the one with the largest lower bound on this tenth;
     * two with the largest lower bounds that the remaining trials would prove at the observed frequencies; their events

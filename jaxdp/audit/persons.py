@@ -113,7 +113,8 @@ def judge_people(
                 worst = int(np.argmax(np.where(exceeds, moved, -1.0)))
                 faults[
                     f"{release.site} changes by {moved[worst]:.6g} in {release.entry.norm} norm by {heard[worst]} "
-                    f"reports of a person, but {declared:.6g} is declared for {'one' if learner.visits is None else 'all'}"
+                    f"reports of a person, but {declared:.6g} is declared for "
+                    f"{'one' if learner.visits is None else 'all'}"
                 ] = None
     notes = [] if is_late else ["nothing was released after a person's last heard report: play more rounds"]
     return list(faults), notes

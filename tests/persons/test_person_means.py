@@ -227,7 +227,7 @@ def adds_whole_rewards():
         (lambda: of_few((5, 11)), None),
         (lambda: of_few((5, 11), releases=2), None),
         (hears_people_in_every_phase, "releases cost epsilon = 2 "),
-        (adds_whole_rewards, "is declared for one"),
+        (adds_whole_rewards, "is declared for all"),
     ],
     ids=["one phase", "one of two phases", "both phases", "every phase", "whole rewards"],
 )
