@@ -272,6 +272,7 @@ def bench_learners(
     )
     if failures:
         raise typer.Exit(1)
+    typer.echo(f"wrote {folder}")
 
 
 @app.command("report")
