@@ -226,7 +226,9 @@ def python_learner(
     Args:
         make: () -> a new learner; or (generator) -> a new learner, if it takes one argument without a default.
         num_actions: number of arms, of items in a duel, or of experts; >= 2.
-        guarantee: the claim, or the epsilon of a pure claim in the central model about one round.
+        guarantee: the claim, or the epsilon of a pure claim in the central model about one round's feedback; contexts
+            are then public. If contexts are private, an action that follows its own context reveals it: such a claim
+            must be in the joint model, which does not log the user's own action.
         problem: "bandit" (feedback is the reward of the arm), "contextual" (the same, with a context), "duel" (an
             action is a pair of items, feedback is 1 if the first one won) or "experts" (feedback is the loss of every
             expert).
@@ -271,7 +273,13 @@ def python_learner(
         raise ValueError(f"ends must be two increasing numbers, got {ends}")
     if not isinstance(guarantee, Guarantee):
         check_epsilon(guarantee)
-        guarantee = Guarantee.pure(guarantee, trust_model="central", privacy_unit="one round", argument=STATED)
+        guarantee = Guarantee.pure(
+            guarantee,
+            trust_model="central",
+            privacy_unit="the feedback of one round",
+            argument=STATED,
+            sensitive_fields=("answers",),
+        )
     return PythonLearner(
         make=make,
         act=as_function("act", act),

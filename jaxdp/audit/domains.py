@@ -202,12 +202,12 @@ def perturb_entries(
         mixed = jnp.asarray(values)[dice.below(len(values), shape)]
         near = value + (by * (4 * dice.uniform(shape) - 2)).astype(kind)
         zero, same = jnp.zeros(shape, kind), jnp.full(shape, value)
-        single = jnp.where((jnp.arange(size) == dice.below(size)).reshape(shape), value, zero)
+        single = jnp.where((jnp.arange(size, dtype=jnp.int32) == dice.below(size)).reshape(shape), value, zero)
         return jnp.clip(dice.one_of([zero, zero, same, single, near, mixed]), kind.type(low), kind.type(high))
 
     def change(dice: Dice) -> jax.Array:
         """Draws a change of one entry or of all entries, as large as allowed or smaller."""
-        is_moved = (jnp.arange(size) == dice.below(size)).reshape(shape)
+        is_moved = (jnp.arange(size, dtype=jnp.int32) == dice.below(size)).reshape(shape)
         single = jnp.where(is_moved, by, 0.0)
         signs = jnp.where(dice.uniform(shape) < 0.5, 1.0, -1.0)
         share, all_but_one = dice.uniform(shape), jnp.where(is_moved, -spread, spread)
@@ -292,7 +292,7 @@ def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) ->
             continue
         two = jnp.asarray(np.asarray(numbers).astype(leaf.dtype))[dice.below(len(numbers), (2,))]
         some = dice.uniform(leaf.shape) < 0.3
-        first = (jnp.arange(leaf.size) == dice.below(max(leaf.size, 1))).reshape(leaf.shape)
+        first = (jnp.arange(leaf.size, dtype=jnp.int32) == dice.below(max(leaf.size, 1))).reshape(leaf.shape)
         forms = [leaf, jnp.full_like(leaf, two[0]), jnp.where(first, two[0], leaf), jnp.where(some, two[0], two[1])]
         changed.append(dice.one_of(forms))
     return jax.tree.unflatten(tree, changed)

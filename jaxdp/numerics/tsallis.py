@@ -32,7 +32,7 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
         after 4 steps for up to 65536 arms; under x64 another step reduces it to 10^-13.
 
     Examples:
-        >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.float32(2.0)).round(3))
+        >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.asarray(2.0)).round(3))
         [0.5 0.5 0. ]
     """
     lowest = own_kernel(_least_loss, losses)

@@ -173,3 +173,14 @@ def test_the_command_attacks_a_module(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["audit", "--python", "their_module:make", "--trials", "500"])
     assert result.exit_code == 1
     assert "violated" in result.output
+
+
+def test_a_number_as_the_claim_protects_feedback_and_leaves_contexts_public():
+    learner = python_learner(
+        Constant, problem="contextual", context_shape=(2,), num_actions=2, guarantee=1.0, act=lambda learner, context: 0
+    )
+    assert learner.guarantee.sensitive_fields == ("answers",)
+    pairs = user_pairs(
+        np.random.default_rng(0), learner.setting, rounds=4, persons=None, changes_contexts=False, changes_last=True
+    )
+    assert all(np.array_equal(first.contexts, second.contexts) for first, second, _ in pairs)

@@ -56,8 +56,8 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
         radius: [] float >= 0.
 
     Examples:
-        >>> project(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(6).tolist()
-        [0.6000000238418579, 0.800000011920929]
+        >>> print(project(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(3))
+        [0.6 0.8]
     """
     return shrink_to(x, length(x), radius)
 

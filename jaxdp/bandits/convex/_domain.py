@@ -12,7 +12,7 @@ from jaxdp.bandits.convex._ball import checked_ball
 from jaxdp.bandits.convex._ball_kernels import descend, length, project  # laid out for CPUs, at every size
 from jaxdp.core import Space, ball, default_float, scalar_leaf
 from jaxdp.numerics import compensated
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_choice, check_number
 
 DOMAINS = ("ball", "box")
 
@@ -84,7 +84,7 @@ def checked_domain(domain: str, dim: int, radius: float) -> Domain:
     dim, radius = checked_ball(dim, radius)
     if check_choice("domain", domain, DOMAINS) == "box":
         reach, points = radius * math.sqrt(dim), ball(dim, radius, norm="max")
-        scalar_leaf("radius^2 dim", reach * reach)
+        scalar_leaf("radius^2 dim", check_number("radius^2 dim", reach * reach))
         return Domain(dim, radius, reach, dim, points, points.holds, _box.project, _box.descend, _box.minimize)
     edge = radius * (1 + 4 * float(jnp.finfo(default_float()).eps) * math.sqrt(dim))  # norms are rounded
     return Domain(

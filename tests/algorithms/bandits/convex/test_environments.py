@@ -146,7 +146,7 @@ def test_an_adversary_who_looks():
 def test_outside_is_not_clamped():
     environment, params, _, world = made("quadratic", "point")
     edge = np.zeros((3, DIM))
-    edge[:, 0] = RADIUS, RADIUS * (1 + 1e-7), RADIUS * 1.001
+    edge[:, 0] = RADIUS, RADIUS * (1 + float(jnp.finfo(default_float()).eps)), RADIUS * 1.001
     _, outcome = answers(environment, params, world, edge)
     assert np.isnan(outcome["pseudo_regret"]).tolist() == [False, False, True]
     environment, params, _, world = made("quadratic", "difference")

@@ -127,7 +127,7 @@ def test_equal_arms_are_dropped_rarely_at_any_time(rate, epsilon):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_without_the_generating_function_they_are_dropped_often(epsilon):
     wrong = planted(MODULE, (PRICE, "")).pairwise_elimination_central(num_arms=2)
-    assert share_dropped(wrong, 0.02, epsilon) > 0.1 + 5 * math.sqrt(0.09 / 400)
+    assert share_dropped(wrong, 0.02, epsilon) > 0.1 + 3 * math.sqrt(0.09 / 400)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, math.inf])
