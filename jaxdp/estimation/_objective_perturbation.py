@@ -18,35 +18,26 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxdp.core import Estimator, Guarantee, guarantee_for, reusing_factory
-from jaxdp.estimation._sgd import estimate_without_certificate
+from jaxdp.core import Estimator, reusing_factory
 from jaxdp.estimation.constraints import center
+from jaxdp.estimation.full_batch import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.label_noise import LabelNoise, search_basis
 from jaxdp.estimation.large_fits import fit_large_statistic
-from jaxdp.estimation.maximum_likelihood import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.noisy_statistic import (
     Params,
     Release,
     Weighted,
     check_release,
     cut_of,
-    noise_stddev,
     release_statistic,
     sensitivity_unit,
     statistic_claim,
     statistic_params,
 )
-from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective
-from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
-from jaxdp.estimation.public_weights import WithCut, cut_weights, feature_norms, noise_variance
+from jaxdp.estimation.objectives import Objective, statistic_objective
+from jaxdp.estimation.public_weights import WithCut, cut_weights, noise_variance
 from jaxdp.estimation.sandwich import Covariance, statistic_covariance
-from jaxdp.estimation.solver import Estimate
 from jaxdp.estimation.whitening import least_error_ridge, whiten
-from jaxdp.mechanisms import gaussian
-from jaxdp.preferences import logistic
-from jaxdp.validation import check_choice
-
-PAPER = Release("paper", "none", "gaussian")
 
 
 def _rows(features: jax.Array) -> jax.Array:
@@ -77,7 +68,9 @@ def _coordinates(release: Release, zero_sum: bool, features: jax.Array) -> _Coor
     return _Coordinates(white.features, white.back, basis)
 
 
-def _report_statistic(release: Release, zero_sum: bool):
+def report_statistic(release: Release, zero_sum: bool):
+    """Builds `Estimator.privatize`: it releases the noisy statistic in the features' original coordinates."""
+
     def privatize(key, params: Params, features, labels):
         rows, back, basis = _coordinates(release, zero_sum, features)
         terms = rows * jnp.clip(labels, 0, 1).astype(rows.dtype)[:, None]
@@ -242,7 +235,7 @@ def objective_perturbation(
     return full_batch_estimator(
         statistic_params("objective_perturbation", release, "tolerance"),
         statistic_claim(release),
-        _report_statistic(release, zero_sum),
+        report_statistic(release, zero_sum),
         whitened_objective if release.whitened else objective,
         zero_sum=zero_sum,
         optimizer=optimizer,
@@ -251,151 +244,3 @@ def objective_perturbation(
         covariance=covariance,
         large=partial(fit_large_statistic, release) if release.noise == "gaussian" else None,
     )
-
-
-@reusing_factory
-def sgd_objective_perturbation(
-    *,
-    constants: str = "analytic",
-    weights: str = "none",
-    noise: str = "gaussian",
-    average: str = "last_half",
-    zero_sum: bool = False,
-    optimizer: optax.GradientTransformation | None = None,
-) -> Estimator:
-    r"""Builds one pass of projected SGD on the objective of `objective_perturbation`.
-
-    Labels enter gradients only through S~. Weights and S~ are divided by the mean weight, so that weights do not change
-    the size of steps.
-
-    Args:
-        constants: as for `objective_perturbation`.
-        weights: as for `objective_perturbation`.
-        noise: as for `objective_perturbation`.
-        average: "none" (last iterate), "all" or "last_half" of the iterates.
-        zero_sum: constrain sum(theta) = 0.
-        optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
-
-    Returns:
-        An estimator as `objective_perturbation`. Its `params` take learning_rate (0.1) in place of tolerance.
-
-    Raises:
-        ValueError: as `objective_perturbation`, and if average is unknown.
-
-    Privacy:
-        - As `objective_perturbation`; the iterates are post-processing of S~.
-
-    Source:
-        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6 ("objective perturbation using SGD updates").
-
-    Deviations:
-        The paper's updates use raw labels, which its Theorem 5.2 does not cover (`literal_objective_perturbation`);
-        averaging is added and on by default.
-
-    Math:
-        $$
-        \theta_{t+1} = \Pi\Big( \theta_t - \eta \Big( \frac{w_t x_t}{1 + e^{-x_t^\top \theta_t}} - \frac{\tilde S}{n} +
-        \frac{\beta}{n} \theta_t \Big) \Big), \quad \tilde S = \sum_i w_i y_i x_i + Z
-        $$
-    """
-    release = check_release(constants, weights, noise)
-    check_choice("average", average, AVERAGES)
-
-    def fit(key, params: Params, features, report) -> Estimate:
-        del key
-        unlabelled = jnp.zeros(features.shape[0], features.dtype)  # the slope at y = 0 is sigmoid(z)
-        if not release.is_weighted:
-            return _one_pass(params, features, unlabelled, -report, zero_sum, optimizer, average)
-        lengths = feature_norms(center(features) if zero_sum else features)
-        weighted = Weighted.of(lengths, report, jnp.ones((), features.dtype))
-        return _one_pass(params, features, unlabelled, -weighted.statistic, zero_sum, optimizer, average, weighted)
-
-    params = statistic_params("sgd_objective_perturbation", release, "learning_rate")
-    report = _report_statistic(release, zero_sum)
-    return Estimator(params, guarantee_for(params, statistic_claim(release)), report, fit, features_public=True)
-
-
-@reusing_factory
-def literal_objective_perturbation(
-    *, average: str = "none", optimizer: optax.GradientTransformation | None = None
-) -> Estimator:
-    r"""Builds the paper's simulation literally: SGD on raw labels, with the linear term w / n in every gradient.
-
-    It exists to reproduce the published figure. With a constant step the last iterate's error does not fall with n.
-
-    Args:
-        average: "none" (last iterate), "all" or "last_half" of the iterates.
-        optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
-
-    Returns:
-        An estimator as `sgd_objective_perturbation`.
-
-    Raises:
-        ValueError: as `sgd_objective_perturbation`.
-
-    Privacy:
-        - No claim is made.
-        - Theorem 5.2 covers the exact minimiser of the perturbed objective; an SGD iterate is a different function of
-          the raw labels, and no proof shows that w hides it.
-
-    Source:
-        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6, with sigma of Theorem 5.2.
-
-    Deviations:
-        The paper does not state how w and beta enter a step; w / n and (beta / n) theta are assumed.
-
-    Math:
-        $$
-        \theta_{t+1} = \Pi\Big( \theta_t - \eta \Big( \Big( \frac{1}{1 + e^{-x_t^\top \theta_t}} - y_t \Big) x_t +
-        \frac{w + \beta \theta_t}{n} \Big) \Big), \quad w \sim N(0, \sigma^2 I), \quad
-        \sigma = \frac{L}{\varepsilon} \sqrt{8 \ln(2 / \delta) + 4 \varepsilon}
-        $$
-    """
-    check_choice("average", average, AVERAGES)
-
-    def claim() -> Guarantee:
-        return Guarantee.none(
-            trust_model="central",
-            privacy_unit="one label",
-            argument="none: Theorem 5.2 covers the exact minimiser, not SGD iterates on raw labels",
-        )
-
-    def privatize(key, params: Params, features, labels):
-        w = jnp.zeros(features.shape[1], features.dtype)
-        unit = sensitivity_unit(params, feature_norms(features), PAPER)
-        return labels, gaussian(key, w, noise_stddev(params.noise_multiplier, unit))
-
-    def fit(key, params: Params, features, report) -> Estimate:
-        del key
-        labels, w = report
-        return _one_pass(params, features, labels.astype(features.dtype), w, False, optimizer, average)
-
-    params = statistic_params("literal_objective_perturbation", PAPER, "learning_rate")
-    return Estimator(params, guarantee_for(params, claim), privatize, fit, features_public=True)
-
-
-def _one_pass(
-    params: Params,
-    features,
-    targets,
-    linear,
-    zero_sum: bool,
-    optimizer,
-    average: str,
-    weighted: Weighted | None = None,
-) -> Estimate:
-    """Runs SGD on (1/n) sum_i w_i loss(x_i.theta, targets_i) + linear.theta / n + (beta / 2n) |theta|^2."""
-    dtype, num_samples = features.dtype, features.shape[0]
-    ridge = jnp.asarray(params.regularization, dtype) / num_samples
-    data = Pass(
-        features=center(features) if zero_sum else features,
-        targets=targets,
-        gain=jnp.ones((), dtype),
-        rate=jnp.asarray(params.learning_rate, dtype),
-        radius=jnp.asarray(params.radius, dtype),
-        linear=linear / num_samples,
-        ridge=ridge if weighted is None else ridge / weighted.mean,
-        weights=None if weighted is None else weighted.weights,
-    )
-    recipe = Recipe(label_loss(logistic).slope, average, inverse_time=False, zero_sum=zero_sum)
-    return estimate_without_certificate(one_pass(data, recipe, optimizer), num_samples)

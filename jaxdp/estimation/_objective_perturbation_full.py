@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from jaxdp.core import Estimator, Guarantee, Scalar, default_float, guarantee_for, reusing_factory, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, project, radius_leaf
-from jaxdp.estimation.maximum_likelihood import MAX_STEPS
+from jaxdp.estimation.full_batch import MAX_STEPS
 from jaxdp.estimation.noisy_statistic import noise_stddev
 from jaxdp.estimation.objectives import Evaluation, add_quadratic, label_loss, likelihood_objective
 from jaxdp.estimation.solver import Estimate, minimize

@@ -20,9 +20,9 @@ from jax.typing import ArrayLike
 
 from jaxdp.core import Estimator, Guarantee, Scalar, default_float, only, reusing_factory
 from jaxdp.core.params import pytree_dataclass
+from jaxdp.estimation.full_batch import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.label_noise import search_basis
 from jaxdp.estimation.label_params import TOLERANCE, Params, make_params
-from jaxdp.estimation.maximum_likelihood import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.noisy_statistic import noise_stddev
 from jaxdp.estimation.objectives import Objective, statistic_objective
 from jaxdp.estimation.public_weights import NOISES, check_weights

@@ -1,27 +1,16 @@
 """Maximum-likelihood estimators over a ball, from labels in the clear or from randomized labels."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.core import (
-    CovarianceFn,
-    Estimator,
-    Guarantee,
-    LargeFitFn,
-    NoiseFn,
-    Scalar,
-    guarantee_for,
-    only,
-    reusing_factory,
-)
+from jaxdp.core import Estimator, Scalar, only, reusing_factory
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center
+from jaxdp.estimation.full_batch import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, search_basis
 from jaxdp.estimation.label_params import (
     TOLERANCE,
@@ -40,7 +29,6 @@ from jaxdp.estimation.label_reports import (
     unbiased_labels,
 )
 from jaxdp.estimation.large_fits import fit_large_labels
-from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.objectives import (
     Objective,
     label_loss,
@@ -53,11 +41,8 @@ from jaxdp.estimation.objectives import (
 from jaxdp.estimation.persons import check_unit
 from jaxdp.estimation.public_weights import check_weights, cut_leaf, cut_weights
 from jaxdp.estimation.sandwich import Covariance, likelihood_covariance
-from jaxdp.estimation.solver import Estimate, minimize, scaling_units
+from jaxdp.estimation.solver import Estimate
 from jaxdp.preferences import Link, logistic
-from jaxdp.validation import check_count
-
-MAX_STEPS = 200
 
 
 @pytree_dataclass
@@ -79,76 +64,6 @@ def _label_objective(
         statistic = sum_over_samples(features.T, targets if weights is None else weights * targets)
         return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)
     return likelihood_objective(features, targets, label_loss(link), weights=weights)
-
-
-def full_batch_estimator(
-    params: Callable[..., Any],
-    claim: Callable[..., Guarantee],
-    privatize: Callable[..., Any],
-    objective: Callable[[Any, jax.Array, jax.Array, jax.Array], Objective],
-    *,
-    zero_sum: bool,
-    optimizer: optax.GradientTransformation | None,
-    max_steps: int,
-    noise: NoiseFn | None = None,
-    covariance: CovarianceFn | None = None,
-    large: LargeFitFn | None = None,
-) -> Estimator:
-    """Builds an estimator from public features that minimises an objective over the ball of `params.radius`.
-
-    The solver gets features scaled to a root mean square in [1, 2), so that the tolerance means the same in any unit,
-    and the estimate is scaled back. Without a radius, a column with a root mean square that differs by a factor of 2^7
-    or more has its own scale, since rounding would hide its curvature. Scales are powers of two and do not round. A
-    user's optimiser gets the unscaled features.
-
-    If features do not determine theta (dependent columns, or fewer samples than columns), theta is the minimiser of
-    least norm, measured in the scaled parameters. An objective with noise in such directions (as from a noisy
-    statistic) has no minimum there without a penalty or a radius.
-
-    Args:
-        params: builds the parameters of one grid point, as `Estimator.params`.
-        claim: (**values) -> Guarantee; it may take only some of the values of `params`.
-        privatize: as `Estimator.privatize`.
-        objective: (params, scaled features, report, scale) -> objective of scale * theta, where scale is [] or [dim].
-        zero_sum: constrain sum(theta) = 0.
-        optimizer: see `mle`.
-        max_steps: see `mle`.
-        noise: as `Estimator.noise`.
-        covariance: as `Estimator.covariance`.
-        large: as `Estimator.large`.
-    """
-    check_count("max_steps", max_steps)
-
-    def fit(key, params, features, report) -> Estimate:
-        del key
-        features = center(features) if zero_sum else features
-        unit = scale = jnp.ones((), features.dtype)
-        if optimizer is None:
-            unit, scale = scaling_units(features, params.radius, zero_sum=zero_sum)
-        radius = jnp.asarray(params.radius, features.dtype) * unit
-        if optimizer is None:  # a radius beyond the farthest point that an unbounded search visits bounds nothing
-            radius = jnp.where(radius > FARTHEST, jnp.inf, radius)
-        estimate = minimize(
-            objective(params, features / jnp.broadcast_to(scale, features.shape), report, scale),
-            dim=features.shape[-1],
-            radius=radius,
-            tolerance=jnp.asarray(params.tolerance, features.dtype),
-            zero_sum=zero_sum,
-            optimizer=optimizer,
-            max_steps=max_steps,
-        )
-        return estimate._replace(theta=estimate.theta / scale)
-
-    return Estimator(
-        params,
-        guarantee_for(params, claim),
-        privatize,
-        fit,
-        features_public=True,
-        noise=noise,
-        covariance=covariance,
-        large=large if optimizer is None and not zero_sum else None,
-    )
 
 
 @reusing_factory

@@ -16,11 +16,11 @@ import optax
 from jaxdp.core import Estimator, Guarantee, reusing_factory
 from jaxdp.estimation._estimate import check_choices
 from jaxdp.estimation.constraints import center
+from jaxdp.estimation.full_batch import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.label_noise import search_basis
 from jaxdp.estimation.label_params import TOLERANCE, clear_labels_claim, make_params, randomized_labels_claim
 from jaxdp.estimation.label_params import Params as LikelihoodParams
 from jaxdp.estimation.label_reports import report_clear
-from jaxdp.estimation.maximum_likelihood import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.noisy_statistic import (
     Params,
     Weighted,
