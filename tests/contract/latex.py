@@ -57,7 +57,9 @@ def value_of(function: Any, symbol: str, **symbols: float) -> float:
 
 def evaluate(latex: str, symbols: dict[str, float]) -> float:
     """Evaluates a formula of fractions, roots, powers, logarithms, and products written side by side."""
-    tokens = [token for token in TOKEN.findall(latex) if token not in (r"\Big", r"\big", r"\,", r"\;", r"\cdot")]
+    tokens = TOKEN.findall(latex)
+    assert "".join(tokens) == re.sub(r"\s", "", latex), f"cannot read all of {latex}"
+    tokens = [token for token in tokens if token not in (r"\Big", r"\big", r"\,", r"\;", r"\cdot")]
     value, position = _sum(tokens, 0, symbols)
     assert position == len(tokens), (latex, tokens[position:])
     return value

@@ -7,7 +7,8 @@ import pytest
 from jaxdp import bandits, dueling, experts
 from jaxdp.mechanisms.calibration import zcdp_rho
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
-from tests.contract.formula_cases import CASES, SPENT
+from tests.contract.formula_cases import CASES
+from tests.contract.formula_numbers import SPENT
 from tests.contract.latex import Symbols, definition, evaluate, formulas, value_of
 
 WRAPPED = {"g_optimal_elimination": dueling.g_optimal_elimination}  # the registry's factory chooses the features
@@ -60,6 +61,9 @@ def test_a_wrong_digit_is_seen():
     assert evaluate(r"\max( 2, \; \lceil x_1 / 2 \rceil )", Symbols(x_1=5.0)) == 3
     with pytest.raises(KeyError):
         evaluate(right, Symbols(K=5))
+    for unreadable in ("4!", "x_{1} + 2", "[2]"):
+        with pytest.raises(AssertionError, match="cannot read"):
+            evaluate(unreadable, Symbols(x=2.0))
 
 
 def test_displayed_formulas_have_matching_braces():

@@ -12,7 +12,7 @@ from tests.contract.latex import Symbols, evaluate, formulas
 
 EPSILON = 0.7
 MODULES = (contextual, dueling, ldp_bandits, linear_dueling, reward_estimation, tracking)
-# Constants of which the bounds are made.
+# Constants in the bounds.
 PARTS = ("coverage", "curvature", "largest_coverage", "plackett_luce_curvature")
 
 
@@ -26,7 +26,7 @@ class Case(NamedTuple):
 
 
 def arguments_of(function: Any, **more: Any) -> dict[str, Any]:
-    """Returns the arguments that a function takes, of those that the cases share."""
+    """Returns the shared arguments that a function takes, and `more`."""
     taken = inspect.signature(function).parameters
     return {name: value for name, value in SHARED.items() if name in taken} | more
 
