@@ -166,15 +166,17 @@ def person_means(
         binary rewards, and by less than 2e-4 for bounded ones, which are first rounded to 2^-20 of their range.
 
     Math:
-        Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has the released mean
+        Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has, for rewards $x_{i, t}$ in units
+        of their range, the released mean
 
         $$
         \hat \mu_a = \frac{1}{n_a} \Big( \sum_{i : a_i = a} \frac{1}{v_i} \sum_t x_{i, t} + Z_a \Big), \quad
         Z_a \sim \mathrm{Lap}(J / \varepsilon)
         $$
 
-        With $s_a = \sum_i 1 / v_i$ and $L$ as `log_chance`, an arm is dropped if $\hat \mu_a + c_a < \max_b (\hat \mu_b
-        - c_b)$, where
+        After each phase but the last, an arm is dropped if $\hat \mu_a + c_a < \max_b (\hat \mu_b - c_b)$. With $K$
+        arms, $P$ phases, $s_a = \sum_{i : a_i = a} 1 / v_i$ and $L = \ln(2 K (P - 1) / \beta)$, where $\beta$ is
+        `failure_prob`,
 
         $$
         c_a = \frac{1}{n_a} \Big( \sqrt{2 L (s_a / 4 + n_a \, \mathrm{taste}^2)} + \frac{J L}{\varepsilon} \Big)

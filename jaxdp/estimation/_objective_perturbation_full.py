@@ -180,7 +180,8 @@ def objective_perturbation_full(
         \frac{\beta}{2} |\theta|^2 + w^\top \theta, \quad w \sim N(0, \sigma^2 I)
         $$
 
-        with, by Theorem E.1,
+        with $\sigma$ of Theorem E.1. The theorem has $\beta \ge 4 L^2 / \varepsilon$, which is the default; for "tight"
+        half of this is enough,
 
         $$
         \sigma = \frac{4 L \sqrt{8 \ln(4 / \delta) + 2 \varepsilon}}{\varepsilon}, \quad

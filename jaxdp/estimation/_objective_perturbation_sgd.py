@@ -40,8 +40,8 @@ def sgd_objective_perturbation(
 ) -> Estimator:
     r"""Builds one pass of projected SGD on the objective of `objective_perturbation`.
 
-    Labels enter gradients only through S~. Weights and S~ are divided by the mean weight, so that weights do not change
-    the size of steps.
+    Labels enter gradients only through S~. Weights, S~ and beta are divided by the mean weight, so that weights do not
+    change the size of steps.
 
     Args:
         constants: as for `objective_perturbation`.
@@ -72,6 +72,9 @@ def sgd_objective_perturbation(
         \theta_{t+1} = \Pi\Big( \theta_t - \eta \Big( \frac{w_t x_t}{1 + e^{-x_t^\top \theta_t}} - \frac{\tilde S}{n} +
         \frac{\beta}{n} \theta_t \Big) \Big), \quad \tilde S = \sum_i w_i y_i x_i + Z
         $$
+
+        where $\Pi$ projects onto the ball of radius $B$, $\eta$ is `learning_rate`, and $Z$ is the noise of
+        `objective_perturbation`.
     """
     release = check_release(constants, weights, noise)
     check_choice("average", average, AVERAGES)
@@ -125,6 +128,9 @@ def literal_objective_perturbation(
         \frac{w + \beta \theta_t}{n} \Big) \Big), \quad w \sim N(0, \sigma^2 I), \quad
         \sigma = \frac{L}{\varepsilon} \sqrt{8 \ln(2 / \delta) + 4 \varepsilon}
         $$
+
+        where $\Pi$ projects onto the ball of radius $B$, $\eta$ is `learning_rate`, $\beta$ is `regularization`, and
+        $|x_t| \le 2 L$.
     """
     check_choice("average", average, AVERAGES)
 

@@ -114,8 +114,8 @@ def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: 
     r"""Returns the upper bound on the regret with steps tuned to the second moment of randomized responses: T^a c^b.
 
     A gradient step depends on noise only through the second moment of the report, M2 of order c^2. If exploration adds
-    a bias, the best step balances bias and noise. For convex losses, regret of order sqrt(M2 T) / del + del T then
-    becomes T^(3/4) M2^(1/4), which is c^(1/2) in c. In other problems M2 / del^2 + del T, or sqrt(M2 T) / del + del^2
+    a bias, the best step balances bias and noise. For convex losses, regret of order sqrt(M2 T) / rho + rho T then
+    becomes T^(3/4) M2^(1/4), which is c^(1/2) in c. In other problems M2 / rho^2 + rho T, or sqrt(M2 T) / rho + rho^2
     T, becomes M2^(1/3), which is c^(2/3). Theorem 3 multiplies the whole regret by the size of a report, which gives 1
     / epsilon.
 
@@ -147,9 +147,9 @@ def fkm_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    r"""Returns an upper bound on the regret of `fkm`: D d sqrt(M2 T) / del + s G del T.
+    r"""Returns an upper bound on the regret of `fkm`: D d sqrt(M2 T) / rho + s G rho T.
 
-    If del = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is less than R, this is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
+    If rho = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is less than R, this is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
 
     Source:
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
@@ -181,7 +181,7 @@ def strongly_convex_one_point_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `strongly_convex_one_point`.
 
-    It is d^2 M2 (1 + ln T) / (2 mu del^2) + s G del T, where del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
+    It is d^2 M2 (1 + ln T) / (2 mu rho^2) + s G rho T, where rho = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
 
     Source:
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
@@ -279,8 +279,8 @@ def barrier_smooth_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `barrier_smooth`.
 
-    It is theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B with eta = del sqrt(theta ln T / (2 T
-    d^2 M2)), del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds if eta d M <= del / 2,
+    It is theta ln T / eta + 2 eta T d^2 M2 / rho^2 + beta rho^2 R^2 T / 2 + 2 B with eta = rho sqrt(theta ln T / (2 T
+    d^2 M2)), rho = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds if eta d M <= rho / 2,
     that is, for T >= 2 theta ln T M^2 / M2.
 
     Source:
@@ -303,7 +303,7 @@ def barrier_smooth_upper(
     logarithm = _reach_and_theta(domain, size)[1] * np.log(rounds)
     root = 2 * np.sqrt(2) * size * np.sqrt(moment * logarithm / rounds)
     explored = np.minimum(1.0, np.cbrt(root / (curved * near**2)))
-    # theta ln T / eta and 2 eta T d^2 M2 / del^2 are equal.
+    # theta ln T / eta and 2 eta T d^2 M2 / rho^2 are equal.
     learning = 2 * np.sqrt(2 * rounds * logarithm * moment) * size / explored
     return learning + curved * (explored * near) ** 2 * rounds / 2 + 2 * positive("loss_bound", loss_bound)
 

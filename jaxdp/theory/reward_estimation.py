@@ -300,6 +300,8 @@ def central_sample_size(
         $$
         \frac{8 L^2 \ln(d / \alpha)}{\kappa}
         $$
+
+        and, with `corrected`, four times as much.
     """
     tail = np.log(at_least("dim", dim, 1) / between("failure_prob", failure_prob, 0, 1))
     return 8 * longest(feature_norm, corrected) ** 2 * tail / positive("coverage", coverage)

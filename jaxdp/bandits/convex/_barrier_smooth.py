@@ -25,9 +25,9 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
-        exploration: [] float in (0, 1], del, distance of the played point from x as a share of the Dikin ellipsoid's
+        exploration: [] float in (0, 1], rho, distance of the played point from x as a share of the Dikin ellipsoid's
             radius.
-        step: [] float > 0, eta d / del^2.
+        step: [] float > 0, eta d / rho^2.
     """
 
     randomizer: ScalarParams
@@ -49,16 +49,16 @@ class Public(NamedTuple):
 def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
     r"""Follows the leader regularised by a self-concordant barrier, by one-point estimates (Saha & Tewari).
 
-    With the barrier F and A = (Hessian of F at x)^(-1/2), plays x + del A u, where u is a random direction. This point
+    With the barrier F and A = (Hessian of F at x)^(-1/2), plays x + rho A u, where u is a random direction. This point
     lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 does. With y the report of its loss, g = (d /
-    del) y A^(-1) u estimates the gradient. x moves to the minimum of eta <sum of g, x> + F(x), which has a closed form.
+    rho) y A^(-1) u estimates the gradient. x moves to the minimum of eta <sum of g, x> + F(x), which has a closed form.
     On a ball F is -ln(1 - |x|^2 / R^2), with the parameter theta = 1; on a box F is the sum of -ln(1 - x_i^2 / R^2),
     with theta = d. With M2 the second moment of a report, M its range and T rounds
 
-        del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)),
-        eta = min(del sqrt(theta ln T / (2 T d^2 M2)), del / (2 d M)).
+        rho = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)),
+        eta = min(rho sqrt(theta ln T / (2 T d^2 M2)), rho / (2 d M)).
 
-    Expected regret is at most theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B, of order T^(2/3)
+    Expected regret is at most theta ln T / eta + 2 eta T d^2 M2 / rho^2 + beta rho^2 R^2 T / 2 + 2 B, of order T^(2/3)
     M2^(1/3). (The bias has the factor R^2, because on either domain no eigenvalue of the Hessian is below 2 / R^2.)
 
     Args:
@@ -96,7 +96,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Reports are as for `fkm`. eta is tuned to the report's second moment. The proof needs eta d M <= del / 2. A
+        Reports are as for `fkm`. eta is tuned to the report's second moment. The proof needs eta d M <= rho / 2. A
         larger step, as for T < 2 theta ln T M^2 / M2, is reduced to this limit; the bound above holds for the reduced
         step. The sum of gradients is compensated.
 
@@ -143,11 +143,11 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         rate = exploration * math.sqrt(logarithm / (2 * rounds * body.dim**2 * moment))
         largest = exploration / (
             2 * body.dim * randomizer.range_bound(rounds, failure_prob, **randomizer_inputs)
-        )  # del / (2 d M)
+        )  # rho / (2 d M)
         return Params(
             randomizer=reports,
-            exploration=scalar_leaf("del", exploration),
-            step=scalar_leaf("eta d / del^2", min(rate, largest) * body.dim / exploration**2),
+            exploration=scalar_leaf("rho", exploration),
+            step=scalar_leaf("eta d / rho^2", min(rate, largest) * body.dim / exploration**2),
         )
 
     def init(key, params: Params) -> State:
@@ -163,8 +163,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         del key
         slope, (point, reported) = state.public.slope, report
         leader = body.minimize(slope.total)
-        # In units in which R = 1, A^(-1) u is the Hessian A^(-2) times the offset del A u, over del. So eta R times
-        # the gradient is y eta d / del^2 times this.
+        # In units in which R = 1, A^(-1) u is the Hessian A^(-2) times the offset rho A u, over rho. So eta R times
+        # the gradient is y eta d / rho^2 times this.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
         scale = params.step * randomizer.estimate(params.randomizer, reported)
         return State((), Public(compensated.add(slope, round_product(scale * gradient))))

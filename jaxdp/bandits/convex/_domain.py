@@ -59,13 +59,13 @@ class Domain(NamedTuple):
 
     @property
     def exploration_cost(self) -> float:
-        """A bound on the cost per round of exploring at distance del, in units of G del, G the Lipschitz constant.
+        """A bound on the cost per round of exploring at distance rho, in units of G rho, G the Lipschitz constant.
 
         It is 3 + D / R.
 
-        The loss at the point played exceeds the loss at the iterate by at most G del. Descent is on a smoothed loss,
-        which differs from the loss by at most G del, both at the iterate and at the comparison point. The comparison
-        point lies in (1 - del / R) times the domain, at most del D / R away from the best point of the domain.
+        The loss at the point played exceeds the loss at the iterate by at most G rho. Descent is on a smoothed loss,
+        which differs from the loss by at most G rho, both at the iterate and at the comparison point. The comparison
+        point lies in (1 - rho / R) times the domain, at most rho D / R away from the best point of the domain.
         """
         return 3 + self.reach / self.radius
 

@@ -25,8 +25,8 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
-        exploration: [] float, del, the distance from the iterate to the point that is played.
-        step: [] float, eta d / del, the distance by which a report of 1 moves the iterate; if steps shrink, t times
+        exploration: [] float, rho, the distance from the iterate to the point that is played.
+        step: [] float, eta d / rho, the distance by which a report of 1 moves the iterate; if steps shrink, t times
             this.
     """
 
@@ -57,11 +57,11 @@ def start(dim: int) -> State:
 def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
     r"""Descends by one-point gradient estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
 
-    Plays x + del u, where u is a random direction. With y the report of its loss, (d / del) y u estimates the gradient.
-    x moves to x - eta (d / del) y u, projected onto the ball, or box, of radius R - del. Let M2 bound the second moment
+    Plays x + rho u, where u is a random direction. With y the report of its loss, (d / rho) y u estimates the gradient.
+    x moves to x - eta (d / rho) y u, projected onto the ball, or box, of radius R - rho. Let M2 bound the second moment
     of a report, G be the Lipschitz constant, T the rounds, D = R on a ball and R sqrt(d) on a box, and s = 3 + D / R.
-    Then del = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D del / (d sqrt(M2 T)). Expected regret is at most
-    D d sqrt(M2 T) / del + s G del T, of order T^(3/4) M2^(1/4).
+    Then rho = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D rho / (d sqrt(M2 T)). Expected regret is at most
+    D d sqrt(M2 T) / rho + s G rho T, of order T^(3/4) M2^(1/4).
 
     Args:
         dim: d of points, >= 1.
@@ -132,8 +132,8 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         wide = math.sqrt(body.reach * body.dim * size / cost) * rounds**-0.25
         return Params(
             randomizer=reports,
-            exploration=scalar_leaf("del", min(body.radius, wide)),
-            step=scalar_leaf("eta d / del", body.reach / (size * math.sqrt(rounds))),
+            exploration=scalar_leaf("rho", min(body.radius, wide)),
+            step=scalar_leaf("eta d / rho", body.reach / (size * math.sqrt(rounds))),
         )
 
     values = only(params, value_names(report, "loss_bound", "lipschitz"))
@@ -146,8 +146,8 @@ def strongly_convex_one_point(
 ) -> Learner:
     r"""Descends as `fkm` for strongly convex losses with a constant mu: the step of round t is eta = 1 / (mu t).
 
-    del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)). Expected regret is at most d^2 M2 (1 + ln T) / (2 mu del^2) +
-    s G del T, of order T^(2/3) M2^(1/3).
+    rho = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)). Expected regret is at most d^2 M2 (1 + ln T) / (2 mu rho^2) +
+    s G rho T, of order T^(2/3) M2^(1/3).
 
     Args:
         dim: as for `fkm`.
@@ -209,8 +209,8 @@ def strongly_convex_one_point(
         explored = min(body.radius, wide)
         return Params(
             randomizer=reports,
-            exploration=scalar_leaf("del", explored),
-            step=scalar_leaf("d / (mu del)", body.dim / (curved * explored)),
+            exploration=scalar_leaf("rho", explored),
+            step=scalar_leaf("d / (mu rho)", body.dim / (curved * explored)),
         )
 
     def step(params: Params, round_: jax.Array) -> jax.Array:
@@ -227,7 +227,7 @@ def _learner(
     params: Callable[..., Params],
     step: Callable[[Params, jax.Array], Scalar],
 ) -> Learner:
-    """Returns the learner; `step` is (params, rounds played) -> eta d / del of the next round."""
+    """Returns the learner; `step` is (params, rounds played) -> eta d / rho of the next round."""
     randomizer = scalar_randomizer(report)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -242,7 +242,7 @@ def _learner(
             randomizer.estimate(params.randomizer, reported),
             (point - public.x.total) / params.exploration,
         )
-        move = -(step(params, public.round) * loss) * direction  # - eta (d / del) y u
+        move = -(step(params, public.round) * loss) * direction  # - eta (d / rho) y u
         x = body.descend(public.x, move, body.radius - jnp.asarray(params.exploration))
         return State((), Public(public.round + 1, x))
 

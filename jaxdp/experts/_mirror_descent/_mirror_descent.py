@@ -106,7 +106,8 @@ def mirror_descent(
         a = \frac{S}{T - 1}
         $$
 
-        "sampling" keeps $D \eta^2 / 2 \le \rho$. "noisy_losses" adds Gaussian or Laplace noise of the scale
+        "sampling" keeps $D \eta^2 / 2 \le \rho$, for the $D$ under Privacy. "noisy_losses" adds Gaussian or Laplace
+        noise of the scale
 
         $$
         \sigma = \sqrt{\frac{N}{2 \rho}}, \quad b = \frac{N}{\varepsilon}
