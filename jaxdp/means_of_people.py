@@ -31,11 +31,12 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.core.person_values import PERSON
 from jaxdp.core.visited import ANY_VISIT
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
-from jaxdp.validation import check_at_least, check_choice, check_count, check_epsilon, check_number, check_probability
+from jaxdp.validation import check_at_least, check_choice, check_count, check_number, check_probability
 
 PRECISION = 1e-4  # largest relative error of a person's mean from rounding down
 MOST_RANGES = 2**10
@@ -218,7 +219,7 @@ def person_means(
         check_at_least("taste", check_number("taste", taste), 0.0)
         lowest, highest = interval_leaves(reward_low, reward_high, names=ENDS)
         return Params(
-            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon) / releases),
+            epsilon=leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms, times=releases) / releases),
             low=lowest,
             high=highest,
             scale=scalar_leaf("scale", fixed_point.UNITS / (float(highest) - float(lowest))),

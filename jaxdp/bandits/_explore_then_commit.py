@@ -25,11 +25,12 @@ from jaxdp.core import (
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import noisy_leads
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import own_kernel
 from jaxdp.random import ties
-from jaxdp.validation import check_choice, check_count, check_epsilon
+from jaxdp.validation import check_choice, check_count
 
 
 @pytree_dataclass
@@ -143,7 +144,10 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def params(*, epsilon: float, reward_low: float = 0.0, reward_high: float = 1.0) -> Params:
         lowest, highest = interval_leaves(reward_low, reward_high, names=ENDS)
-        budget, width = leaf_rounded_down("epsilon", check_epsilon(epsilon)), float(highest) - float(lowest)
+        budget, width = (
+            leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms)),
+            float(highest) - float(lowest),
+        )
         if not fixed_point.UNITS / width < float(jnp.finfo(lowest.dtype).max):
             raise ValueError(f"{ENDS[1]} - {ENDS[0]} must be > 2^20 divided by the largest {lowest.dtype}, got {width}")
         scale = scalar_leaf("scale", fixed_point.UNITS / width)

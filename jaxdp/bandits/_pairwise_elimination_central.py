@@ -29,6 +29,7 @@ from jaxdp.core import (
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane
@@ -37,7 +38,6 @@ from jaxdp.random.key_bits import own_word
 from jaxdp.validation import (
     check_at_least,
     check_count,
-    check_epsilon,
     check_number,
     check_probability,
     check_within,
@@ -208,7 +208,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         check_probability("failure_prob", failure_prob)
         if check_at_least("tolerance", check_number("tolerance", tolerance), 0.0) >= 1:
             raise ValueError(f"tolerance must be < 1, got {tolerance}")
-        budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
+        budget = leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms))
         longest = math.ceil(min(64 + 64 / epsilon, largest // 4))  # of first epochs
         if first_look is None:
             pilot, first_look = longest, longest + math.ceil(min(16 + (4 / epsilon) ** 2, largest // 8))

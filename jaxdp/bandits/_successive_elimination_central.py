@@ -24,9 +24,10 @@ from jaxdp.core import (
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import noisy_leads
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.mechanisms.some_lanes import in_flagged_lanes
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive, check_probability
+from jaxdp.validation import check_choice, check_count, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
 
@@ -177,7 +178,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
-        leaf = leaf_rounded_down("epsilon", check_epsilon(epsilon))
+        leaf = leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms))
         plays = np.full((num_epochs, num_arms + 1), largest, integer)
         margins = np.full(plays.shape, np.inf)
         for epoch in range(num_epochs):

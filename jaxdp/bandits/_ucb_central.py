@@ -26,11 +26,12 @@ from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import laplace, tree_counter
 from jaxdp.mechanisms.continual_counting.arity import best_arity, num_digits
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta, nodes_delta
 from jaxdp.mechanisms.some_lanes import in_flagged_lanes
 from jaxdp.numerics import compensated
 from jaxdp.random import ties
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
+from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 RELEASES = ("blocks", "tree")
 LARGEST_TAIL = 80.0  # exp(-80) is a normal float32
@@ -165,7 +166,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     levels = 0 if rounds is None else num_digits(rounds, best_arity(rounds))
 
     def params(*, epsilon: float, exploration_rate: float = 4.0) -> Params:
-        budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
+        budget = leaf_rounded_down("epsilon", check_laplace(epsilon))
         rate = scalar_leaf("exploration_rate", check_positive("exploration_rate", exploration_rate))
         if rounds is not None and not exploration_rate * math.log(rounds) <= LARGEST_TAIL:
             max_rate = LARGEST_TAIL / math.log(rounds)

@@ -18,8 +18,9 @@ from jaxdp.dueling._phases import (
     phases_and_sizes,
 )
 from jaxdp.mechanisms import noisy_leads
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
-from jaxdp.validation import check_choice, check_epsilon, check_num_arms, check_positive, check_probability
+from jaxdp.validation import check_choice, check_num_arms, check_positive, check_probability
 
 CONSTANTS = ("tight", "split")
 
@@ -138,7 +139,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
-        leaf, passes = leaf_rounded_down("epsilon", check_epsilon(epsilon)), empty_passes(num_arms)
+        leaf, passes = leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms)), empty_passes(num_arms)
         for phase, size in phases_and_sizes(num_arms):
             duels = confidence_multiplier * duels_of(phase, size, epsilon, failure_prob)
             passes[phase - 1, size] = passes_of(duels, size) or passes[phase - 1, size]

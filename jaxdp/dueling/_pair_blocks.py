@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Scalar, default_float
+from jaxdp.dueling import _exploration
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.kernels import lanes_last
 from jaxdp.numerics.rounding import round_product
@@ -140,6 +142,11 @@ def evidence(released: Released, spread: jax.Array) -> Evidence:
     """
     lead, weight, noise = released.lead, released.weight, released.noise
     return Evidence(lead - lead.T, weight + weight.T, round_product(4 * spread * (noise + noise.T)))
+
+
+def params(*, epsilon: float, exploration_rate: float = 0.51) -> _exploration.Params:
+    """Builds the parameters of a grid point; refuses a budget with noise that integers cannot hold."""
+    return _exploration.params(epsilon=check_laplace(epsilon), exploration_rate=exploration_rate)
 
 
 def claim(epsilon: float) -> Guarantee:

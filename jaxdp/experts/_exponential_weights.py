@@ -22,6 +22,7 @@ from jaxdp.experts._lane_kernels import add_losses
 from jaxdp.experts._losses import UNIT, loss_privatizer, losses_interface
 from jaxdp.experts._shares import odds
 from jaxdp.mechanisms import analytic_gaussian, round_up
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.numerics import compensated
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
@@ -108,7 +109,8 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
 
     def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:
-        budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
+        checked = check_epsilon(epsilon) if is_gaussian else check_laplace(epsilon, numbers=num_experts)
+        budget = leaf_rounded_down("epsilon", checked)
         stddev = analytic_gaussian(epsilon, delta, math.sqrt(num_experts)) if is_gaussian else 0.0
         spread = stddev if is_gaussian else math.sqrt(2) * num_experts / epsilon
         if learning_rate is None:

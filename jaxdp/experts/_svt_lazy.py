@@ -12,9 +12,10 @@ from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.some_lanes import in_flagged_lanes
-from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, ask, grid_of
+from jaxdp.mechanisms.sparse_vector import LARGEST_TIMES, AboveThreshold, above_threshold_init, ask, grid_of
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane, lanes_last, own_kernel
 from jaxdp.validation import (
@@ -201,6 +202,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
 
         budget = epsilon if is_pure else 2 * math.sqrt(rho)  # 2 e, the level of a run of AboveThreshold of cost e
+        check_laplace(budget, times=2 * LARGEST_TIMES)
         switches = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
         rate = rate_of(switches)
         accuracy = 8 * (math.log(horizon) + math.log(2 * (switches + 1) / failure_prob)) / budget

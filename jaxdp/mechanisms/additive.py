@@ -22,6 +22,7 @@ from jaxdp.mechanisms._grid import (
 )
 from jaxdp.mechanisms._integer_noise import draw_isotropic, laplace_of, normal_of, power_below
 from jaxdp.mechanisms._traced import traced_once
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_at_least
@@ -43,8 +44,9 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         noise is added.
 
     Raises:
-        ValueError: if values are neither floats nor integers, or epsilon or l1_sensitivity is not a scalar, or is a
-            Python or NumPy number that is not > 0.
+        ValueError: if values are neither floats nor integers, epsilon or l1_sensitivity is not a scalar or is a Python
+            or NumPy number that is not > 0, or epsilon is one with noise that integers cannot hold (below about 1e-11
+            times the number of values).
 
     Privacy:
         - epsilon-DP in the central model for one release of `values`, for the unit and adjacency of the sensitivity.
@@ -85,8 +87,10 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
     exact = exact_values("values", values)
     with jax.enable_x64(True):
         sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, jnp.float64)
-        epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
-    return _laplace(key, exact, epsilon, sensitivity, float_type(exact))
+        budget = positive_scalar("epsilon", epsilon, jnp.float64)
+    if not isinstance(epsilon, jax.Array):
+        check_laplace(float(epsilon), numbers=max(math.prod(shape_of(exact)), 1))
+    return _laplace(key, exact, budget, sensitivity, float_type(exact))
 
 
 @in_64_bits

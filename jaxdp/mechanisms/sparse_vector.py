@@ -10,6 +10,7 @@ from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
 from jaxdp.mechanisms._grid import COARSEST, FEW, Exact, exact_values, step_for, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
 from jaxdp.mechanisms._traced import traced_once
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record, recording
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -17,7 +18,8 @@ from jaxdp.validation import check_choice
 
 NAME = "above_threshold"
 LARGEST_STEPS = 2.0**51 - 1  # largest noisy threshold; two words of 32 bits hold it
-LARGEST_SCALE = 2.0**45  # in steps
+LARGEST_SCALE = 2.0**45  # in steps, a quarter of the largest scale of `laplace`
+LARGEST_TIMES = 16.0  # of `check_laplace` for a run: the quarter, and queries with noise of four times 1 / epsilon
 TAIL = 44.0  # noise ends within so many scales
 # share of epsilon for the threshold's noise: one half, or 1 : 2^(2/3) between threshold and queries
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
@@ -65,8 +67,8 @@ def above_threshold_init(
         The state for `above_threshold_step`, of epsilon's dtype.
 
     Raises:
-        ValueError: if split is unknown, an argument is not a scalar, or epsilon or sensitivity is a Python or NumPy
-            number that is not > 0.
+        ValueError: if split is unknown, an argument is not a scalar, epsilon or sensitivity is a Python or NumPy number
+            that is not > 0, or epsilon is one with noise that integers cannot hold (below about 2e-10).
 
     Privacy:
         - As `above_threshold`.
@@ -78,7 +80,9 @@ def above_threshold_init(
         As `above_threshold`.
     """
     share = SPLITS[check_choice("split", split, tuple(SPLITS))]
-    epsilon = positive_scalar("epsilon", epsilon)
+    number, epsilon = epsilon, positive_scalar("epsilon", epsilon)
+    if not isinstance(number, jax.Array):
+        check_laplace(float(number), times=LARGEST_TIMES)
     if jnp.ndim(threshold) != 0:
         raise ValueError(f"threshold must be a scalar, got shape {jnp.shape(threshold)}")
     sensitivity = positive_scalar("sensitivity", sensitivity, epsilon.dtype)

@@ -9,7 +9,7 @@ from jaxdp.core import Interface, Learner, Space, State, default_float, guarante
 from jaxdp.core.central import reveal_feedback
 from jaxdp.dueling import _pair_blocks
 from jaxdp.dueling._double_thompson.draws import draw_left, draw_right
-from jaxdp.dueling._exploration import Params, params
+from jaxdp.dueling._exploration import Params
 from jaxdp.dueling._pair_blocks import Evidence, Released
 from jaxdp.random import fast_key
 
@@ -71,8 +71,8 @@ def learner(num_arms: int) -> Learner:
         return State(private, Public(public.round + 1, released))
 
     return Learner(
-        params=params,
-        guarantee=guarantee_for(params, _pair_blocks.claim),
+        params=_pair_blocks.params,
+        guarantee=guarantee_for(_pair_blocks.params, _pair_blocks.claim),
         init=init,
         act=act,
         privatize=reveal_feedback,

@@ -49,10 +49,11 @@ from jaxdp.dueling._g_optimal_elimination.phase_designs import (
 )
 from jaxdp.dueling._g_optimal_elimination.utility_fit import fit_in_ball
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import ties
-from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_positive, check_probability
+from jaxdp.validation import check_choice, check_horizon, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
 
@@ -236,7 +237,7 @@ def g_optimal_elimination(
         if not slope >= np.finfo(leaf.dtype).smallest_normal:
             raise ValueError(f"radius must leave the link a slope within the range of {leaf.dtype}, got {radius}")
         return Params(
-            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
+            epsilon=leaf_rounded_down("epsilon", check_laplace(epsilon)),
             failure_prob=scalar_leaf("failure_prob", check_probability("failure_prob", failure_prob)),
             confidence_multiplier=scalar_leaf(
                 "confidence_multiplier", check_positive("confidence_multiplier", confidence_multiplier)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxdp.core import Interface, Learner, Space, State, default_float, guarantee_for, pairs
 from jaxdp.core.central import reveal_feedback
 from jaxdp.dueling import _pair_blocks
-from jaxdp.dueling._exploration import Params, params
+from jaxdp.dueling._exploration import Params
 from jaxdp.dueling._pair_blocks import Released
 from jaxdp.dueling._rucb import blocks_kernels
 from jaxdp.dueling._rucb.draws import UNMET, draw_left, draw_right, next_hypothesis
@@ -107,8 +107,8 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
         return State(private, Public(public.round + 1, released, hypothesis))
 
     return Learner(
-        params=params,
-        guarantee=guarantee_for(params, _pair_blocks.claim),
+        params=_pair_blocks.params,
+        guarantee=guarantee_for(_pair_blocks.params, _pair_blocks.claim),
         init=init,
         act=act,
         privatize=reveal_feedback,

@@ -22,6 +22,7 @@ from jaxdp.experts._losses import UNIT, loss_privatizer, losses_interface
 from jaxdp.experts._mirror_descent.parameters import mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import step_of
 from jaxdp.mechanisms import round_up
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
@@ -55,6 +56,8 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
         tuned = mirror_descent_parameters(
             epsilon=spent, delta=delta, noise="gaussian" if is_gaussian else "laplace", **problem
         )
+        if not is_gaussian:
+            check_laplace(spent, numbers=num_experts)
         rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
         return Params(
             epsilon=leaf_rounded_down("epsilon", math.inf if is_gaussian else spent),

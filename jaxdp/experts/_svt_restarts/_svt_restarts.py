@@ -25,15 +25,16 @@ from jaxdp.experts._lane_kernels import keep_lane_layout
 from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_of
 from jaxdp.experts._svt_restarts import bulk
 from jaxdp.experts._svt_restarts import windows as windows_of
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
-from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, ask, grid_of, restart
+from jaxdp.mechanisms.sparse_vector import LARGEST_TIMES, AboveThreshold, above_threshold_init, ask, grid_of, restart
 from jaxdp.mechanisms.tape import is_open
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.numerics.rounding import round_product
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_number, check_probability
+from jaxdp.validation import check_choice, check_count, check_horizon, check_number, check_probability
 
 SENSITIVITY = 2.0  # sensitivity of a window's regret: a replaced loss vector moves one summand within [-1, 1]
 SHARE = 0.5  # the part of epsilon for selections; the rest is for questions
@@ -213,7 +214,7 @@ def svt_restarts(
     memory = windows_of.KINDS[windows](num_experts, checks, check_every)
 
     def params(*, epsilon: float, failure_prob: float = 0.01, margin: float | None = None) -> Params:
-        check_epsilon(epsilon)
+        check_laplace(epsilon, times=2 * LARGEST_TIMES)
         slack = Slack.of(num_experts, horizon, checks, epsilon, check_probability("failure_prob", failure_prob), noise)
         dtype = default_float()
         return Params(

@@ -1,0 +1,31 @@
+"""The smallest budget of Laplace noise that integers can hold, on the host."""
+
+import math
+
+from jaxdp.mechanisms._grid import COARSEST, LARGEST_SCALE
+from jaxdp.validation import check_epsilon
+
+ROUNDING = 1.001  # a budget is rounded down to JAX's default float type
+
+
+def check_laplace(epsilon: float, *, numbers: int = 1, times: float = 1.0) -> float:
+    """Returns a budget of Laplace releases; raises a ValueError if integers cannot hold noise of their scale.
+
+    Without this check the traced release would be NaN.
+
+    Args:
+        epsilon: the budget.
+        numbers: number of floats that are released together; their steps are finer.
+        times: largest noise scale, divided by sensitivity / epsilon.
+
+    Examples:
+        >>> check_laplace(1e-12)
+        Traceback (most recent call last):
+        ValueError: epsilon must be >= 1.46e-11, as integers hold no larger noise, got 1e-12
+    """
+    check_epsilon(epsilon)
+    # A sensitivity has at most 2 / COARSEST steps for one number, and rounding adds one step for each number.
+    least = (2 / COARSEST * 2 ** math.ceil(math.log2(numbers)) + numbers) / LARGEST_SCALE * times * ROUNDING
+    if epsilon < least:
+        raise ValueError(f"epsilon must be >= {least:.3g}, as integers hold no larger noise, got {epsilon:g}")
+    return epsilon
