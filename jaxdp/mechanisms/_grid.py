@@ -143,7 +143,7 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
     coarsest = power_below(sensitivity) / 2 ** math.ceil(math.log2(entries)) * COARSEST
     coarsest = 1.0 if is_integer(exact) else jnp.maximum(coarsest, jnp.minimum(finest, unit))  # integers stay exact
     step = finest * step_for(sensitivity / (finest * epsilon), coarsest / finest)
-    step = jnp.where(jnp.isinf(epsilon) & (unit > 0), jnp.minimum(step, unit), step)  # without noise leads are exact
+    step = jnp.where(jnp.isinf(epsilon) & (unit > 0), unit, step)  # without noise leads are exact
     rounding = jnp.where(step <= unit, 0, entries)
     return _grid(step, (sensitivity / step + rounding) / epsilon, (sensitivity > 0) & (epsilon > 0))
 

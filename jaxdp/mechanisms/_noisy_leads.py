@@ -22,8 +22,8 @@ def noisy_leads(
 ) -> jax.Array:
     r"""Adds Laplace(l1_sensitivity / epsilon) noise to each total, and subtracts the largest noisy total.
 
-    Selection needs only differences of totals. The differences that matter are small, so floats hold them for totals of
-    any size: counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
+    Selection needs only differences of totals. The differences that matter are small, so floats hold them for large
+    totals, too: counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
 
     Args:
         key: a PRNG key.
@@ -52,7 +52,9 @@ def noisy_leads(
         Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Noise is rounded down to a multiple of a step, as in `laplace`: equal leads are possible.
+        Noise is rounded down to a multiple of a step, as in `laplace`: equal leads are possible. Totals beyond 2^61
+        steps are clipped before noise is added. Totals up to 2^41, or up to 2^44 sensitivities if this is less, are not
+        clipped. Without noise a step is 1 for integers, which are then never clipped, and 2^-20 for sums.
 
     Math:
         With totals $X_i$ of $L_1$ sensitivity $\Delta$, the leads are

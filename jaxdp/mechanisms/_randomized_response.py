@@ -318,7 +318,7 @@ def chance_for_counts(epsilon: jax.Array) -> jax.Array:
 
 
 def _least(epsilon: jax.Array) -> jax.Array:
-    """Returns the least number that is rounded to this epsilon, float64."""
+    """Returns a lower bound, float64, on the numbers that are rounded to this epsilon."""
     return epsilon.astype(jnp.float64) * (1 - float(jnp.finfo(epsilon.dtype).eps))
 
 

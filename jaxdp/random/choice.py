@@ -99,7 +99,9 @@ def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws an entry of a matrix as `fine_index` does; faster on CPU if the matrix has at most 16 rows and columns.
+    """Draws an entry of a matrix with the probabilities of `fine_index`; faster on CPU for at most 16 rows and columns.
+
+    For the same key `fine_index` may draw another entry.
 
     Args:
         key: see `fine_index`.

@@ -35,10 +35,10 @@ def _exceeds(
     # determines the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
-    # The two probabilities have sum 1. 1 + change loses only digits beyond the last digit of the uniform number.
+    # The two probabilities have sum 1. 1 + change is off by at most 2^-53; `weighted_delta` covers this.
     change = jnp.expm1(-own_loss)
     keep_prob, switch_prob = (1 - chance) * (1 + change), chance - (1 - chance) * change
-    scores = jnp.log(jnp.stack([keep_prob, switch_prob])).astype(uniforms.dtype)
+    scores = jnp.stack([jnp.log1p(-chance) - own_loss, jnp.log(switch_prob)]).astype(uniforms.dtype)  # for the tape
     if is_pure:
         largest_change = jnp.maximum(rate, jnp.log1p((1 - fake) * -jnp.expm1(-rate) / fake))
         entry = Entry("keep_or_resample", scores, "max", key, largest_change, jnp.where(may, largest_change, 0))

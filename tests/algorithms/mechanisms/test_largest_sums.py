@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.mechanisms import _grid, laplace, noisy_min
+from jaxdp.mechanisms import _grid, laplace, noisy_leads, noisy_min
 from jaxdp.mechanisms.continual_counting import steps
 from jaxdp.numerics.fixed_point import UNITS, Sum, in_64_bits, to_float
 
@@ -17,15 +17,15 @@ WHOLES = sorted({sign * min(whole, LIMIT - 64) for whole in (2**24, 2**33, 2**40
 STEPS = [2.0**-16, 2.0**-3, 1.0, 8.0]
 
 
-def held(units) -> Sum:
-    """Converts Python integers to a sum of so many units."""
+def to_sum(units) -> Sum:
+    """Converts Python integers, numbers of units, to sums."""
     return Sum(
         *(jnp.asarray(np.asarray(word), INTEGER) for word in ([u // UNITS for u in units], [u % UNITS for u in units]))
     )
 
 
-def moved(units: int, step: float) -> tuple[list[int], np.ndarray]:
-    """Returns sums that exceed a sum by 0, 1, 2, ... steps, and noise in steps that cancels it."""
+def neighbours_and_noise(units: int, step: float) -> tuple[list[int], np.ndarray]:
+    """Returns seven sums, in units, that are one step apart, and noise, in steps, that makes them equal."""
     more = np.arange(-3, 4)
     size = int(step * UNITS)
     return [(units // size + int(k)) * size for k in more], -more.astype(np.float64)
@@ -68,15 +68,15 @@ def test_a_release_depends_on_sum_and_noise_together(add, step):
     wholes = [whole for whole in WHOLES if add is not lead or abs(whole) < 2.0**60 * step]  # leads beyond are clipped
     for whole in wholes:
         for part in (0, 1, UNITS // 2 + 1, UNITS - 1):
-            units, noise = moved(whole * UNITS + part, step)
-            released = np.asarray(add(held(units), noise, step))
+            units, noise = neighbours_and_noise(whole * UNITS + part, step)
+            released = np.asarray(add(to_sum(units), noise, step))
             np.testing.assert_array_equal(released, np.broadcast_to(released[3], released.shape))
 
 
 @pytest.mark.skipif(jnp.int32 == INTEGER, reason="float64 holds these sums")
 def test_sums_as_floats_are_found_wrong():
-    units, noise = moved((2**53 - 1) * UNITS + UNITS // 2, 2.0**-16)
-    released = np.asarray(release_of_floats(held(units), noise, 2.0**-16))
+    units, noise = neighbours_and_noise((2**53 - 1) * UNITS + UNITS // 2, 2.0**-16)
+    released = np.asarray(release_of_floats(to_sum(units), noise, 2.0**-16))
     assert (released != released[3]).any()
 
 
@@ -85,7 +85,7 @@ def test_sums_beyond_the_largest_are_clipped_as_wholes():
     if jnp.int32 == INTEGER:
         pytest.skip("these sums have 64 bits")
     for whole in (2**53, 2**60, -(2**60)):
-        ends = [np.asarray(release(held([whole * UNITS + part]), np.zeros(1), 2.0**-3)) for part in (0, 5, UNITS - 1)]
+        ends = [np.asarray(release(to_sum([whole * UNITS + part]), np.zeros(1), 2.0**-3)) for part in (0, 5, UNITS - 1)]
         assert ends[0] == ends[1] == ends[2]
 
 
@@ -106,5 +106,15 @@ def test_noise_hides_a_range_in_a_large_sum(add, hides):
 
 def test_selection_sees_each_unit_of_a_large_sum():
     """Checks that the least of large sums that differ by one unit is selected."""
-    losses = held([(LIMIT - 1) * UNITS + part for part in (7, 6, UNITS - 1)])
+    losses = to_sum([(LIMIT - 1) * UNITS + part for part in (7, 6, UNITS - 1)])
     assert noisy_min(jax.random.key(0), losses, float("inf")) == 1
+
+
+@pytest.mark.parametrize("sensitivity", [1.0, 2.0**-20])
+def test_leads_of_large_totals_are_exact_without_noise(sensitivity):
+    """Checks the leads of integers near the largest, and of sums up to 2^40: clipped totals would be equal."""
+    counts = jnp.asarray(np.asarray([LIMIT - 8, LIMIT - 1]), INTEGER)
+    sums = to_sum([min(LIMIT, 2**40) * UNITS - 8, min(LIMIT, 2**40) * UNITS - 1])
+    for totals, expected in ((counts, [-7, 0]), (sums, [-7 / UNITS, 0])):
+        leads = noisy_leads(jax.random.key(0), totals, float("inf"), l1_sensitivity=sensitivity)
+        np.testing.assert_array_equal(leads, expected)

@@ -12,6 +12,7 @@ import pytest
 from jaxdp.audit import exact_epsilon, exact_rho, g_test
 from jaxdp.experts import classes, lazy_weights, lazy_weights_parameters
 from jaxdp.experts._lazy_weights import decisions as _lazy_decisions
+from jaxdp.mechanisms.tape import recording
 from jaxdp.numerics import fixed_point
 from tests.algorithms.experts import enumerated
 from tests.algorithms.experts.lazy_weights.lazy_mutants import unlimited, without_fake_switches
@@ -288,3 +289,16 @@ def decision(fake):
 
 def wanted(key, params):
     return _lazy_decisions.rejects_sequence(key, params, fixed_point.zero(), jnp.asarray(True), False)
+
+
+def test_a_tape_has_the_log_probability_of_keeping_after_large_losses():
+    """Checks that a loss moves it by the scaled loss: a probability rounded to 0 would show an unbounded change."""
+    params = decision(0.1)
+    scores = []
+    for loss in (50_000, 50_001):  # scaled by the rate 1e-3
+        own_loss = fixed_point.Sum(jnp.asarray(loss, jnp.result_type(int)), jnp.zeros((), jnp.result_type(int)))
+        with recording() as entries:
+            _lazy_decisions.rejects_sequence(jax.random.key(0), params, own_loss, jnp.asarray(True), False)
+        scores.append(entries[0].value)
+    assert float(scores[0][0]) == pytest.approx(-50 + math.log(0.9), rel=1e-5)
+    assert float(scores[1][0] - scores[0][0]) == pytest.approx(-1e-3, abs=1e-5)

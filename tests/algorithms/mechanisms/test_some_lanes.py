@@ -11,7 +11,7 @@ LANES = 2 * CHUNK + 5
 
 
 def draw(key, scale):
-    return jax.random.bits(key, (3,)) ^ scale.astype(jnp.uint32), scale + 1
+    return jax.random.bits(key, (3,), jnp.uint32) ^ scale.astype(jnp.uint32), scale + 1
 
 
 @jax.jit
