@@ -1,7 +1,7 @@
 """Checks that the site describes every public name and has no dead link inside: `python docs/check_site.py SITE`.
 
-Every algorithm's page has a displayed formula, an example, and a reference or a proof. What readers look for is at most
-three links from the home page.
+It also checks that every algorithm's page has a displayed formula, an example, and a reference or a proof, and that
+readers find the pages of `WALKS` by at most three links from the home page.
 """
 
 import re
@@ -19,7 +19,7 @@ from site_pages.references import references
 
 INDEX = "reference/api/algorithms.html"
 ALGORITHM = "reference/api/algorithm/{}.html"
-# What a reader looks for: the pages from the home page to it, and text of the last one.
+# For each question of a reader: the pages from the home page to the answer, and texts of the last page.
 WALKS = {
     "how to install": (("howto/install.html",), ("Install",)),
     "RUCB's rule and its privacy proof": ((INDEX, ALGORITHM.format("rucb")), ("Privacy claim", "<math")),
@@ -95,35 +95,35 @@ def inventory(path: Path) -> set[str]:
 
 
 def incomplete_algorithms(site: Path, pages: dict[Path, Page]) -> list[str]:
-    """Returns what the pages of algorithms lack: a page, a displayed formula, an example, or a reference or proof."""
-    found = []
+    """Returns the gaps in algorithms' pages: no page, displayed formula or example, or neither reference nor proof."""
+    gaps = []
     for name in algorithms():
         page = pages.get(site / ALGORITHM.format(name))
         if page is None:
-            found.append(f"{name}: no page")
+            gaps.append(f"{name}: no page")
             continue
         parts = dict(re.findall(r'<section id="([a-z-]+)">(.*?)(?=<section|</article)', page.text, re.DOTALL))
-        found += [f"{name}: no displayed formula"] * ('display="block"' not in parts.get("mathematics", ""))
-        found += [f"{name}: no example"] * (parts.get("example", "").count('<div class="highlight"') != 2)
+        gaps += [f"{name}: no displayed formula"] * ('display="block"' not in parts.get("mathematics", ""))
+        gaps += [f"{name}: no example"] * (parts.get("example", "").count('<div class="highlight"') != 2)
         words = len(re.sub("<.*?>", " ", parts.get("paper", "")).split())
-        found += [f"{name}: neither reference nor proof"] * (words < 3 and "/proofs/" not in page.text)
-    return found
+        gaps += [f"{name}: neither reference nor proof"] * (words < 3 and "/proofs/" not in page.text)
+    return gaps
 
 
 def lost_readers(site: Path, pages: dict[Path, Page], walks: dict[str, tuple[tuple[str, ...], ...]]) -> list[str]:
-    """Returns questions whose page is not where their walk leads, link by link, or lacks the text."""
-    found = []
+    """Returns the questions whose walk breaks: a page does not link to the next one, or the last one lacks a text."""
+    problems = []
     for question, (steps, texts) in walks.items():
-        here = site / "index.html"
+        path = site / "index.html"
         for step in steps:
-            aims = {(here.parent / unquote(urlsplit(link).path)).resolve() for link in pages[here].links}
-            if site / step not in aims or len(steps) > 3:
-                found.append(f"{question}: {here.name} has no link to {step}")
+            targets = {(path.parent / unquote(urlsplit(link).path)).resolve() for link in pages[path].links}
+            if site / step not in targets or len(steps) > 3:
+                problems.append(f"{question}: {path.name} has no link to {step}")
                 break
-            here = site / step
+            path = site / step
         else:
-            found += [f"{question}: {here.name} lacks {text!r}" for text in texts if text not in pages[here].text]
-    return found
+            problems += [f"{question}: {path.name} lacks {text!r}" for text in texts if text not in pages[path].text]
+    return problems
 
 
 def main() -> int:

@@ -13,8 +13,7 @@ sys.path.insert(0, str(DOCS))
 import check_site  # noqa: E402
 from site_pages.algorithm_pages import algorithm_page, algorithms, claim_cells, index_page  # noqa: E402
 from site_pages.examples import LONGEST, examples, output_of, outputs  # noqa: E402
-from site_pages.pages import table  # noqa: E402
-from site_pages.references import UNVERIFIED, cited, key_of, references, references_page  # noqa: E402
+from site_pages.references import UNVERIFIED, cited_references, key_of, references, references_page  # noqa: E402
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 
@@ -50,7 +49,7 @@ def test_another_output_is_seen():
 
 @pytest.mark.parametrize("name", algorithms())
 def test_a_page_has_all_sections(name):
-    page = algorithm_page(algorithms()[name], table)
+    page = algorithm_page(algorithms()[name])
     for title in ("Mathematics", "Privacy claim", "Example", "Parameters", "Paper", "Deviations"):
         assert f"\n{title}\n{'-' * len(title)}\n" in page
     formulas = page.partition("Mathematics")[2].partition("Privacy claim")[0]
@@ -60,7 +59,7 @@ def test_a_page_has_all_sections(name):
 
 
 def test_the_index_has_every_entry_and_its_claim():
-    page = index_page(table)
+    page = index_page()
     for name, entry in {**LEARNERS, **ESTIMATORS, **MECHANISMS}.items():
         row = page.partition(f":doc:`{name} <algorithm/")[2].partition("* -")[0]
         assert all(cell in row.replace("\\", "") for cell in claim_cells(entry)), name
@@ -68,7 +67,7 @@ def test_the_index_has_every_entry_and_its_claim():
 
 def test_the_bibliography_has_every_cited_reference_and_marks_what_is_not_verified():
     entries = references()
-    assert set(entries) == set(cited()), "python docs/site_pages/references.py adds entries"
+    assert set(entries) == set(cited_references()), "python docs/site_pages/references.py adds entries"
     assert all(key == key_of(entry.author, entry.year) for key, entry in entries.items())
     page = references_page()
     assert page.count(UNVERIFIED) == 1 + sum(not entry.eprint for entry in entries.values())

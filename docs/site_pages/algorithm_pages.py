@@ -11,6 +11,7 @@ from site_pages.docstrings import escape, formulas, plain, sections, to_rst
 from site_pages.examples import examples, outputs
 from site_pages.names import everything
 from site_pages.references import UNVERIFIED, links
+from site_pages.rst import heading, table
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry
 from jaxdp.registry.registered import claim_of
@@ -51,8 +52,8 @@ def algorithms() -> dict[str, Algorithm]:
     public = {id(inspect.unwrap(name.value)): name for name in everything()}
     by_name = {name.path.rpartition(".")[2]: name for name in everything()}
     found: dict[str, Algorithm] = {}
-    tables: tuple[Mapping[str, Entry], ...] = (LEARNERS, ESTIMATORS, MECHANISMS)
-    for name, entry in (item for table in tables for item in table.items()):
+    kinds: tuple[Mapping[str, Entry], ...] = (LEARNERS, ESTIMATORS, MECHANISMS)
+    for name, entry in (item for entries in kinds for item in entries.items()):
         factory: Any = entry.factory
         # an entry's own wrapper has the name of the function that it wraps
         known = public.get(id(inspect.unwrap(factory))) or by_name[factory.__name__]
@@ -71,7 +72,7 @@ def claim_cells(entry: Entry) -> list[str]:
     return [claim.trust_model, claim.privacy_unit, f"{size} · {kind}" if size else kind, entry.proof]
 
 
-def index_page(table: Callable[[list[str], list[list[str]], str], list[str]]) -> str:
+def index_page() -> str:
     """Returns the index: one row for each entry, with filters, and links to the pages."""
     found = algorithms()
     rows = []
@@ -80,19 +81,15 @@ def index_page(table: Callable[[list[str], list[list[str]], str], list[str]]) ->
             link = f":doc:`{name} <algorithm/{algorithm.name}>`"
             cells = [entry.family, *claim_cells(entry), paper(entry.source)]
             rows.append([link, *(escape(cell) for cell in cells)])
-    lines = table(HEAD, rows, "25 14 10 16 11 10 28")
-    lines[lines.index("   :class: wide many")] = "   :class: wide many algorithms"
     return "\n".join(
         [
-            "Algorithms and their claims",
-            "===========================",
-            "",
+            *heading("Algorithms and their claims", "="),
             "This page lists every registered learner, estimator and mechanism, with its claim. Each name leads to a",
             "page with the algorithm's formulas, an example and its parameters. ``python -m jaxdp list --claims``",
             "prints the claims of learners and estimators, and ``python -m jaxdp audit`` attacks them. A claim counts",
             "as proved if its proof is in the paper or in the docstring. The menus filter the rows.",
             "",
-            *lines,
+            *table(HEAD, rows, "25 14 10 16 11 10 28", classes="algorithms"),
             ".. toctree::",
             "   :hidden:",
             "",
@@ -102,32 +99,31 @@ def index_page(table: Callable[[list[str], list[list[str]], str], list[str]]) ->
     )
 
 
-def algorithm_page(algorithm: Algorithm, table: Callable[[list[str], list[list[str]], str], list[str]]) -> str:
+def algorithm_page(algorithm: Algorithm) -> str:
     """Returns the page of one algorithm."""
     parts = {name: "\n".join(lines) for name, lines in sections(inspect.getdoc(algorithm.function) or "")}
     first = next(iter(algorithm.entries))
     title = f"{display_name(algorithm.name)} (``{algorithm.name}``)"
     claims = [[f"``{name}``", *map(escape, claim_cells(entry))] for name, entry in algorithm.entries.items()]
     program = examples()[algorithm.name]
+    source = parts.get("Source", "")
     lines = [
-        title,
-        "=" * len(title),
-        "",
+        *heading(title, "="),
         *plain(parts[""].splitlines()),
         "",
         f"Reference: :py:obj:`{algorithm.path}` · :doc:`[source] <../source/{source_name(algorithm)}>` ·",
         ":doc:`all algorithms <../algorithms>`",
         "",
-        *heading("Mathematics"),
+        *heading("Mathematics", "-"),
         *formulas(parts["Math"].splitlines()),
         "",
-        *heading("Privacy claim"),
+        *heading("Privacy claim", "-"),
         *table(["entry", "trust model", "private is", "claim", "proof"], claims, "34 16 24 16 10"),
         *_with_links(parts["Privacy"]),
         "",
         f"``python -m jaxdp audit {first}`` attacks the claim.",
         "",
-        *heading("Example"),
+        *heading("Example", "-"),
         ".. code-block:: python",
         "",
         *textwrap.indent(program, "   ").splitlines(),
@@ -136,24 +132,19 @@ def algorithm_page(algorithm: Algorithm, table: Callable[[list[str], list[list[s
         "",
         *textwrap.indent(outputs()[algorithm.name], "   ").splitlines(),
         "",
-        *heading("Parameters"),
+        *heading("Parameters", "-"),
         *_lists(parts, ("Args", "Returns", "Values", "Raises")),
         "",
-        *heading("Paper"),
-        *_with_links(parts.get("Source", "")),
+        *heading("Paper", "-"),
+        *_with_links(source),
         "",
-        *links(parts.get("Source", "")),
-        *([] if IDENTIFIER.search(parts.get("Source", "")) else [f"*{UNVERIFIED}*", ""]),
-        *heading("Deviations"),
+        *links(source),
+        *([] if IDENTIFIER.search(source) else [f"*{UNVERIFIED}*", ""]),
+        *heading("Deviations", "-"),
         *(plain(parts.get("Deviations", "").splitlines()) or ["None."]),
         "",
     ]
     return "\n".join(lines)
-
-
-def heading(text: str) -> list[str]:
-    """Returns the heading of a section."""
-    return [text, "-" * len(text), ""]
 
 
 def source_name(algorithm: Algorithm) -> str:
@@ -168,20 +159,18 @@ def source_page(algorithm: Algorithm) -> str:
     lines = [
         ":orphan:",
         "",
-        title,
-        "=" * len(title),
-        "",
+        *heading(title, "="),
         f".. literalinclude:: ../../../../{path}",
         "   :language: python",
     ]
     return "\n".join([*lines, ""])
 
 
-def algorithm_pages(table: Callable[[list[str], list[list[str]], str], list[str]]) -> dict[str, str]:
+def algorithm_pages() -> dict[str, str]:
     """Returns the pages of algorithms and of their sources, by their names in the folder of generated pages."""
     pages = {}
     for name, algorithm in algorithms().items():
-        pages[f"algorithm/{name}"] = algorithm_page(algorithm, table)
+        pages[f"algorithm/{name}"] = algorithm_page(algorithm)
         pages[f"source/{source_name(algorithm)}"] = source_page(algorithm)
     return pages
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 from site_pages.docstrings import escape
+from site_pages.rst import heading, table
 
 from jaxdp.__main__ import app
 from jaxdp.studies.menu import LazyCommand
@@ -24,9 +25,7 @@ def commands(command: Any = None, path: str = "python -m jaxdp") -> Iterator[tup
 def commands_page() -> str:
     """Returns the page with the `--help` of each command, and its arguments in a table."""
     lines = [
-        "Commands",
-        "========",
-        "",
+        *heading("Commands", "="),
         "``jaxdp`` and ``python -m jaxdp`` are the same program. ``--help`` prints the text of this page.",
         "",
     ]
@@ -35,14 +34,11 @@ def commands_page() -> str:
             command = command.make_context(command.name, [], resilient_parsing=True).command
         depth = "-" if path.count(" ") < 4 else "^"
         title = f"``{path}``"
-        lines += ["", title, depth * len(title), ""]
+        lines += ["", *heading(title, depth)]
         lines += [escape(line) for line in (command.help or "").splitlines()] + [""]
         rows = [row for row in map(_row, command.params) if row]
         if rows:
-            lines += [".. list-table::", "   :header-rows: 1", "   :widths: 32 18 50", "   :class: wide", ""]
-            for row in [["argument", "default", "meaning"], *rows]:
-                lines += [f"   {'* -' if number == 0 else '  -'} {cell}" for number, cell in enumerate(row)]
-            lines.append("")
+            lines += table(["argument", "default", "meaning"], rows, "32 18 50")
     return "\n".join(lines) + "\n"
 
 

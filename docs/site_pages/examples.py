@@ -230,7 +230,7 @@ def examples() -> dict[str, str]:
 
 
 def output_of(program: str) -> str:
-    """Runs a program, and returns what it prints."""
+    """Runs a program, and returns its output."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(program, "example", "exec"), {"__name__": "example"})
@@ -243,19 +243,20 @@ def outputs() -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs the named programs, or all, and records what they print."""
+    """Runs the named programs, or all, and records their outputs. Returns 1 if a program fails."""
     programs = examples()
-    recorded = outputs() if OUTPUTS.exists() else {}
+    recorded, failed = outputs() if OUTPUTS.exists() else {}, 0
     for name in sys.argv[1:] or programs:
         try:
             recorded[name] = output_of(programs[name])
         except Exception as error:
             print(f"{name}: {error!r}")
+            failed = 1
             continue
         print(name, recorded[name], sep="\n", flush=True)
         kept = {each: recorded[each] for each in sorted(programs) if each in recorded}
         OUTPUTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    return 0
+    return failed
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ def mathml(latex: str, display: str) -> str:
     converted = convert(latex, display=display)
     if "\\" in converted:
         raise ValueError(f"latex must have commands that latex2mathml knows, got {latex}")
-    return LOGARITHM.sub(_spaced, converted)
+    return LOGARITHM.sub(_add_spaces, converted)
 
 
-def _spaced(found: re.Match[str]) -> str:
+def _add_spaces(found: re.Match[str]) -> str:
     """Sets a logarithm apart from the symbols beside it, which the converter does not."""
     before = "" if found[1] == "<mrow>" else SPACE
     return f"{found[1]}{before}<mi>ln</mi>{'' if found[2] == '<mo' else SPACE}{found[2]}"

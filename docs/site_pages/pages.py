@@ -19,6 +19,7 @@ from site_pages.commands import commands_page
 from site_pages.docstrings import escape, section, to_rst
 from site_pages.names import KINDS, Name, names_by_page
 from site_pages.references import references_page
+from site_pages.rst import heading, table
 
 API = Path(__file__).parents[1] / "reference" / "api"
 TITLES = {
@@ -52,23 +53,9 @@ NUMBER = re.compile(
 )
 
 
-def heading(text: str, mark: str) -> list[str]:
-    """Returns a heading of reStructuredText."""
-    return [text, mark * max(len(text), 3), ""]
-
-
 def role(name: Name) -> str:
     """Returns a link to the description of a name."""
     return f":py:obj:`{name.path.rpartition('.')[2]} <{name.path}>`"
-
-
-def table(head: list[str], rows: list[list[str]], widths: str) -> list[str]:
-    """Returns a table; its cells are reStructuredText of one line. Wide tables scroll on a narrow screen."""
-    kind = "wide many" if len(head) > 3 else "wide"
-    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", f"   :class: {kind}", ""]
-    for row in [head, *rows]:
-        lines += [f"   {'* -' if number == 0 else '  -'} {cell}" for number, cell in enumerate(row)]
-    return [*lines, ""]
 
 
 def directive(name: Name) -> list[str]:
@@ -171,13 +158,13 @@ def write(folder: Path = API) -> dict[str, str]:
     """
     pages = {page: module_page(page, modules) for page, modules in names_by_page().items()}
     pages |= {
-        "algorithms": index_page(table),
+        "algorithms": index_page(),
         "environments": environments_page(),
         "theorems": theorems_page(),
         "deviations": deviations_page(),
         "commands": commands_page(),
         "references": references_page(),
-        **algorithm_pages(table),
+        **algorithm_pages(),
     }
     for path in folder.rglob("*.rst"):
         if path.relative_to(folder).as_posix().removesuffix(".rst") not in pages:

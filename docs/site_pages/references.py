@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from site_pages.docstrings import escape, section
 from site_pages.names import Name, everything
+from site_pages.rst import heading
 
 BIBLIOGRAPHY = Path(__file__).parents[1] / "refs.bib"
 UNVERIFIED = "identifier not verified"
@@ -29,8 +30,8 @@ class Reference(NamedTuple):
     Attributes:
         author: last names, as docstrings cite them.
         year: four digits.
-        note: the whole reference, as a source paper prints it; empty if no text was at hand.
-        eprint: the arXiv number that this text has; empty without one.
+        note: the whole reference, as a source paper prints it; empty if none does.
+        eprint: the arXiv number, as the note or another text prints it beside the title; empty if none does.
     """
 
     author: str
@@ -46,7 +47,7 @@ def key_of(author: str, year: str) -> str:
     return "-".join(re.findall(r"[a-z]+|\d+", letters))
 
 
-def cited() -> dict[str, tuple[str, str]]:
+def cited_references() -> dict[str, tuple[str, str]]:
     """Returns authors and year of each reference that a `Source` section names, by key."""
     return {key_of(*found): found for name in everything() for found in _citations(name)}
 
@@ -64,12 +65,10 @@ def references_page() -> str:
         for found in dict.fromkeys(_citations(name)):
             users.setdefault(key_of(*found), []).append(name)
     lines = [
-        "References",
-        "==========",
-        "",
-        "This page lists the papers that docstrings name as their source, in the words in which a source paper prints",
-        "them. ``docs/refs.bib`` has the same entries.",
-        f"If no text at hand has a DOI, an arXiv number or an address, the reference is marked *{UNVERIFIED}*.",
+        *heading("References", "="),
+        "This page lists the papers that docstrings name as their source, with the full reference if a source paper",
+        "has one. ``docs/refs.bib`` has the same entries. If no text at hand prints an arXiv number for a paper, the",
+        f"paper is marked *{UNVERIFIED}*.",
         "",
     ]
     for key, entry in sorted(references().items()):
@@ -88,9 +87,9 @@ def citations(text: str) -> list[tuple[str, str]]:
 
 def links(text: str) -> list[str]:
     """Returns links to the references that a text names, as lines of reStructuredText."""
-    found = dict.fromkeys(citations(text))
-    named = [f":ref:`{author} ({year}) <ref-{key_of(author, year)}>`" for author, year in found]
-    return [f"References: {', '.join(named)}.", ""] if named else []
+    names = dict.fromkeys(citations(text))
+    items = [f":ref:`{author} ({year}) <ref-{key_of(author, year)}>`" for author, year in names]
+    return [f"References: {', '.join(items)}.", ""] if items else []
 
 
 def _citations(name: Name) -> list[tuple[str, str]]:
@@ -101,7 +100,7 @@ def write() -> None:
     """Writes `refs.bib` with an entry for each cited reference; fields of present entries stay."""
     known = references()
     entries = []
-    for key, found in sorted(cited().items()):
+    for key, found in sorted(cited_references().items()):
         fields = {name: value for name, value in known.get(key, Reference(*found))._asdict().items() if value}
         lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
         entries.append(f"@misc{{{key},\n{lines}\n}}\n")
