@@ -276,7 +276,7 @@ def _kernel(
     """Runs an elementwise function of words as a CPU kernel; lanes are the fast axis of up to `longest` numbers."""
 
     def inside(words: jax.Array, *operands: Any) -> jax.Array:
-        placed = jax.tree.map(lambda operand: lanes_last(operand, longest), operands)
-        return lanes_last(function(lanes_last(words, pairs * longest), *placed), longest)
+        inputs = jax.tree.map(lambda operand: lanes_last(operand, longest), operands)
+        return lanes_last(function(lanes_last(words, pairs * longest), *inputs), longest)
 
     return lanes_last(own_kernel(inside, pairs_of_words, *operands), longest)

@@ -54,7 +54,7 @@ def noisy_leads(
     Deviations:
         Noise is rounded down to a multiple of a step, as in `laplace`: equal leads are possible. Totals beyond 2^61
         steps are clipped before noise is added. Totals up to 2^41, or up to 2^44 sensitivities if this is less, are not
-        clipped. Without noise a step is 1 for integers, which are then never clipped, and 2^-20 for sums.
+        clipped. Without noise a step is 1 for integers, which are clipped at 2^53, and 2^-20 for sums.
 
     Math:
         With totals $X_i$ of $L_1$ sensitivity $\Delta$, the leads are

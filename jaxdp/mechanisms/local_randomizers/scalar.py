@@ -147,7 +147,7 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
         if not is_rr:
             return laplace(key, clipped, params.epsilon, l1_sensitivity=params.width)
         half = width / 2
-        # clipped again: if `low` and `half` are constants, XLA adds them first, and the rounded sum is no centre
+        # clipped again: if `low` and `half` are constants, XLA adds them first, and the rounded sum is not the centre
         sign = randomize_scalar(key, jnp.clip((clipped - low) - half, -half, half), params.epsilon, bound=half)
         estimate_ = low + half + debias_scalar(sign, jnp.asarray(params.epsilon, dtype), bound=half)
         return jnp.where(jnp.isinf(params.epsilon), clipped, estimate_)

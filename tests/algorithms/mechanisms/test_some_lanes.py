@@ -1,4 +1,4 @@
-"""Releases in flagged lanes: the same values as in all lanes, and nothing else is computed."""
+"""Releases in flagged lanes have the values that a computation of all lanes has; other lanes keep their values."""
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +21,13 @@ def in_each_lane(flag, key, scale):
     return in_flagged_lanes(flag, draw, other, key, scale), draw(key, scale)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
-def test_only_flagged_lanes_have_new_values(share):
-    flags = np.random.default_rng(0).random(LANES) < share
-    keys, scales = jax.random.split(jax.random.key(0), LANES), jnp.arange(LANES, dtype=jnp.int32)
+@pytest.mark.parametrize(
+    ("lanes", "share"),
+    [(LANES, 0.0), (LANES, 0.1), (LANES, 0.6), (LANES, 1.0), (CHUNK - 1, 0.6), (CHUNK + 1, 1.0)],
+)
+def test_only_flagged_lanes_have_new_values(lanes, share):
+    flags = np.random.default_rng(0).random(lanes) < share
+    keys, scales = jax.random.split(jax.random.key(0), lanes), jnp.arange(lanes, dtype=jnp.int32)
     found, drawn = jax.device_get(in_each_lane(jnp.asarray(flags), keys, scales))
     np.testing.assert_array_equal(found[0], np.where(flags[:, None], drawn[0], 0))
     np.testing.assert_array_equal(found[1], np.where(flags, drawn[1], scales))
