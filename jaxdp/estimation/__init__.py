@@ -1,9 +1,12 @@
 """Offline estimators of preference models: non-private, locally private and centrally private."""
 
 from jaxdp.estimation._estimate import check_choices, check_data, estimate
-from jaxdp.estimation._objective_perturbation import objective_perturbation
+from jaxdp.estimation._objective_perturbation import (
+    literal_objective_perturbation,
+    objective_perturbation,
+    sgd_objective_perturbation,
+)
 from jaxdp.estimation._objective_perturbation_full import objective_perturbation_full
-from jaxdp.estimation._objective_perturbation_sgd import literal_objective_perturbation, sgd_objective_perturbation
 from jaxdp.estimation._offline_bandit import Bandit, offline_bandit
 from jaxdp.estimation._sgd import sgd, sgd_rr
 from jaxdp.estimation._sgd_krr import sgd_krr

@@ -44,7 +44,10 @@ def a_budget_of_all_decisions() -> Entry:
 
 def a_cut_chosen_with_the_labels() -> Entry:
     """Chooses the cut of least predicted error for the samples with label 1."""
-    wrong = planted("jaxdp.estimation._objective_perturbation", ("lambda: _rows(features)", "lambda: _rows(terms)"))
+    wrong = planted(
+        "jaxdp.estimation._objective_perturbation._objective_perturbation",
+        ("lambda: _rows(features)", "lambda: _rows(terms)"),
+    )
     return dataclasses.replace(ESTIMATORS["objective_perturbation_cut"], factory=wrong.objective_perturbation)
 
 

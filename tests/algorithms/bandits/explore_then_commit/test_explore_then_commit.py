@@ -353,7 +353,7 @@ def test_binary_rewards_are_clipped(engine):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"epsilon": 1e-40}, "epsilon must be within the range of float32, got 1e-40"),
+        ({"epsilon": 1e-40}, "epsilon must be >= 2.91e-11, as integers hold no larger noise, got 1e-40"),
         ({"epsilon": 1.0, "reward_low": 1e8, "reward_high": 1e8 + 4}, "reward_low must be < reward_high, as float32"),
         (
             {"epsilon": 1.0, "reward_low": -3e38, "reward_high": 3e38},

@@ -17,7 +17,7 @@ from jaxdp.estimation import (
     predicted_margin_errors,
     with_confidence,
 )
-from jaxdp.estimation._objective_perturbation import _coordinates, _ridge
+from jaxdp.estimation._objective_perturbation._objective_perturbation import _coordinates, _ridge
 from jaxdp.estimation.noisy_statistic import check_release
 from jaxdp.estimation.whitening import whiten
 from jaxdp.mechanisms import analytic_gaussian

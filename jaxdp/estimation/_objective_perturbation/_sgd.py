@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxdp.core import Estimator, Guarantee, guarantee_for, reusing_factory
-from jaxdp.estimation._objective_perturbation import report_statistic
+from jaxdp.estimation._objective_perturbation._objective_perturbation import report_statistic
 from jaxdp.estimation._sgd import estimate_without_certificate
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.noisy_statistic import (
