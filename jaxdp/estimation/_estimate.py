@@ -52,8 +52,9 @@ def estimate(
 
     On a CPU, `mle`, `debiased_rr` and `objective_perturbation` with Gaussian noise read large features (more than 512
     columns, or 2^24 entries) in blocks of rows, also from a file that NumPy maps into memory, such as float16 .npy:
-    Newton's method then solves for its steps by conjugate gradients, without the Hessian. `predict_fit_cost` returns
-    time and memory in advance. Intervals, other links, zero_sum and other optimizers copy the features.
+    Newton's method then solves for its steps by conjugate gradients, without the Hessian; `max_steps` does not limit
+    these steps. `predict_fit_cost` returns time and memory in advance. Intervals, other links, zero_sum and other
+    optimizers copy the features.
 
     Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon, because the features
     then contain the preference and the label is constant. Orient every pair first, by a public rule (such as the order

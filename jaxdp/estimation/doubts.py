@@ -114,19 +114,24 @@ def warn_rounded_features(features: np.ndarray) -> None:
     if least >= NEARLY_DEPENDENT:
         return
     if min(direction_values[:rank]) >= NEARLY_DEPENDENT:
-        ratio = lengths.max() / np.median(lengths[lengths > 0])
-        sentence = (
-            f"the longest row of features is {ratio:.1g} times as long as the median row: 32-bit floats lose the "
-            f"information in shorter rows, even if `converged` is True. Bring rows to similar lengths, or use 64 "
-            f"bits{WITH_X64}"
-        )
-    else:
-        sentence = (
-            f"columns of features are nearly dependent (with columns of norm 1, the least singular value is "
-            f"{least:.1g} of the largest): 32-bit floats do not determine theta along the difference of these "
-            f"columns, even if `converged` is True. Drop a column, or use 64 bits{WITH_X64}"
-        )
-    warn_caller(sentence, RuntimeWarning)
+        warn_long_row(lengths[lengths > 0])
+        return
+    warn_caller(
+        f"columns of features are nearly dependent (with columns of norm 1, the least singular value is "
+        f"{least:.1g} of the largest): 32-bit floats do not determine theta along the difference of these "
+        f"columns, even if `converged` is True. Drop a column, or use 64 bits{WITH_X64}",
+        RuntimeWarning,
+    )
+
+
+def warn_long_row(lengths: np.ndarray) -> None:
+    """Warns that a row of features is much longer than the median row; lengths are > 0."""
+    warn_caller(
+        f"the longest row of features is {lengths.max() / np.median(lengths):.1g} times as long as the median row: "
+        f"32-bit floats lose the information in shorter rows, even if `converged` is True. Bring rows to similar "
+        f"lengths, or use 64 bits{WITH_X64}",
+        RuntimeWarning,
+    )
 
 
 def _size(features: np.ndarray) -> float:

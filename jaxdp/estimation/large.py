@@ -51,7 +51,7 @@ def predict_fit_cost(
         weighted: whether weights are "cut".
 
     Returns:
-        The prediction; fits need it within a factor of about two.
+        The prediction. The time and memory of a fit are within a factor of about two of it.
 
     Raises:
         ValueError: if a size is below 1.
@@ -86,7 +86,7 @@ def is_large(features: np.ndarray) -> bool:
 def check_memory(features: np.ndarray, *, whitened: bool, weighted: bool) -> None:
     """Raises a MemoryError if the copies of a fit in blocks need more than the free memory."""
     cost = predict_fit_cost(*features.shape, whitened=whitened, weighted=weighted)
-    advice = "use geometry='isotropic', which copies no features, or fewer samples"
+    advice = "use fewer features" + (", fewer samples, or geometry='isotropic', which copies none" if whitened else "")
     check_room("the fit", cost.peak_bytes - 4 * features.size, free_host_bytes(), advice)
 
 

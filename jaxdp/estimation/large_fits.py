@@ -8,7 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Estimator, default_float
-from jaxdp.estimation.doubts import is_unbounded, warn_saturated, warn_unconverged
+from jaxdp.estimation.doubts import (
+    NEARLY_DEPENDENT,
+    is_unbounded,
+    warn_long_row,
+    warn_saturated,
+    warn_unconverged,
+)
 from jaxdp.estimation.large import (
     Moments,
     block_cut,
@@ -89,7 +95,7 @@ def fit_large_statistic(
 
 
 def _report(release, key, params: Params, rows, labels, largest, weights, scales: tuple[float, float]) -> np.ndarray:
-    """Returns the noisy statistic, which alone depends on labels; `scales` are the sensitivity and the noise's unit."""
+    """Returns the noisy statistic, the only value that depends on labels; `scales` are its sensitivity and unit."""
     factors = np.clip(np.asarray(labels, np.float64), 0, 1) * (1 if weights is None else weights)
     changed = 1 if params.persons is None else int(np.bincount(np.asarray(params.persons)).max())
     statistic, error = block_statistic(rows, factors, largest, changed)
@@ -108,10 +114,17 @@ def _weights(lengths: np.ndarray, cut: float) -> np.ndarray:
 def warn_large_doubts(
     estimator: Estimator, estimate: Estimate, features: np.ndarray, values: Mapping[str, Any]
 ) -> None:
-    """Warns as `warn_doubts`, of a solver that stopped early and of a theta that makes answers nearly certain."""
+    """Warns as `warn_doubts` of a solver that stopped early, a theta that makes answers certain, and a long row."""
+    has_ridge = bool(values.get("regularization")) or np.isfinite(values.get("margin_stddev", np.inf))
     if not estimate.converged:
         warn_unconverged(estimator, estimate, features, values)
-    elif not values.get("regularization") and is_unbounded(features, values):
+    elif not has_ridge and is_unbounded(features, values):
         theta = np.asarray(estimate.theta)
         if is_saturated(features, theta):
             warn_saturated(theta)
+    if not has_ridge and default_float() == np.float32:
+        lengths = block_lengths(features, None)
+        lengths = lengths[lengths > 0]
+        # a column's norm is then nearly its entry in the long row
+        if len(lengths) and np.sqrt(len(lengths)) * np.median(lengths) < NEARLY_DEPENDENT * lengths.max():
+            warn_long_row(lengths)

@@ -54,11 +54,12 @@ class _Problem:
 
     def curve(self, vector: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns margins of a direction, and the product of the Hessian with it."""
-        direction, margins = vector.astype(default_float()), np.empty(len(curvatures))
-        total = np.zeros(len(vector))
-        for samples, rows in blocks(self.features):
-            margins[samples] = rows @ direction
-            total += (curvatures[samples] * margins[samples]).astype(rows.dtype) @ rows
+        total, margins = np.zeros(len(vector)), np.empty(len(curvatures))
+        with np.errstate(over="ignore", invalid="ignore"):  # of a loss without a minimum; `newton_step` stops
+            direction = vector.astype(default_float())
+            for samples, rows in blocks(self.features):
+                margins[samples] = rows @ direction
+                total += (curvatures[samples] * margins[samples]).astype(rows.dtype) @ rows
         return margins, total / len(curvatures) + self.ridge * vector
 
     def newton_step(self, point: _Point, gradient: np.ndarray, accuracy: float) -> _Point:
@@ -159,7 +160,8 @@ def fit_blocks(
             if multiplier not in solutions:
                 nearest = solutions[min(solutions, key=lambda other: abs(other - multiplier))]
                 solutions[multiplier] = solve(multiplier, nearest[0] if nearest[2] else start)
-            return radius / float(np.linalg.norm(solutions[multiplier][0].theta)) - 1
+            size = float(np.linalg.norm(solutions[multiplier][0].theta))
+            return radius / max(size, 1e-9 * radius) - 1  # a large tolerance may accept 0
 
         # |theta| <= first / multiplier at any multiplier, as the loss is convex
         highest = first / radius * 1.01

@@ -121,7 +121,7 @@ def predicted_margin_errors(
         its best ridge). They are first-order predictions for many samples, without weights.
 
     Raises:
-        ValueError: if features are not a finite table, or a value is out of range.
+        ValueError: if features are not a finite table, persons are not one id a sample, or a value is out of range.
 
     Examples:
         >>> rows = np.random.default_rng(0).normal(size=(2000, 8))
@@ -133,6 +133,8 @@ def predicted_margin_errors(
     check_delta(delta)
     check_above("margin_stddev", margin_stddev, 0.0)
     rows = _table(features)
+    if persons is not None and np.shape(persons) != rows.shape[:1]:
+        raise ValueError(f"persons must have one id a sample, {len(rows)}, got shape {np.shape(persons)}")
     white = whiten_blocks(rows, Moments.of(rows))
     index = None if persons is None else person_index(persons)
     reach, longest = (float(block_lengths(table, index).max()) for table in (white.features, rows))
@@ -163,7 +165,7 @@ def predicted_ridge(
         epsilon: in (0, inf].
         delta: in (0, 1).
         sensitivity: of the statistic, > 0; None is the largest norm of a row, for one label.
-        margin_stddev: B, a guess of the margins' standard deviation, > 0.
+        margin_stddev: B, a guess of the margins' standard deviation, > 0; infinity gives 0.
 
     Raises:
         ValueError: if features are not a finite table, or a value is out of range.
@@ -180,6 +182,8 @@ def predicted_ridge(
     rows = _table(features)
     longest = float(block_lengths(rows, None).max()) if sensitivity is None else sensitivity
     check_above("sensitivity", longest, 0.0)
+    if np.isinf(margin_stddev):
+        return 0.0
     spectrum, variance = np.linalg.eigvalsh(Moments.of(rows).second), (analytic_gaussian(epsilon, delta) * longest) ** 2
     grid, errors = _ridge_errors(np.maximum(spectrum, 0), (len(rows),) * 2, variance, margin_stddev, whitened=False)
     return float(grid[np.argmin(errors)])

@@ -249,7 +249,7 @@ def report(results: xr.Dataset) -> str:
     if is_logged:
         intervals = (
             f"+-: 95% confidence (Student's t) over the logged rounds that count and over {seeds}, which share the log."
-            " Effective sample size: the number of independent rounds whose mean has the same error of rounds."
+            " Effective sample size: the mean of this many independent rounds has the same error over rounds."
             " Bands: only over seeds."
         )
         if results.sizes["seed"] == 1:

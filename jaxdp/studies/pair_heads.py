@@ -1,5 +1,6 @@
 """The compared reward heads, their scores on held-out comparisons, and the head that is written to a file."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from jaxdp.estimation import (
 )
 from jaxdp.estimation.large import block_lengths
 from jaxdp.estimation.persons import person_index
+from jaxdp.mechanisms.numerical import NUMBERS, vector_delta
 from jaxdp.studies.pair_data import Part
 
 MECHANISMS = ("randomized_response", "gaussian", "k_norm")
@@ -78,8 +80,7 @@ def heads(
         )
         return budget(epsilon) | {"regularization": ridge}
 
-    # if theta is spread evenly and margins have the guessed size, its norm is half of this
-    radius = 2 * margin_stddev * float(np.sqrt(part.features[0].size / np.mean(np.sum(part.features**2, axis=1))))
+    radius = local_radius(part, margin_stddev)
     shaped = objective_perturbation(geometry="whitened")
     table = {
         CLEAR: Head(mle(), part, lambda _: {}),
@@ -102,11 +103,16 @@ def heads(
     return table
 
 
+def local_radius(part: Part, margin_stddev: float) -> float:
+    """Returns the radius of local heads: twice the norm of an evenly spread theta with margins of the guessed size."""
+    return 2 * margin_stddev * float(np.sqrt(part.features[0].size / np.mean(np.sum(part.features**2, axis=1))))
+
+
 class Score(NamedTuple):
     """Scores of a head on held-out comparisons.
 
     Attributes:
-        right: [num_samples] in {0, 1/2, 1}: whether the margin's sign is the label.
+        right: [num_samples] in {0, 1/2, 1}: whether the margin's sign is the label; NaN if theta is NaN.
         losses: [num_samples], logistic losses.
         calibration_error: the mean distance of frequencies from predicted probabilities, over ten equal groups.
     """
@@ -129,10 +135,13 @@ class Score(NamedTuple):
 def score(theta: np.ndarray, part: Part) -> Score:
     """Scores a head on comparisons."""
     margins, labels = part.features.astype(float) @ theta, part.labels.astype(float)
-    right = np.where(margins == 0, 0.5, np.where(margins > 0, labels, 1 - labels))
+    first_wins = (np.sign(margins) + 1) / 2  # NaN if theta is
+    right = first_wins * labels + (1 - first_wins) * (1 - labels)
     groups = np.array_split(np.argsort(margins, kind="stable"), min(BINS, len(margins)))
     gaps = [len(rows) * abs(labels[rows].mean() - expit(margins[rows]).mean()) for rows in groups]
-    return Score(right, np.logaddexp(0, margins) - labels * margins, float(sum(gaps) / len(margins)))
+    with np.errstate(invalid="ignore"):
+        losses = np.logaddexp(0, margins) - labels * margins
+    return Score(right, losses, float(sum(gaps) / len(margins)))
 
 
 def person_error(values: np.ndarray, persons: np.ndarray) -> float:
@@ -159,12 +168,12 @@ class Released(NamedTuple):
 
     Attributes:
         theta: [dim] float.
-        mechanism: its name in `MECHANISMS`.
-        claim: of its release.
+        converged: whether the solver converged.
+        claim: of the release; rounding is counted for all dim features.
     """
 
     theta: np.ndarray
-    mechanism: str
+    converged: bool
     claim: Guarantee
 
 
@@ -176,8 +185,14 @@ def release(
     values: dict[str, Any] = {"epsilon": epsilon} | ({"persons": part.persons} if per_person else {})
     if mechanism == "randomized_response":
         estimator = debiased_rr(privacy_unit=unit)
+        values["radius"] = local_radius(part, margin_stddev)
     else:
         estimator = objective_perturbation(geometry="whitened", weights="cut", noise=mechanism, privacy_unit=unit)
         values |= {"margin_stddev": margin_stddev} | ({"delta": delta} if mechanism == "gaussian" else {})
-    theta = np.asarray(Head(estimator, part, lambda _: values).fit(key, epsilon).theta)
-    return Released(theta, mechanism, estimator.guarantee(**values))
+    fit = Head(estimator, part, lambda _: values).fit(key, epsilon)
+    claim = estimator.guarantee(**values)
+    if mechanism != "randomized_response" and (dim := part.features.shape[1]) > NUMBERS:
+        counted = vector_delta(epsilon, values.get("delta"), numbers=dim)
+        argument = claim.argument.replace(f"at most {NUMBERS} features", f"{dim} features")
+        claim = dataclasses.replace(claim, numerical_delta=counted, argument=argument)
+    return Released(np.asarray(fit.theta), bool(fit.converged), claim)

@@ -104,7 +104,7 @@ def preference_pairs(
     cost = predict_fit_cost(*train.features.shape, whitened=True, weighted=True)
     bar = tqdm(
         total=len(fits) * len(epsilon),
-        desc=f"a fit takes {cost} at most",
+        desc=f"the costliest fit takes {cost}",
         disable=not scheduling.get("progress"),
     )
     for row, (name, head_fit) in enumerate(fits.items()):
@@ -145,6 +145,7 @@ def preference_pairs(
             "data": data.text,
             "delta": delta,
             "head_mechanism": mechanism,
+            "head_converged": int(released.converged),
             "head_claim": str(released.claim),
             "head_unit": released.claim.privacy_unit,
             "head_epsilon": head_epsilon,
@@ -161,7 +162,10 @@ def figure(dataset: xr.Dataset) -> Figure:
     for ax, (metric, title) in zip(drawing.axes, METRICS.items(), strict=True):
         for row, name in enumerate(dataset["head"].values):
             values = dataset[metric].sel(head=name)
-            mean, (low, high) = values.mean("seed").values, np.quantile(values.values, (0.05, 0.95), axis=1)
+            mean, (low, high) = (
+                values.mean("seed", skipna=False).values,
+                np.quantile(values.values, (0.05, 0.95), axis=1),
+            )
             style = {"color": f"C{row}", "label": str(name) if metric == "accuracy" else None}
             position = ticks + 0.04 * (row - len(dataset["head"]) / 2)
             error = dataset.get(f"{metric}_person_error")
@@ -181,23 +185,23 @@ def figure(dataset: xr.Dataset) -> Figure:
 
 def report(dataset: xr.Dataset) -> str:
     """Formats tables of scores and predictions, after the sentence on who may see them."""
-    heads_of = {plotting.epsilon_label(value): value for value in dataset.epsilon.values}
+    epsilons = [plotting.epsilon_label(value) for value in dataset.epsilon.values]
     parts = [f"{NOT_PRIVATE}.", dataset.attrs["data"]]
     for metric, title in METRICS.items():
-        rows = [[title, *heads_of]]
+        rows = [[title, *epsilons]]
         for name in dataset["head"].values:
-            values = dataset[metric].sel(head=name)
-            cells = [f"{float(values.sel(epsilon=value).mean()):.3f}" for value in heads_of.values()]
+            values = dataset[metric].sel(head=name).transpose("epsilon", "seed").values
+            cells = [f"{mean:.3f}" for mean in values.mean(axis=1)]
             if f"{metric}_person_error" in dataset and name == CLEAR:
                 error = float(dataset[f"{metric}_person_error"].sel(head=name).isel(epsilon=0))
                 cells[0] += f" +- {1.96 * error:.3f}"
             elif name != CLEAR:
-                spans = [np.quantile(values.sel(epsilon=value), (0.05, 0.95)) for value in heads_of.values()]
+                spans = np.quantile(values, (0.05, 0.95), axis=1).T
                 cells = [f"{cell} [{low:.3f}, {high:.3f}]" for cell, (low, high) in zip(cells, spans, strict=True)]
             rows.append([str(name), *cells])
         parts.append("\n".join(columns(rows)))
     unit = dataset.attrs["head_unit"]
-    rows = [[f"predicted margin error, {unit}", *heads_of]]
+    rows = [[f"predicted margin error, {unit}", *epsilons]]
     for name in dataset.mechanism.values:
         rows.append(
             [str(name), *(f"{value:.2f}" for value in dataset.predicted_margin_error.sel(mechanism=name).values)]
@@ -221,8 +225,9 @@ def write_head(dataset: xr.Dataset, folder: Path) -> str:
     np.savez(
         path, theta=dataset.theta.values, scaling=np.float32(1), delta=dataset.attrs["delta"], **head_attrs, **versions
     )
+    doubt = "" if dataset.attrs["head_converged"] else "; its fit did not converge: do not rely on theta"
     return (
-        f"head:   {path}, by {head_attrs['mechanism']}; its claim, in a simulation: {head_attrs['claim']}\n\n"
+        f"head:   {path}, by {head_attrs['mechanism']}; its claim, in a simulation: {head_attrs['claim']}{doubt}\n\n"
         "import numpy as np\n"
         f'theta = np.load("{path}")["theta"]  # for embeddings as they were read (scaling 1)\n'
         "chances = 1 / (1 + np.exp((second - first) @ theta))  # that the first of two embeddings [n, dim] is preferred"

@@ -2,11 +2,13 @@
 
 import json
 
+import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from jaxdp.__main__ import app
+from jaxdp.mechanisms.numerical import vector_delta
 from jaxdp.studies import pair_data, pair_heads, preference_pairs
 
 COUNT, DIM = 400, 4
@@ -109,6 +111,30 @@ def test_scores_are_those_of_the_formulas():
     chances = 1 / (1 + np.exp(-features[:, 0]))
     np.testing.assert_allclose(scores.losses, -labels * np.log(chances) - (1 - labels) * np.log(1 - chances))
     assert scores.calibration_error == pytest.approx(np.abs(labels - chances).mean())
+
+
+def test_a_head_that_is_not_a_number_has_no_score():
+    part = pair_data.Part(np.ones((3, 1)), np.asarray([1.0, 0.0, 0.5]), np.arange(3))
+    assert np.isnan(pair_heads.score(np.asarray([np.nan]), part).accuracy)
+
+
+def test_the_claim_of_a_released_head_counts_rounding_of_all_features():
+    random = np.random.default_rng(2)
+    part = pair_data.Part(
+        random.normal(size=(300, 128)).astype(np.float32), (random.random(300) < 0.5).astype(np.float32), np.arange(300)
+    )
+    released = pair_heads.release(jax.random.key(0), part, "gaussian", 1.0, 1e-4, 1.0, per_person=False)
+    assert released.claim.argument.endswith("rounding is counted for 128 features")
+    assert released.claim.numerical_delta == vector_delta(1.0, 1e-4, numbers=128) != vector_delta(1.0, 1e-4)
+
+
+def test_a_released_local_head_lies_within_the_radius_of_the_compared_one():
+    """Checks labels that a margin separates, where a head without a radius has no minimum."""
+    features = np.asarray([[1.0], [-1.0]] * 20, np.float32)
+    part = pair_data.Part(features, (features[:, 0] > 0).astype(np.float32), np.arange(40))
+    released = pair_heads.release(jax.random.key(0), part, "randomized_response", 20.0, 1e-4, 1.0, per_person=False)
+    assert released.converged
+    assert abs(float(released.theta[0])) == pytest.approx(2.0, rel=1e-5)
 
 
 def test_errors_over_persons_are_those_of_drawn_persons():

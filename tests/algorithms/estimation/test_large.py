@@ -136,6 +136,25 @@ def test_it_warns_of_fits_that_no_one_should_trust(pairs, monkeypatch):
         estimate(objective_perturbation(), dependent, pairs[1], key=KEY, **BUDGET)
 
 
+def test_a_row_far_longer_than_the_others_is_warned_of(pairs, monkeypatch):
+    """Checks the warning; theta is 0 here, and `converged`."""
+    monkeypatch.setattr(large, "LARGE_SIZE", 100)
+    features = pairs[0].astype(np.float32) * np.where(np.arange(COUNT) == 7, 1e12, 1).astype(np.float32)[:, None]
+    if jnp.zeros(()).dtype == jnp.float32:
+        with pytest.warns(RuntimeWarning, match="the longest row of features is .* Bring rows to similar lengths"):
+            estimate(objective_perturbation(weights="cut"), features, pairs[1], key=KEY, **BUDGET)
+
+
+def test_a_large_tolerance_may_accept_zero_in_the_ball(pairs):
+    """Fits noise outside of the features' range, at a radius so small that 0 is accepted with a large multiplier."""
+    features = np.where(np.arange(DIM) == 3, 0, pairs[0]).astype(np.float32)
+    estimator = objective_perturbation()
+    params = estimator.params(**BUDGET, radius=1e-3, tolerance=0.2)
+    assert estimator.large is not None
+    theta = estimator.large(KEY, params, features, jnp.asarray(pairs[1])).theta
+    assert np.linalg.norm(theta) <= 1e-3 * (1 + 1e-6)
+
+
 def test_the_cost_is_known_in_advance(pairs, monkeypatch):
     small, whitened = predict_fit_cost(1000, 100), predict_fit_cost(1000, 100, whitened=True)
     assert small.peak_bytes < whitened.peak_bytes

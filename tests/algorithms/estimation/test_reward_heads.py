@@ -16,6 +16,7 @@ from jaxdp.estimation import (
     mle,
     objective_perturbation,
     predicted_margin_errors,
+    predicted_ridge,
 )
 from jaxdp.preferences import limit_per_person
 
@@ -109,7 +110,10 @@ def test_private_heads_have_the_distribution_of_a_numpy_version():
 
 
 def test_whitened_noise_is_not_below_randomized_response_in_many_dimensions():
-    """Spectrum j^-1.5, d = 192, n = 12,000, epsilon 1: clear .74, local .71, isotropic .58, whitened .73."""
+    """Compares accuracies of four heads for features with spectrum j^-1.5.
+
+    At d = 192, n = 12,000, epsilon = 1: clear .74, local .71, isotropic .58, whitened .73.
+    """
     right = []
     for seed in range(3):
         features, labels, theta = pairs(12_000, 192, power=1.5, size=1.6, seed=seed)
@@ -130,7 +134,7 @@ def test_whitened_noise_is_not_below_randomized_response_in_many_dimensions():
 
 
 def test_a_person_with_a_fifth_of_all_labels():
-    """One person gives 1,000 of 5,000 labels: claims and accuracies of the page on reward heads."""
+    """Checks claims and accuracies of the page on reward heads, where one person gives 1,000 of 5,000 labels."""
     features, labels, theta = pairs(5000, 16, power=1.0, size=2.0, seed=5)
     persons = np.concatenate([np.arange(4000) // 8, np.full(1000, -1)])
     few = limit_per_person(persons, 8, jax.random.key(2))
@@ -156,3 +160,11 @@ def test_a_person_with_a_fifth_of_all_labels():
     everything = np.arange(5000)
     assert accuracy(cut, everything) > accuracy(direct, everything) + 0.1
     assert accuracy(direct, few) > accuracy(direct, everything) + 0.1
+
+
+def test_predictions_refuse_too_few_ids_and_have_no_ridge_without_a_guess():
+    features, _, _ = pairs(200, 4, power=1.0, size=2.0, seed=6)
+    with pytest.raises(ValueError, match=r"persons must have one id a sample, 200, got shape \(50,\)"):
+        predicted_margin_errors(features, **BUDGET, persons=np.arange(50))
+    ridges = [predicted_ridge(features, **BUDGET, margin_stddev=size) for size in (1.0, 1e3, math.inf)]
+    assert ridges[0] > ridges[1] > ridges[2] == 0
