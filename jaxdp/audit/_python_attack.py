@@ -1,6 +1,8 @@
 """Attack on a learner of ordinary Python: pilot runs choose neighbours and scores, fresh runs bound the claim."""
 
 import functools
+import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ from jaxdp.audit.host import python_release
 from jaxdp.audit.sampling import BUCKETS, Outputs
 from jaxdp.core import Guarantee, default_float
 from jaxdp.simulation.sweeps.progress import is_seen
+from jaxdp.validation import warn_caller
 
 PILOTS = ((160, 12), (640, 2))  # runs under each neighbour in a stage of the pilot, and pairs that stay after it
 RIDGES = (1e-9, 0.3)  # the first finds noise that cancels, the second errs less
@@ -35,7 +38,9 @@ class PythonAuditResult(AuditResult):
     Attributes:
         neighbours: the users under which the attack was run.
         changed: [rounds] bool, the rounds in which they differ.
-        repeatable: whether equal seeds gave equal runs. If not, the code draws from a source that is not seeded here.
+        repeatable: whether equal seeds gave equal runs. If not, the code draws from a source that is not seeded here,
+            reads a clock, or keeps state from run to run. In the last two cases runs are not independent, and the bound
+            may be wrong.
     """
 
     neighbours: tuple[UserData, UserData]
@@ -73,6 +78,7 @@ def attack_runs(
     progress: bool,
 ) -> PythonAuditResult:
     """Chooses two pairs of neighbours by pilot runs, and attacks each by fresh runs; see `PythonLearner.audit`."""
+    start = time.perf_counter()
     key_pilot, *keys = jax.random.split(key, 1 + PILOTS[-1][1])
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key_pilot)).ravel())
     pairs = user_pairs(
@@ -99,16 +105,23 @@ def attack_runs(
             return actions[seen], observed
 
         words = generator.integers(2**32, size=4, dtype=np.uint32)
-        twice = [numbers(words, *pairs[0][1:]) for _ in range(2)]
-        repeatable = all(np.array_equal(first, second, equal_nan=True) for first, second in zip(*twice, strict=True))
+        pair = pairs[0]
+        first, _, again = (numbers(words, users, pair.changed) for users in (pair.first, pair.second, pair.first))
+        repeatable = all(np.array_equal(one, other, equal_nan=True) for one, other in zip(first, again, strict=True))
+        if not repeatable:
+            warn_caller(
+                "equal seeds gave different runs: the bound cannot be repeated, and may be wrong if the code reads a "
+                "clock or keeps state from one learner to the next"
+            )
         bar.set_description_str("chooses neighbours")
         chosen = _choose_pairs(generator, numbers, pairs, setting.num_actions, budget(claim).delta)
         bar.set_description_str("attacks them")
         audits = []
         for pair_key, (pair, scores) in zip(keys, chosen, strict=False):
+            sample = numbers(words, pair.first, pair.changed)  # pairs of a joint claim see different numbers of rounds
             release = python_release(
                 functools.partial(_release_run, numbers, pair, scores, setting.num_actions),
-                (len(_output(scores, setting.num_actions, *twice[0])),),
+                (len(_output(scores, setting.num_actions, *sample)),),
                 default_float(),
             )
             attack = Attack(release, np.int32(0), (np.int32(0), np.int32(1)), claim)
@@ -116,7 +129,7 @@ def attack_runs(
             audits.append((audited.lower_bound, len(audits), audited, pair))
     *_, strongest, pair = max(audits)
     shared = {field.name: getattr(strongest, field.name) for field in fields(AuditResult)}
-    shared |= {"confidence": confidence, "seconds": sum(r[2].seconds for r in audits)}
+    shared |= {"confidence": confidence, "seconds": time.perf_counter() - start}
     return PythonAuditResult(
         **shared, neighbours=(pair.first, pair.second), changed=pair.changed, repeatable=repeatable
     )
@@ -154,7 +167,7 @@ def _row(actions: np.ndarray, observed: np.ndarray, num_actions: int) -> np.ndar
 
 
 def _hash(actions: np.ndarray) -> int:
-    return hash(actions.tobytes()) % BUCKETS
+    return zlib.crc32(actions.tobytes()) % BUCKETS  # equal in all processes, unlike `hash`
 
 
 def _choose_pairs(

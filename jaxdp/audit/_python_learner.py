@@ -16,8 +16,9 @@ from jaxdp.audit._python_attack import PythonAuditResult, attack_runs
 from jaxdp.audit._python_regret import play_worlds
 from jaxdp.audit._python_users import PROBLEMS, Setting
 from jaxdp.audit.adversary import UserData
+from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS
 from jaxdp.core import Environment, Guarantee
-from jaxdp.validation import check_choice, check_count, check_epsilon
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_key, check_probability
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,8 +59,10 @@ class PythonLearner:
 
         Raises:
             RuntimeError: if the learner fails, or returns no action of the problem; the message names the round.
-            ValueError: if `observe` returns more numbers after some rounds than after others.
+            ValueError: if the arrays of `users` have other shapes than the problem; if `observe` returns no numbers, or
+                more numbers after some rounds than after others.
         """
+        self.setting.check_users(users)
         with keep_global_generators():
             return self._run(np.random.SeedSequence(seed).generate_state(4), users)
 
@@ -69,7 +72,7 @@ class PythonLearner:
         return self.play_rounds(
             words,
             len(answers),
-            None if contexts is None else lambda round_: contexts[round_],
+            None if contexts is None else lambda round_: np.array(contexts[round_]),  # a learner may write into it
             lambda round_, action: self.setting.feedback(answers[round_], action),
         )
 
@@ -104,6 +107,8 @@ class PythonLearner:
         sizes = {len(numbers) for numbers in observed}
         if len(sizes) > 1:
             raise ValueError(f"observe must return as many numbers after every round, got {sorted(sizes)}")
+        if sizes == {0}:
+            raise ValueError("observe must return at least one number after every round, got none")
         return np.asarray(actions), np.asarray(observed, float).reshape(rounds, -1)
 
     def _start(self, words: np.ndarray) -> Any:
@@ -129,8 +134,8 @@ class PythonLearner:
         Args:
             key: a typed PRNG key.
             rounds: number of rounds, >= 2; usually 4 to 16.
-            persons: the person of each round, `rounds` integers; neighbours then differ in all rounds of one person.
-                None: they differ in one round.
+            persons: the person of each round, `rounds` integers, for a claim of the unit "person"; neighbours then
+                differ in all rounds of one person. None: they differ in one round.
             trials: runs under each of two neighbours, >= 100, for each of two pairs.
             confidence: confidence of the lower bound, in (0, 1).
             progress: whether to show a line with the time left.
@@ -138,16 +143,27 @@ class PythonLearner:
         Returns:
             The result for the pair with the larger lower bound, with this pair.
 
+        Warns:
+            UserWarning: if equal seeds give different runs.
+
         Raises:
             RuntimeError: if the learner fails; the message names the round.
-            ValueError: if an argument is out of range, the number of persons is not `rounds`, or the claim's unit is a
-                person and `persons` is None.
+            ValueError: if an argument is out of range, the number of persons is not `rounds`, or `persons` are given
+                for another unit than "person", or missing for this unit.
         """
+        check_key(key)
         check_count("rounds", rounds, 2)
+        check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
+        check_probability("confidence", confidence)
         if persons is not None and len(persons) != rounds:
             raise ValueError(f"persons must name the person of each of {rounds} rounds, got {len(persons)}")
         if persons is None and self.guarantee.unit == "person":
             raise ValueError('persons must name the person of each round for a claim of the unit "person", got None')
+        if persons is not None and self.guarantee.unit != "person":
+            raise ValueError(
+                "persons must be None for a claim about one round: for a person with k rounds attack "
+                f'guarantee.at_user_level(k, privacy_unit="one person"), got {self.guarantee}'
+            )
         with keep_global_generators():
             return attack_runs(
                 key,
@@ -177,7 +193,8 @@ class PythonLearner:
         """Plays a world of jaxdp, with the answers that `jaxdp.sweep` with this key gives to jaxdp's learners.
 
         Args:
-            world: an environment. Its actions must be the actions of the learner's problem.
+            world: an environment with the actions, feedback and contexts of the learner's problem, without delays and
+                visits.
             horizon: number of rounds.
             num_seeds: number of runs.
             key: a typed PRNG key; seed i meets the world of seed i of a sweep with this key.
@@ -191,19 +208,20 @@ class PythonLearner:
 
         Raises:
             RuntimeError: if the learner fails; the message names the round.
-            ValueError: if an argument is out of range.
+            ValueError: if an argument is out of range, the world is of another problem, or it ends before the horizon.
         """
-        return play_worlds(
-            self,
-            world,
-            horizon=check_count("horizon", horizon),
-            num_seeds=check_count("num_seeds", num_seeds),
-            key=key,
-            checkpoints=checkpoints,
-            jobs=check_count("jobs", jobs),
-            progress=progress,
-            values=values,
-        )
+        with keep_global_generators():
+            return play_worlds(
+                self,
+                world,
+                horizon=check_count("horizon", horizon),
+                num_seeds=check_count("num_seeds", num_seeds),
+                key=key,
+                checkpoints=checkpoints,
+                jobs=check_count("jobs", jobs),
+                progress=progress,
+                values=values,
+            )
 
 
 def python_learner(
@@ -221,7 +239,9 @@ def python_learner(
     """Wraps somebody's stateful learner of ordinary Python, to attack its claim and to measure its regret.
 
     NumPy's and Python's global generators are seeded before every run, and put back afterwards. If the code draws from
-    another source, such as a generator that it seeds itself, bounds are valid, but cannot be repeated.
+    another source, bounds are valid, but cannot be repeated. If it seeds a generator with a constant, every run has the
+    same noise, and an attack refutes the claim. Runs must be independent: bounds are wrong if a class or a module keeps
+    state from one learner to the next, or if the code reads a clock.
 
     Args:
         make: () -> a new learner; or (generator) -> a new learner, if it takes one argument without a default.
@@ -236,8 +256,8 @@ def python_learner(
         update: name of the method, or function, (learner, *context, action, feedback). Only "contextual" has a context.
         observe: the numbers that the adversary sees besides actions: names of attributes, such as released bounds, or
             learner -> numbers. Empty: actions alone.
-        context_shape: shape of a context; only for "contextual". Contexts lie in the unit ball.
-        ends: smallest and largest reward or loss.
+        context_shape: shape of a context; only for "contextual". Its vectors along the last axis have Euclidean norm 1.
+        ends: smallest and largest reward or loss, finite.
 
     Returns:
         The learner, with the methods `audit` and `regret`.
@@ -267,10 +287,14 @@ def python_learner(
         raise ValueError(f"make must be a function or a class that makes a new learner, got {make!r}")
     check_choice("problem", problem, PROBLEMS)
     check_count("num_actions", num_actions, 2)
-    if (problem == "contextual") != bool(context_shape):
-        raise ValueError(f'context_shape must be given for "contextual" only, got {context_shape} for "{problem}"')
-    if not ends[0] < ends[1]:
-        raise ValueError(f"ends must be two increasing numbers, got {ends}")
+    if not isinstance(context_shape, tuple) or (problem == "contextual") != bool(context_shape):
+        raise ValueError(
+            f'context_shape must be a tuple, not empty for "contextual" only, got {context_shape} for "{problem}"'
+        )
+    for size in context_shape:
+        check_count("context_shape", size)
+    if np.shape(ends) != (2,) or not -np.inf < ends[0] < ends[1] < np.inf:
+        raise ValueError(f"ends must be two increasing finite numbers, got {ends}")
     if not isinstance(guarantee, Guarantee):
         check_epsilon(guarantee)
         guarantee = Guarantee.pure(

@@ -12,12 +12,13 @@ import numpy as np
 import xarray as xr
 from tqdm.auto import tqdm
 
-from jaxdp.core import Environment
+from jaxdp.core import Environment, Space, arms, pairs
 from jaxdp.random import key_from_data
 from jaxdp.simulation import lane_keys
 from jaxdp.simulation.run.checkpoints import resolve
 from jaxdp.simulation.run.rounds import round_keys, split_lane_key
 from jaxdp.simulation.sweeps.progress import is_seen
+from jaxdp.validation import check_key
 
 
 def play_worlds(
@@ -33,8 +34,9 @@ def play_worlds(
     values: dict[str, float],
 ) -> xr.Dataset:
     """Plays one run for each seed; see `PythonLearner.regret`."""
+    _check_world(learner, world, horizon)
     looks = resolve(checkpoints, horizon)
-    keys = lane_keys(key, num_seeds)
+    keys = lane_keys(check_key(key), num_seeds)
     task = learner, world, world.params(**values), horizon, looks, str(jax.random.key_impl(keys))
     data = np.asarray(jax.random.key_data(keys))
     with tqdm(total=num_seeds, unit="seed", leave=False, disable=not (progress and is_seen())) as bar:
@@ -45,6 +47,27 @@ def play_worlds(
     dims = "seed", "round"
     arrays = {name: (dims, np.stack([run[name] for run in runs])) for name in runs[0]}
     return xr.Dataset(arrays, coords={"seed": np.arange(num_seeds), "round": looks})
+
+
+def _check_world(learner: Any, world: Environment, horizon: int) -> None:
+    """Raises ValueError unless the world has the learner's actions, feedback and contexts, for this horizon."""
+    if world.horizon is not None and horizon > world.horizon:
+        raise ValueError(f"horizon must be <= the world's {world.horizon}, got {horizon}")
+    if world.delays is not None or world.visits is not None:
+        what = "delays of feedback" if world.visits is None else "visits of persons"
+        raise ValueError(f"world must have no {what}, which the learner would not see, got {world!r}")
+    if world.interface is None:
+        return
+    problem, num_actions, context_shape, _ = learner.setting
+    action = pairs(num_actions) if problem == "duel" else arms(num_actions)
+    shapes = (num_actions,) if problem == "experts" else (), context_shape or None
+    spaces = world.interface.feedback, world.interface.context
+    world_shapes = tuple(space.shape if isinstance(space, Space) else None for space in spaces)
+    if world.interface.action != action or world_shapes != shapes:
+        raise ValueError(
+            f"world must have the learner's actions ({action}) and feedback and contexts of shapes {shapes}, got "
+            f"{world.interface.action} and {world_shapes}"
+        )
 
 
 def _runs(task: tuple[Any, ...], data: np.ndarray, jobs: int) -> Iterator[dict[str, np.ndarray]]:
@@ -80,11 +103,10 @@ def _player(learner: Any, world: Environment, params: Any, horizon: int, looks: 
         _, key_world, roots = split_lane_key(key_from_data(words, implementation))
         return roots, world.init(key_world, params)
 
-    draw_context = world.context
+    draw_context = world.context or (lambda key, params, state: None)
 
     @jax.jit
     def context(roots: Any, round_: jax.Array, state: Any) -> Any:
-        assert draw_context is not None
         return draw_context(round_keys(roots, round_, horizon).context, params, state)
 
     @jax.jit
@@ -108,13 +130,13 @@ def _player(learner: Any, world: Environment, params: Any, horizon: int, looks: 
                 more = {} if hindsight is None else hindsight(params, state)
                 for name, value in {**sums, **more}.items():
                     rows.setdefault(name, []).append(float(value))
-            array = np.asarray(answer_)
+            array = np.array(answer_)  # a copy: the learner may write into it
             return array if array.ndim else array.item()
 
         def context_of(round_: int) -> Any:
-            return np.asarray(context(roots, np.int32(round_), state))
+            return np.array(context(roots, np.int32(round_), state))
 
-        learner.play_rounds(words, horizon, None if draw_context is None else context_of, answer)
+        learner.play_rounds(words, horizon, None if world.context is None else context_of, answer)
         return {name: np.asarray(values) for name, values in rows.items()}
 
     return play

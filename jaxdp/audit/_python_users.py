@@ -37,6 +37,15 @@ class Setting(NamedTuple):
         numbers = [int(number) for number in array.ravel()]
         return tuple(numbers) if size == 2 else numbers[0]
 
+    def check_users(self, users: UserData) -> None:
+        """Raises ValueError unless answers and contexts have the shapes of this problem."""
+        rounds = len(users.answers)
+        answers = (rounds, *[self.num_actions] * (2 if self.problem == "duel" else 1))
+        contexts = (rounds, *self.context_shape) if self.context_shape else None
+        got = np.shape(users.answers), None if users.contexts is None else np.shape(users.contexts)
+        if got != (answers, contexts):
+            raise ValueError(f"users must have answers and contexts of shapes {(answers, contexts)}, got {got}")
+
     def feedback(self, answer: Any, action: Any) -> Any:
         """Returns a user's feedback to a checked action: a number, or all losses of experts."""
         if self.problem == "experts":
@@ -92,7 +101,7 @@ def user_pairs(
     for answers in _answers(generator, setting, rounds):
         for changed in masks:
             other_answers, other_contexts = answers.copy(), contexts
-            other_answers[changed] = sum(setting.ends) - answers[changed]
+            other_answers[changed] = np.where(answers[changed] == setting.ends[0], *setting.ends[::-1])
             if changes_contexts and contexts is not None:
                 other_contexts = np.where(changed.reshape(-1, *[1] * len(setting.context_shape)), -contexts, contexts)
             pairs.append(Pair(UserData(answers, contexts), UserData(other_answers, other_contexts), changed))

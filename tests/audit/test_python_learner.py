@@ -1,5 +1,6 @@
 """Learners of ordinary Python: how they are played, how an attack judges them, and their regret."""
 
+import math
 import random
 
 import jax
@@ -71,7 +72,10 @@ def test_numbers_that_are_observed_must_have_one_size():
         ({"problem": "arms"}, "problem must be"),
         ({"observe": "rewards"}, "observe must be a list"),
         ({"context_shape": (2,)}, "context_shape must be"),
+        ({"problem": "contextual", "context_shape": 2}, "context_shape must be"),
         ({"ends": (1, 0)}, "ends must be"),
+        ({"ends": (0, math.inf)}, "ends must be two increasing finite numbers"),
+        ({"ends": (0, 1, 2)}, "ends must be"),
         ({"act": 3}, "act must be"),
     ],
 )
@@ -104,6 +108,99 @@ def test_claims_about_persons_need_persons():
         learner.audit(jax.random.key(0))
     with pytest.raises(ValueError, match="persons must name the person of each of 12 rounds, got 3"):
         learner.audit(jax.random.key(0), persons=[0, 1, 0])
+    learner = python_learner(Constant, num_actions=2, guarantee=1.0)
+    with pytest.raises(ValueError, match="persons must be None for a claim about one round"):
+        learner.audit(jax.random.key(0), rounds=3, persons=[0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": -0.5}, "confidence must be in"),
+        ({"trials": 50}, "trials must be"),
+        ({"rounds": 1}, "rounds must be"),
+    ],
+)
+def test_an_attack_checks_its_arguments_before_it_plays(options, message):
+    learner = python_learner(lambda: 1 / 0, num_actions=2, guarantee=1.0)
+    with pytest.raises(ValueError, match=message):
+        learner.audit(jax.random.key(0), **options)
+    with pytest.raises(ValueError, match="key must be one typed PRNG key"):
+        learner.audit(0)  # pyright: ignore[reportArgumentType]
+
+
+def test_users_of_another_problem_are_refused():
+    learner = python_learner(Constant, num_actions=2, guarantee=1.0)
+    with pytest.raises(ValueError, match="users must have answers and contexts of shapes"):
+        learner.run(0, UserData(np.zeros((6, 3))))
+
+
+def test_a_learner_that_observes_nothing_is_refused():
+    learner = python_learner(Constant, num_actions=2, guarantee=1.0, observe=lambda learner: None)
+    with pytest.raises(ValueError, match="observe must return at least one number"):
+        learner.run(0, ZEROS)
+
+
+def test_a_learner_may_write_into_its_contexts_and_losses():
+    class Halving:
+        def act(self, context):
+            context *= 0.5
+            self.context = context.copy()
+            return 0
+
+        def update(self, context, arm, reward):
+            pass
+
+    users = UserData(np.zeros((3, 2)), np.ones((3, 4)))
+    options = {"num_actions": 2, "guarantee": 1.0, "observe": ["context"]}
+    learner = python_learner(Halving, problem="contextual", context_shape=(4,), **options)
+    for _ in range(2):
+        assert np.all(learner.run(0, users)[1] == 0.5), "the users stay as they are"
+    world = jaxdp.bandits.contextual.linear_contexts(num_arms=2, dim=2)
+    learner = python_learner(Halving, problem="contextual", context_shape=(2, 2), **options)
+    learner.regret(world, horizon=2, num_seeds=1, key=jax.random.key(0))
+
+    class Doubling:
+        def act(self):
+            return 0
+
+        def update(self, expert, losses):
+            losses *= 2.0
+
+    learner = python_learner(Doubling, problem="experts", num_actions=2, guarantee=1.0)
+    learner.regret(jaxdp.experts.stochastic_losses([0.1, 0.9]), horizon=2, num_seeds=1, key=jax.random.key(0))
+
+
+def test_state_that_outlives_a_learner_is_named():
+    class Counting(Constant):
+        runs = 0
+
+        def __init__(self):
+            super().__init__()
+            Counting.runs += 1
+            self.report = float(Counting.runs)
+
+    learner = python_learner(Counting, num_actions=2, guarantee=1.0, observe=["report"])
+    with pytest.warns(UserWarning, match="equal seeds gave different runs: the bound cannot be repeated, and may be"):
+        result = learner.audit(jax.random.key(0), rounds=2, trials=100)
+    assert not result.repeatable
+
+
+def test_pairs_of_a_joint_claim_may_hide_different_numbers_of_rounds():
+    """Plants a release of the first reward: its person has one round, the other person has three."""
+
+    class Revealing(Constant):
+        report = 0.0
+
+        def update(self, arm, reward):
+            super().update(arm, reward)
+            self.report = self.rewards[0]
+
+    claim = Guarantee.pure(0.5, trust_model="joint", privacy_unit="one person", argument="theirs", unit="person")
+    learner = python_learner(Revealing, num_actions=2, guarantee=claim, observe=["report"])
+    result = learner.audit(jax.random.key(0), rounds=4, persons=[0, 1, 1, 1], trials=200)
+    assert result.verdict == "violated"
+    assert result.changed.tolist() == [True, False, False, False]
 
 
 def test_an_attack_that_shows_nothing_says_so():
@@ -148,6 +245,70 @@ def test_regret_is_paired_with_sweeps():
     assert played.sizes == {"seed": 3, "round": 2}
     if "reward" in swept:
         np.testing.assert_allclose(played.reward, swept.reward.isel(epsilon=0), rtol=1e-6)
+
+
+def test_regret_refuses_other_worlds_and_puts_global_generators_back():
+    bandits, key = jaxdp.bandits, jax.random.key(3)
+    learner = python_learner(Constant, num_actions=3, guarantee=1.0)
+    bernoulli = bandits.bernoulli_bandit
+    for world, message in [
+        (bernoulli([0.3, 0.7]), r"actions \(integers in \[0, 2\]\) .* got integers in \[0, 1\]"),
+        (jaxdp.experts.stochastic_losses([0.1, 0.2, 0.3]), r"shapes \(\(\), None\), .* and \(\(3,\), None\)"),
+        (bandits.reward_sequence(np.zeros((5, 3))), "horizon must be <= the world's 5, got 9"),
+        (jaxdp.delayed(bernoulli([0.3, 0.7, 0.5]), 2), "world must have no delays of feedback"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            learner.regret(world, horizon=9, num_seeds=1, key=key)
+    np.random.seed(5)  # noqa: NPY002
+    before = np.random.random()  # noqa: NPY002
+    np.random.seed(5)  # noqa: NPY002
+    learner.regret(bernoulli([0.3, 0.7, 0.5]), horizon=2, num_seeds=1, key=key)
+    assert np.random.random() == before  # noqa: NPY002
+
+
+class Cycling:
+    """Plays all actions in turn."""
+
+    def __init__(self, actions):
+        self.actions, self.round = actions, 0
+
+    def act(self, context=None):
+        return self.actions[self.round % len(self.actions)]
+
+    def update(self, *arguments):
+        self.round += 1
+
+
+WORLDS = {
+    "duel": (jaxdp.dueling.utility_duels([0.0, 1.0, 2.0]), ()),
+    "experts": (jaxdp.experts.stochastic_losses([0.2, 0.5, 0.9]), ()),
+    "contextual": (jaxdp.bandits.contextual.linear_contexts(num_arms=3, dim=4), (3, 4)),
+}
+
+
+@pytest.mark.parametrize("problem", WORLDS)
+def test_regret_in_every_problem_is_paired_with_sweeps(problem):
+    world, context_shape = WORLDS[problem]
+    actions = [(0, 1), (2, 0), (1, 1)] if problem == "duel" else [0, 1, 2]
+    claim = Guarantee.pure(1.0, trust_model="central", privacy_unit="one record", argument="it ignores feedback")
+    cycling = jaxdp.Learner(
+        params=lambda epsilon: {},
+        guarantee=lambda epsilon: claim,
+        init=lambda key, params: jaxdp.State((), jnp.int32(0)),
+        act=lambda key, params, public, context: jnp.asarray(actions, jnp.int32)[public % 3],
+        privatize=lambda key, params, public, context, action, feedback: (),
+        update=lambda key, params, state, report: jaxdp.State((), state.public + 1),
+        interface=world.interface,
+    )
+    options = {"num_seeds": 2, "key": jax.random.key(3), "progress": False}
+    rounds = {"horizon": 12, "checkpoints": [5, 12]}
+    learner = python_learner(
+        lambda: Cycling(actions), problem=problem, num_actions=3, guarantee=1.0, context_shape=context_shape
+    )
+    played = learner.regret(world, **rounds, **options)
+    swept = jaxdp.sweep(jaxdp.simulator(cycling, world, **rounds), axes={"epsilon": [1.0]}, **options)
+    for name in played:
+        np.testing.assert_allclose(played[name], swept[name].isel(epsilon=0), rtol=1e-5)
 
 
 MODULE = """
