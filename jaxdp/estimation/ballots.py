@@ -23,11 +23,11 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.full_batch import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.label_noise import search_basis
 from jaxdp.estimation.label_params import TOLERANCE, Params, make_params
-from jaxdp.estimation.noisy_statistic import noise_stddev
+from jaxdp.estimation.noisy_statistic import check_dim, noise_stddev
 from jaxdp.estimation.objectives import Objective, statistic_objective
 from jaxdp.estimation.public_weights import NOISES, check_weights
 from jaxdp.mechanisms import analytic_gaussian, gaussian, k_norm, randomized_response, round_up
-from jaxdp.mechanisms.numerical import NUMBERS, vector_delta
+from jaxdp.mechanisms.numerical import MAX_DIM, vector_delta
 from jaxdp.preferences import pair_features
 from jaxdp.validation import check_choice, check_count, refuse_private
 
@@ -191,7 +191,7 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
 
 @reusing_factory
 def ballot_objective_perturbation(
-    *, weights: str = "none", noise: str = "gaussian", max_steps: int = MAX_STEPS
+    *, weights: str = "none", noise: str = "gaussian", max_dim: int | None = None, max_steps: int = MAX_STEPS
 ) -> Estimator:
     r"""Builds central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic.
 
@@ -202,6 +202,7 @@ def ballot_objective_perturbation(
         weights: "none" or "cut", as for `objective_perturbation`. Both give the same estimator here, since the features
             of all pairs of items are equally long. `params` takes no `cut`.
         noise: "gaussian", or "k_norm", which takes no delta.
+        max_dim: largest number of items, otherwise as for `objective_perturbation`.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
@@ -209,8 +210,8 @@ def ballot_objective_perturbation(
 
     Raises:
         ValueError: as `ballot_mle`, if weights or noise is unknown, and from `params` if epsilon <= 0 or delta is
-            outside (0, 1); when traced, if there are more ballots than floats count exactly (2^24 / (m - 1) in 32
-            bits).
+            outside (0, 1); when traced, if there are more than max_dim items, or more ballots than floats count exactly
+            (2^24 / (m - 1) in 32 bits).
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
@@ -246,6 +247,7 @@ def ballot_objective_perturbation(
     """
     check_weights(weights)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
+    limit = MAX_DIM[noise] if max_dim is None else check_count("max_dim", max_dim)
 
     def params(
         *, epsilon: float, delta: float = 0.0, radius: float = np.inf, tolerance: float = TOLERANCE
@@ -258,15 +260,15 @@ def ballot_objective_perturbation(
         argument = (
             "ballots enter only one sum, of y x over all pairs of items, at L2 sensitivity sqrt(m (m^2 - 1) / 3); the "
             f"sum is released once with {'Gaussian' if is_gaussian else 'K-norm'} noise, and the estimate is "
-            f"post-processing; rounding is counted for at most {NUMBERS} items"
+            f"post-processing; rounding is counted for at most {limit} items"
         )
-        added = vector_delta(epsilon, delta if is_gaussian else None)
-        return _claim("central", argument, epsilon, delta, added)
+        rounding = vector_delta(epsilon, delta if is_gaussian else None, numbers=limit)
+        return _claim("central", argument, epsilon, delta, rounding)
 
     def privatize(key, params: CentralParams, features, labels):
         num_ballots, num_items = _check_design(features, labels)
-        # from the number of items, not from `features`, so that the sensitivity holds for any argument
-        design = pair_features(num_items).astype(np.int32)
+        check_dim(num_items, limit, "labels", "items")
+        design = pair_features(num_items).astype(np.int32)  # not `features`, for which the sensitivity may be larger
         largest = 2 ** (jnp.finfo(features.dtype).nmant + 1)
         if num_ballots * (num_items - 1) > largest:  # otherwise sums of 2 y - 1 are exact as floats, too
             raise ValueError(

@@ -60,6 +60,7 @@ def fit_large_statistic(
     release: Release, key: jax.Array, params: Params, features: np.ndarray, labels: jax.Array
 ) -> Estimate:
     """Releases the labels' statistic with Gaussian noise, and fits it, as `objective_perturbation`."""
+    release.check_dim(features.shape[1])
     check_memory(features, whitened=release.whitened, weighted=release.is_weighted)
     moments = Moments.of(features)
     white = whiten_blocks(features, moments) if release.whitened else None

@@ -30,9 +30,9 @@ from jaxdp.estimation.public_weights import (
 )
 from jaxdp.estimation.whitening import check_geometry
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
-from jaxdp.mechanisms.numerical import NUMBERS, vector_delta
+from jaxdp.mechanisms.numerical import MAX_DIM, vector_delta
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.validation import check_above, check_at_least, check_choice, check_delta, check_epsilon
+from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_delta, check_epsilon
 
 CONSTANTS = ("analytic", "classical", "paper")
 
@@ -110,6 +110,7 @@ class Release(NamedTuple):
         noise: "gaussian" or "k_norm".
         of_persons: whether the unit of privacy is one person.
         whitened: whether noise is added in coordinates that whiten the features.
+        max_dim: largest length of the statistic.
     """
 
     constants: str
@@ -117,11 +118,25 @@ class Release(NamedTuple):
     noise: str
     of_persons: bool = False
     whitened: bool = False
+    max_dim: int = MAX_DIM["gaussian"]
 
     @property
     def is_weighted(self) -> bool:
         """Whether samples are weighted, so that the report has a cut."""
         return self.weights == "cut"
+
+    def check_dim(self, dim: int) -> None:
+        """Raises a ValueError for more features than the claim counts."""
+        check_dim(dim, self.max_dim)
+
+
+def check_dim(dim: int, max_dim: int, name: str = "features", things: str = "columns") -> None:
+    """Raises a ValueError if a vector is longer than `max_dim`, the length for which its claim counts rounding."""
+    if dim > max_dim:
+        raise ValueError(
+            f"{name} must have at most max_dim={max_dim} {things}, for which the claim counts rounding, got {dim}: "
+            f"make the estimator with max_dim={dim}"
+        )
 
 
 def check_release(
@@ -132,6 +147,7 @@ def check_release(
     *,
     privacy_unit: str = "label",
     geometry: str = "isotropic",
+    max_dim: int | None = None,
 ) -> Release:
     """Builds a `Release`; raises ValueError if a name is unknown or does not fit the other names."""
     check_choice("constants", constants, among)
@@ -146,7 +162,8 @@ def check_release(
         raise ValueError("constants must not be 'paper' with privacy_unit='person', as the paper protects one label")
     if whitened and constants == "paper":
         raise ValueError("constants must not be 'paper' with geometry='whitened', as the paper's noise is isotropic")
-    return Release(constants, weights, noise, of_persons, whitened)
+    max_dim = MAX_DIM[noise] if max_dim is None else check_count("max_dim", max_dim)
+    return Release(constants, weights, noise, of_persons, whitened, max_dim)
 
 
 def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
@@ -235,8 +252,10 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
             argument="none: epsilon is infinite, so that no noise is added"
             if np.isinf(epsilon)
             else f"labels enter only one sum, at {reach}; the sum is released once with {kind} noise, and the "
-            f"estimate is post-processing; rounding is counted for at most {NUMBERS} features",
-            numerical_delta=vector_delta(epsilon, delta if release.noise == "gaussian" else None),
+            f"estimate is post-processing; rounding is counted for at most {release.max_dim} features",
+            numerical_delta=vector_delta(
+                epsilon, delta if release.noise == "gaussian" else None, numbers=release.max_dim
+            ),
         )
 
     return claim
@@ -304,6 +323,7 @@ def release_statistic(
         [dim] float, the noisy sum; if samples are weighted, the noisy sum of weighted terms with the cut. The result is
         0 if all lengths and sizes are 0, and NaN if only the lengths are.
     """
+    release.check_dim(terms.shape[-1])
     if not release.is_weighted:
         unit = sensitivity_unit(params, lengths, release)
         return _release_sum(key, params, terms, sizes, lengths, None, unit, release, basis)

@@ -59,8 +59,8 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
     Examples:
         >>> from jaxdp.estimation import debiased_rr, objective_perturbation
         >>> print(claims_for_persons(objective_perturbation(), [1, 1, 1, 2], epsilon=1.0, delta=1e-6))
-        (1, 1e-06)-DP (rounding: delta 7e-09), central, one label
-        (3, 1.11073e-05)-DP (rounding: delta 8e-08), central, one person (up to 3 labels)
+        (1, 1e-06)-DP (rounding: delta 5e-08), central, one label
+        (3, 1.11073e-05)-DP (rounding: delta 5e-07), central, one person (up to 3 labels)
         >>> print(claims_for_persons(debiased_rr(privacy_unit="person"), [1, 1, 1, 2], epsilon=1.0))
         1-DP, local, one label
         1-DP, local, one person (up to 3 labels)

@@ -178,6 +178,7 @@ def plackett_luce_objective_perturbation(
     weights: str = "none",
     noise: str = "gaussian",
     zero_sum: bool = False,
+    max_dim: int | None = None,
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
@@ -193,6 +194,7 @@ def plackett_luce_objective_perturbation(
         weights: as for `objective_perturbation`.
         noise: as for `objective_perturbation`.
         zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms.
+        max_dim: as for `objective_perturbation`.
         optimizer: as for `mle`.
         max_steps: gradient evaluations at most, >= 1.
 
@@ -230,7 +232,7 @@ def plackett_luce_objective_perturbation(
         \max_{i, j, k} w_i |\phi_{ij} - \phi_{ik}|
         $$
     """
-    release = check_release(constants, weights, noise, CONSTANTS)
+    release = check_release(constants, weights, noise, CONSTANTS, max_dim=max_dim)
 
     def privatize(key, params: Params, features, labels):
         features = relative(center(features) if zero_sum else features)

@@ -30,7 +30,7 @@ ONE_DIGIT = 2.0**18  # largest number of steps in a Laplace scale of one digit
 FINE, COARSE = 2.0**17 * (1 + 2**-10), 2.0**11 * (1 + 2**-10)  # largest numbers of steps in a rounded sensitivity
 NORMAL_STEPS = 2.0**25  # largest number of steps in a standard deviation
 TOEPLITZ_STEPS = 2.0**27.1  # largest number of steps in a standard deviation of `toeplitz_counter`
-NUMBERS = 100  # assumed length of vectors if a claim does not know it
+MAX_DIM = {"gaussian": 4096, "k_norm": 100}  # by noise: largest length of vectors if a factory is given none
 K_NORM = 1e-9  # delta of `k_norm` at epsilon from 0.01 to 10, divided by numbers^(3/2)
 NORMAL_FACTOR = 2.0**-43.9
 SELECTION = 2.0**-35  # for an index of `noisy_max`: twice the relative error of its probabilities
@@ -128,7 +128,7 @@ def weighted_delta(num_scores: int, draws: int) -> float | None:
     return below_one(2 * draws * (2.0**-42 + num_scores * 2.0**-52))
 
 
-def vector_delta(epsilon: float, delta: float | None, *, numbers: int = NUMBERS) -> float | None:
+def vector_delta(epsilon: float, delta: float | None, *, numbers: int) -> float | None:
     """Bounds the delta that arithmetic adds to one release of a vector with normal or K-norm noise.
 
     Args:

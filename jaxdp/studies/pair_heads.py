@@ -1,6 +1,5 @@
 """The compared reward heads, their scores on held-out comparisons, and the head that is written to a file."""
 
-import dataclasses
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,7 +22,6 @@ from jaxdp.estimation import (
 )
 from jaxdp.estimation.large import block_lengths
 from jaxdp.estimation.persons import person_index
-from jaxdp.mechanisms.numerical import NUMBERS, vector_delta
 from jaxdp.studies.pair_data import Part
 
 MECHANISMS = ("randomized_response", "gaussian", "k_norm")
@@ -169,7 +167,7 @@ class Released(NamedTuple):
     Attributes:
         theta: [dim] float.
         converged: whether the solver converged.
-        claim: of the release; rounding is counted for all dim features.
+        claim: of the release.
     """
 
     theta: np.ndarray
@@ -187,12 +185,13 @@ def release(
         estimator = debiased_rr(privacy_unit=unit)
         values["radius"] = local_radius(part, margin_stddev)
     else:
-        estimator = objective_perturbation(geometry="whitened", weights="cut", noise=mechanism, privacy_unit=unit)
+        estimator = objective_perturbation(
+            geometry="whitened",
+            weights="cut",
+            noise=mechanism,
+            privacy_unit=unit,
+            max_dim=part.features.shape[1],
+        )
         values |= {"margin_stddev": margin_stddev} | ({"delta": delta} if mechanism == "gaussian" else {})
     fit = Head(estimator, part, lambda _: values).fit(key, epsilon)
-    claim = estimator.guarantee(**values)
-    if mechanism != "randomized_response" and (dim := part.features.shape[1]) > NUMBERS:
-        counted = vector_delta(epsilon, values.get("delta"), numbers=dim)
-        argument = claim.argument.replace(f"at most {NUMBERS} features", f"{dim} features")
-        claim = dataclasses.replace(claim, numerical_delta=counted, argument=argument)
-    return Released(np.asarray(fit.theta), bool(fit.converged), claim)
+    return Released(np.asarray(fit.theta), bool(fit.converged), estimator.guarantee(**values))

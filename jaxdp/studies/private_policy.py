@@ -61,12 +61,12 @@ POLICY_LABELS = {
 }
 
 
-def estimators() -> dict[str, Estimator]:
+def estimators(dim: int) -> dict[str, Estimator]:
     """Returns the compared estimators, each with its confidence set, by name."""
     return {
         "mle": with_confidence(mle()),
         CENTRAL: with_confidence(objective_perturbation()),
-        CENTRAL + SUFFIX: with_confidence(objective_perturbation(noise="k_norm")),
+        CENTRAL + SUFFIX: with_confidence(objective_perturbation(noise="k_norm", max_dim=dim)),
         "debiased_rr": with_confidence(debiased_rr()),
     }
 
@@ -115,7 +115,7 @@ def private_policy(
         ValueError: if a value is out of range.
     """
     check_delta(delta)
-    compared = estimators()
+    compared = estimators(num_features)
 
     def build(num_samples: int) -> Run:
         return estimation_run(compared, offline_bandit(num_samples=num_samples, dim=num_features))

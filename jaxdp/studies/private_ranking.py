@@ -225,18 +225,19 @@ def private_ranking(
 
 def _make_estimators(data: ComparisonTable | Ballots, unranked: str) -> tuple[dict[str, Estimator], Problem]:
     """Returns the estimators for this kind of data, the estimator without privacy first, and their problem."""
+    count = len(data.items)
     if isinstance(data, Ballots):
         estimators = {
             "ballot_mle": ballot_mle(),
             "ballot_objective_perturbation": ballot_objective_perturbation(),
-            "ballot_objective_perturbation" + SUFFIX: ballot_objective_perturbation(noise="k_norm"),
+            "ballot_objective_perturbation" + SUFFIX: ballot_objective_perturbation(noise="k_norm", max_dim=count),
             "ballot_rr": ballot_rr(),
         }
         return estimators, ballot_election(data, unranked=unranked)
     estimators = {
         "mle": mle(zero_sum=True),
         "objective_perturbation": objective_perturbation(zero_sum=True),
-        "objective_perturbation" + SUFFIX: objective_perturbation(noise="k_norm", zero_sum=True),
+        "objective_perturbation" + SUFFIX: objective_perturbation(noise="k_norm", zero_sum=True, max_dim=count),
         "debiased_rr": debiased_rr(zero_sum=True),
     }
     return estimators, comparison_table(data)

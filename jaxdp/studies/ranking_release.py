@@ -201,8 +201,8 @@ def provable_curvature(assumed: ConfidenceSet, features: jax.Array, curvature: j
 
 def _central(data: ComparisonTable | Ballots, noise: str) -> tuple[str, Estimator]:
     if isinstance(data, Ballots):
-        return "ballot_objective_perturbation", ballot_objective_perturbation(noise=noise)
-    return "objective_perturbation", objective_perturbation(noise=noise, zero_sum=True)
+        return "ballot_objective_perturbation", ballot_objective_perturbation(noise=noise, max_dim=len(data.items))
+    return "objective_perturbation", objective_perturbation(noise=noise, zero_sum=True, max_dim=len(data.items))
 
 
 def _dataset(items: tuple[str, ...], theta: np.ndarray, low: np.ndarray, high: np.ndarray) -> xr.Dataset:

@@ -25,6 +25,7 @@ from jaxdp.estimation import (
     sgd_objective_perturbation,
     sgd_rr,
 )
+from jaxdp.mechanisms.numerical import MAX_DIM
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import convergence_notes
@@ -57,7 +58,7 @@ LABELS = {
 }
 
 
-def estimators(solver: str) -> dict[str, Estimator]:
+def estimators(solver: str, dim: int = 1) -> dict[str, Estimator]:
     """Returns the compared estimators by name.
 
     Args:
@@ -65,6 +66,7 @@ def estimators(solver: str) -> dict[str, Estimator]:
             noise; with public weights also K-norm noise, which gives pure epsilon), "averaged" (one pass of SGD with
             constant step 0.1, projected on that ball; the average of the last half) or "literal" (as in the paper's
             text: one pass, step 0.1, last iterate, no projection, the paper's sigma).
+        dim: largest number of features.
 
     Raises:
         ValueError: if solver is unknown.
@@ -75,7 +77,9 @@ def estimators(solver: str) -> dict[str, Estimator]:
             "mle": mle(),
             "objective_perturbation": objective_perturbation(),
             "objective_perturbation_cut": objective_perturbation(weights="cut"),
-            "objective_perturbation_cut_k_norm": objective_perturbation(weights="cut", noise="k_norm"),
+            "objective_perturbation_cut_k_norm": objective_perturbation(
+                weights="cut", noise="k_norm", max_dim=max(dim, MAX_DIM["k_norm"])
+            ),
             "debiased_rr": debiased_rr(),
             "mle_rr": mle_rr(),
         }
@@ -128,7 +132,7 @@ def reward_estimation(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
     """
     check_delta(delta)
-    compared = estimators(solver)
+    compared = estimators(solver, max(num_features))
     known_values = ("feature_norm",) if solver == "literal" else ("radius", "feature_norm")
 
     def build(num_features: int, num_samples: int) -> Run:

@@ -109,6 +109,7 @@ def objective_perturbation(
     geometry: str = "isotropic",
     zero_sum: bool = False,
     privacy_unit: str = "label",
+    max_dim: int | None = None,
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
@@ -134,6 +135,8 @@ def objective_perturbation(
             then lies in the remaining dim - 1 dimensions.
         privacy_unit: "label"; or "person": `params` then take persons, and all labels of one person may change at once.
             Weights are then w_i = min(1, c / D) for the persons' D (see Privacy).
+        max_dim: largest number of features; the claim counts rounding for this many. None is 4,096 with Gaussian noise,
+            and 100 with K-norm noise.
         optimizer: as for `mle`.
         max_steps: gradient evaluations at most, >= 1.
 
@@ -147,9 +150,9 @@ def objective_perturbation(
         Its report is S~; with weights it is a `WithCut`.
 
     Raises:
-        ValueError: if a name is unknown, the noise or the weights do not support the constants, or max_steps < 1; from
-            `params`, if epsilon <= 0, delta is outside (0, 1), a value is out of range, or constants are classical at
-            finite epsilon >= 1.
+        ValueError: if a name is unknown, the noise or the weights do not support the constants, max_dim < 1 or
+            max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1), a value is out of range, or
+            constants are classical at finite epsilon >= 1; for data, if there are more than max_dim features.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
@@ -194,7 +197,7 @@ def objective_perturbation(
         where $\sigma$ is calibrated to the $L_2$ sensitivity $\max_i w_i |x_i|$, and $w_i = \min(1, c / |x_i|)$ for
         "cut".
     """
-    release = check_release(constants, weights, noise, privacy_unit=privacy_unit, geometry=geometry)
+    release = check_release(constants, weights, noise, privacy_unit=privacy_unit, geometry=geometry, max_dim=max_dim)
 
     def whitened_objective(params: Params, features, report, scale) -> Objective:
         coordinates = _coordinates(release, zero_sum, features * jnp.broadcast_to(scale, features.shape))

@@ -36,6 +36,7 @@ def sgd_objective_perturbation(
     noise: str = "gaussian",
     average: str = "last_half",
     zero_sum: bool = False,
+    max_dim: int | None = None,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
     r"""Builds one pass of projected SGD on the objective of `objective_perturbation`.
@@ -49,6 +50,7 @@ def sgd_objective_perturbation(
         noise: as for `objective_perturbation`.
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
+        max_dim: as for `objective_perturbation`.
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
 
     Returns:
@@ -76,7 +78,7 @@ def sgd_objective_perturbation(
         where $\Pi$ projects onto the ball of radius $B$, $\eta$ is `learning_rate`, and $Z$ is the noise of
         `objective_perturbation`.
     """
-    release = check_release(constants, weights, noise)
+    release = check_release(constants, weights, noise, max_dim=max_dim)
     check_choice("average", average, AVERAGES)
 
     def fit(key, params: Params, features, report) -> Estimate:

@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 
 from jaxdp.core import Guarantee
+from jaxdp.estimation import (
+    ballot_objective_perturbation,
+    objective_perturbation,
+    plackett_luce_objective_perturbation,
+    sgd_objective_perturbation,
+)
 from jaxdp.mechanisms import _integer_noise as noise
 from jaxdp.mechanisms._grid import laplace_grid
 from jaxdp.mechanisms.numerical import (
@@ -108,7 +114,8 @@ def test_releases_add_up():
     assert selected is not None
     assert all_of(one, selected) == one + selected
     assert all_of(one, None) is None
-    assert [laplace_delta(math.inf), selection_delta(3, math.inf), vector_delta(math.inf, 0.0)] == [None] * 3
+    unnoised = laplace_delta(math.inf), selection_delta(3, math.inf), vector_delta(math.inf, 0.0, numbers=1)
+    assert unnoised == (None, None, None)
     assert vector_delta(1.0, None, numbers=1) == pytest.approx(1e-9)
 
 
@@ -117,6 +124,38 @@ UNSTATED = {"mirror_descent", "mirror_descent_clipped", "objective_perturbation_
 
 def is_stated(claim: Guarantee) -> bool:
     return claim.numerical_delta is not None or not claim.is_private
+
+
+@pytest.mark.parametrize(
+    ("factory", "shape"),
+    [
+        (objective_perturbation, (3, 5)),
+        (sgd_objective_perturbation, (3, 5)),
+        (plackett_luce_objective_perturbation, (3, 2, 5)),
+        (ballot_objective_perturbation, (10, 5)),
+    ],
+)
+def test_claims_of_vectors_hold_for_every_length_that_is_taken(factory, shape):
+    """Checks that the bound counts the longest vector, and that a longer one is refused."""
+    labels = jnp.zeros((3, 10) if shape[0] == 10 else 3, jnp.int32)
+    for noise_name, values in (("gaussian", {"epsilon": 1.0, "delta": 1e-3}), ("k_norm", {"epsilon": 1.0})):
+        numbers = {size: factory(noise=noise_name, max_dim=size).guarantee(**values) for size in (4, 5, 4096)}
+        stated = [claim.numerical_delta for claim in numbers.values()]
+        assert stated == [vector_delta(1.0, values.get("delta"), numbers=size) for size in numbers]
+        assert stated[0] < stated[1] < stated[2]
+        short, exact = (factory(noise=noise_name, max_dim=size) for size in (4, 5))
+        exact.privatize(jax.random.key(0), exact.params(**values), jnp.ones(shape), labels)
+        with pytest.raises(ValueError, match=r"at most max_dim=4 (columns|items), .* got 5: make the estimator with"):
+            short.privatize(jax.random.key(0), short.params(**values), jnp.ones(shape), labels)
+    with pytest.raises(ValueError, match="max_dim must be a whole number >= 1, got 0"):
+        factory(max_dim=0)
+
+
+def test_a_fit_in_blocks_refuses_a_longer_vector_too():
+    estimator = objective_perturbation(max_dim=4)
+    assert estimator.large is not None
+    with pytest.raises(ValueError, match="at most max_dim=4 columns"):
+        estimator.large(jax.random.key(0), estimator.params(epsilon=1.0, delta=1e-3), np.ones((3, 5)), jnp.zeros(3))
 
 
 def test_central_claims_state_it():
