@@ -5,7 +5,6 @@ Commands import their modules when they are called, so that help is quick.
 
 import contextlib
 import os
-import shlex
 import shutil
 import sys
 import warnings
@@ -223,80 +222,6 @@ def audit_claims(
                 file.flush()
     if any(row.verdict in ("violated", "blunt") for row in rows):
         raise typer.Exit(1)
-
-
-@app.command("bench")
-def bench_learners(
-    learners: Annotated[
-        list[str] | None, typer.Argument(help="module:name, or names as in `list --all`. Each has a file in --out.")
-    ] = None,
-    folder: Annotated[
-        Path, typer.Option("--out", help="Folder for the results, one JSON file for each learner.")
-    ] = Path("bench"),
-    every: Annotated[bool, typer.Option("--all", help="Play with every registered learner and estimator.")] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few seeds and short horizons, under a minute a family.")
-    ] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Play the second set of seeds.")] = False,
-    value: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=NUMBER, which you chose: the row is marked tuned. Repeat for several."),
-    ] = None,
-    family: Annotated[str | None, typer.Option(help="Play this family only, such as arms.", show_default=False)] = None,
-    proof: Annotated[str, typer.Option(help="Link to a proof of the claim.", show_default=False)] = "",
-    standings: Annotated[
-        Path | None,
-        typer.Option(help="Instead, print the standings of the results in this folder.", show_default=False),
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the standings to this picture.", show_default=False)] = None,
-    format_: Annotated[
-        str, typer.Option("--format", help="Format of standings: markdown, text, latex or csv.")
-    ] = "markdown",
-) -> None:
-    """Plays the frozen benchmark, suite version 1, with learners or estimators; rerun to resume."""
-    from jaxdp.suite import command
-
-    if standings is not None:
-        typer.echo(command.print_standings(standings, format_, plot))
-        return
-    failures = command.bench_all(
-        list(learners or ()),
-        folder,
-        every,
-        value or (),
-        lambda line: typer.echo(line, err=True),
-        quick=quick,
-        verify=verify,
-        family=family,
-        proof=proof,
-    )
-    if failures:
-        raise typer.Exit(1)
-    typer.echo(f"wrote {folder}")
-
-
-@app.command("report")
-def report_store(
-    store: Annotated[Path, typer.Argument(help="A store that `compare` or `sweep` wrote.")],
-    page: Annotated[Path, typer.Option("--out", help="The new HTML file.")],
-    metric: Annotated[
-        str | None, typer.Option(help="The output to report, by default the regret.", show_default=False)
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The budget that you chose.", show_default=False)] = None,
-    audit: Annotated[
-        Path | None, typer.Option(help="A file of `audit --json`; rows belong to learners of the same name.")
-    ] = None,
-) -> None:
-    """Writes a store's comparison as one HTML file: loss, the odds of a guess, claims, versions."""
-    from jaxdp.comparisons.report import read_audit, write_report
-
-    if page.exists():
-        raise ValueError(f"out must be a new file, so that nothing is overwritten, got {page}")
-    rows = [] if audit is None else read_audit(audit)
-    command = shlex.join(["python", "-m", "jaxdp", *sys.argv[1:]])
-    text = write_report(jaxdp.open(store), metric=metric, epsilon=epsilon, audit=rows, command=command)
-    page.write_text(text, encoding="utf-8")
-    typer.echo(f"wrote {page}")
 
 
 @app.command("abtest", help="Plan a test of two arms on private bits, or evaluate one: how many users does it take?")

@@ -30,7 +30,7 @@ def commands_page() -> str:
         "",
     ]
     for path, command in commands():
-        if isinstance(command, LazyCommand):  # a study's arguments are known once it is called
+        if isinstance(command, LazyCommand):  # its arguments are known once it is called
             command = command.make_context(command.name, [], resilient_parsing=True).command
         depth = "-" if path.count(" ") < 4 else "^"
         title = f"``{path}``"

@@ -6,18 +6,22 @@ import html
 import io
 import json
 import math
+import shlex
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 import xarray as xr
 
 from jaxdp.comparisons import tables
 from jaxdp.comparisons._compare import METRICS
 from jaxdp.comparisons._comparison import Comparison
 from jaxdp.core import Guarantee
+from jaxdp.simulation import open as open_store
 from jaxdp.simulation.store.provenance import provenance
 from jaxdp.validation import check_choice
 
@@ -28,6 +32,27 @@ STYLE = (
 )
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
+
+
+def report_store(
+    store: Annotated[Path, typer.Argument(help="A store that `compare` or `sweep` wrote.")],
+    page: Annotated[Path, typer.Option("--out", help="The new HTML file.")],
+    metric: Annotated[
+        str | None, typer.Option(help="The output to report, by default the regret.", show_default=False)
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The budget that you chose.", show_default=False)] = None,
+    audit: Annotated[
+        Path | None, typer.Option(help="A file of `audit --json`; rows belong to learners of the same name.")
+    ] = None,
+) -> None:
+    """Writes a store's comparison as one HTML file: loss, the odds of a guess, claims, versions."""
+    if page.exists():
+        raise ValueError(f"out must be a new file, so that nothing is overwritten, got {page}")
+    rows = [] if audit is None else read_audit(audit)
+    command = shlex.join(["python", "-m", "jaxdp", *sys.argv[1:]])
+    text = write_report(open_store(store), metric=metric, epsilon=epsilon, audit=rows, command=command)
+    page.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {page}")
 
 
 def write_report(
@@ -176,7 +201,11 @@ def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along
             continue
         row = attacks.get(name)
         odds = f"{guess_probability(claim):.1%}" if claim.is_private else "100% (no claim)"
-        bound = f"{row['currency']} ≥ {row['lower_bound']:.3g} of {float(row['claimed']):g}" if row else "not attacked"
+        bound = (
+            f"{row['currency']} ≥ {float(row['lower_bound']):.3g} of {float(row['claimed']):g}"
+            if row
+            else "not attacked"
+        )
         rows.append([name, tables.format_budget(epsilon), claim.privacy_unit, odds, bound])
     note = (
         "A fair coin decides whether one unit of data is as it is or replaced. By the claim, whoever sees the output "

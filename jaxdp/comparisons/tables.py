@@ -46,8 +46,10 @@ class Cell(NamedTuple):
         half = self.half_width
         if not math.isfinite(self.mean):
             return "-"
-        if not math.isfinite(half) or half <= 0:
+        if not math.isfinite(half):
             return f"{self.mean:,.4g} {sign} {half:g}"
+        if half <= 1e-12 * abs(self.mean):  # values are equal, except for rounding
+            return f"{self.mean:,.4g} {sign} 0"
         digits = max(0, 1 - math.floor(math.log10(half)))
         return f"{self.mean:,.{digits}f} {sign} {half:,.{digits}f}"
 

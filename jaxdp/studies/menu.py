@@ -31,18 +31,22 @@ class SweepGroup(TyperGroup):
 
 
 class MainGroup(TyperGroup):
-    """`python -m jaxdp`: `advise` beside its other commands."""
+    """`python -m jaxdp`: `advise`, `bench` and `report` beside its other commands."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.commands["advise"] = LazyCommand("advise", _advise)
+        self.commands["bench"] = LazyCommand(
+            "bench", _bench, help="Play the frozen benchmark with learners or estimators."
+        )
+        self.commands["report"] = LazyCommand("report", _report, help="Write a store's comparison as one HTML file.")
 
 
 class LazyCommand(TyperCommand):
     """A placeholder with a name and one sentence of help; it builds the real command when it is called."""
 
-    def __init__(self, name: str, command_of: Callable[[str], Callable[..., None]]) -> None:
-        super().__init__(name, help=STUDIES[name])
+    def __init__(self, name: str, command_of: Callable[[str], Callable[..., None]], help: str | None = None) -> None:
+        super().__init__(name, help=help or STUDIES[name])
         self._name, self._command_of = name, command_of
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
@@ -96,3 +100,15 @@ def _advise(name: str) -> Callable[..., None]:
     from jaxdp.studies.running import advise_command
 
     return advise_command(study(name))
+
+
+def _bench(name: str) -> Callable[..., None]:
+    from jaxdp.suite.command import bench_learners
+
+    return bench_learners
+
+
+def _report(name: str) -> Callable[..., None]:
+    from jaxdp.comparisons.report import report_store
+
+    return report_store

@@ -69,9 +69,6 @@ def _release(
             feedback = jnp.where((flip == 1) & (round_ == changed), 1 - feedback, feedback)
             sent = learner.privatize(keys[1], learner_params, state.public, None, action, feedback)
             after = learner.update(keys[2], learner_params, state, sent)
-            if learner.done is not None:
-                stopped = learner.done(learner_params, state.public)
-                after = jax.tree.map(lambda before, after: jnp.where(stopped, before, after), state, after)
             report = jax.tree.map(lambda before, latest: jnp.where(round_ == changed, latest, before), report, sent)
             since = round_ - changed - 1
             slot = jnp.where((since >= 0) & (since < WINDOW), since, WINDOW)

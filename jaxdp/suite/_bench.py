@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import inspect
 import json
+import math
 import os
 import platform
 import sys
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -21,6 +22,9 @@ from jaxdp.core import Estimator, Learner, Problem, default_float
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation.run.values import parameters
 from jaxdp.suite import _attack, v1
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
 # Required arguments that are the same for every learner: a size, or its function of the horizon.
@@ -76,17 +80,22 @@ def bench(
         path: the JSON file, new or of an earlier call with the same arguments.
         quick: few seeds and short horizons, for a look. Standings do not mix these with full results.
         verify: the second set of seeds.
-        tuned: arguments and values that you chose for this learner; its row is then marked.
+        tuned: arguments and values, other than epsilon and delta, that you chose for this learner; its row is then
+            marked.
         family: only the instances of this family.
-        proof: link to a proof of the claim.
+        proof: link to a proof of the claim. If it is empty, the link of an earlier call stays.
         report: function that is called with one line for each instance.
 
     Returns:
         The contents of the file.
 
     Raises:
-        ValueError: if the file has results of another learner, protocol or version; if no instance fits the learner.
+        ValueError: if the file has results of another learner, protocol or version; if `tuned` has epsilon or delta; if
+            no instance fits the learner.
     """
+    for fixed in ("epsilon", "delta"):
+        if fixed in tuned:
+            raise ValueError(f"value must not be {fixed}, which the protocol fixes, got {fixed}={tuned[fixed]!r}")
     factory, variant = resolve(name)
     head = {
         "suite": "v1",
@@ -106,6 +115,9 @@ def bench(
         "instances": {},
         "attack": {},
     }
+    if proof and proof != record["proof"]:
+        record["proof"] = proof
+        _write(path, record)
     for instance in v1.INSTANCES.values():
         if family not in (None, instance.family):
             continue
@@ -140,7 +152,11 @@ def bench(
 def _play(
     name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, quick: bool, verify: bool
 ) -> dict[str, Any]:
-    """Plays one instance at every epsilon; returns the metric of every seed and the claims."""
+    """Plays one instance at every epsilon; returns the metric of every seed and the claims.
+
+    Raises:
+        ValueError: if the instance does not fit, if the learner may stop early, or if its claims are not comparable.
+    """
     made, contestant, values = _contestant(name, factory, arguments, instance, quick)
     horizon = instance.horizon(quick)
     problem: dict[str, Any] = {"problem": made} if isinstance(made, Problem) else {"world": made, "horizon": horizon}
@@ -154,6 +170,7 @@ def _play(
         values=values,
     )
     table = comparison.claims()
+    _check_claims(name, table)
     claims = {}
     for epsilon in v1.EPSILONS:
         claim = table[table.epsilon == epsilon].iloc[0]
@@ -165,6 +182,22 @@ def _play(
         for epsilon in v1.EPSILONS
     }
     return {"metric": instance.metric, "horizon": horizon, "values": numbers, "claims": claims}
+
+
+def _check_claims(name: str, table: "pd.DataFrame") -> None:
+    """Refuses claims that are weaker than their column says, or of several sorts, which no table ranks together."""
+    rows = [row for row in table.to_dict("records") if math.isfinite(row["epsilon"])]
+    for row in rows:
+        epsilon, is_weak = row["epsilon"], row["claimed_delta"] > v1.DELTA * (1 + 1e-6)
+        is_weak |= row["claimed_epsilon"] > epsilon * (1 + 1e-6)
+        if row["kind"] in ("pure", "approximate") and is_weak:
+            raise ValueError(
+                f"{name} must claim ({epsilon:g}, {v1.DELTA:g})-DP or more privacy at epsilon = {epsilon:g}, "
+                f"got {row['claim']}"
+            )
+    sorts = list(dict.fromkeys((row["kind"], row["trust_model"], row["privacy_unit"]) for row in rows))
+    if len(sorts) > 1:
+        raise ValueError(f"{name} must claim the same kind of privacy at every finite epsilon, got {sorts}")
 
 
 def _contestant(
@@ -181,11 +214,13 @@ def _contestant(
                 completed.setdefault(argument, FIXED[argument](horizon))
     contestant = (factory, completed)
     if isinstance(made, Problem):
-        algorithm = factory(**completed) if inspect.isfunction(factory) else factory
+        algorithm = factory if isinstance(factory, Estimator) or not callable(factory) else factory(**completed)
         if not isinstance(algorithm, Estimator):
             raise ValueError(f"{name} must be an estimator to play {instance.name}")
     else:
         algorithm, _ = make_learner(name, contestant, made, horizon)
+        if algorithm.done is not None:  # regret of fewer rounds would be divided by the regret of all rounds
+            raise ValueError(f"{name} must play until the horizon, got a learner that may stop earlier (`done`)")
     return made, contestant, {"delta": v1.DELTA} if "delta" in parameters(algorithm.params) else {}
 
 
@@ -196,9 +231,9 @@ def _attack_instance(
     world, contestant, values = _contestant(name, factory, arguments, instance, quick)
     horizon = instance.horizon(quick)
     learner, own_values = make_learner(name, contestant, world, horizon)
-    if "epsilon" not in parameters(learner.params):
-        return {"not attacked": "no claim"}
-    values = {**values, **own_values, "epsilon": _attack.EPSILON}
+    values = {**values, **own_values}
+    if "epsilon" in parameters(learner.params):
+        values["epsilon"] = _attack.EPSILON
     if not learner.guarantee(**values).is_private:
         return {"not attacked": "no claim"}
     key = jax.random.key(v1.ROOT_SEEDS["scores"])

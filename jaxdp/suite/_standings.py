@@ -58,8 +58,8 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
         if format != "markdown":
             texts.append(table)
             continue
-        title = f"## {group[0]}: {group[1]} model, {group[2]}, {group[3]} claims"
-        texts.append(f"{title}\n\n{_summary(scores, records, group[0])}\n\n{table}")
+        title = f"## {group[0]}: {group[1]} model, {group[2]}, {'no' if group[3] == 'none' else group[3]} claims"
+        texts.append(f"{title}\n\n{_summary(scores, records, group)}\n\n{table}")
     return "\n\n".join(texts)
 
 
@@ -73,6 +73,7 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
     for group, scores in _tables(records).items():
         least = LEAST_SCORES[group[0]]
         means = xr.apply_ufunc(np.log10, scores.mean("seed", skipna=False).clip(min=least))
+        means = means.where(np.isfinite(means))
         if means.sizes["instance"] > 1 and len(complete := means.dropna("learner")["learner"]):
             drawn[group] = means.sel(learner=complete)
     if not drawn:
@@ -97,46 +98,45 @@ def _tables(records: Mapping[str, Mapping[str, Any]]) -> dict[Group, xr.DataArra
     """Returns the scores of each table."""
     groups: dict[Group, list[str]] = {}
     for name, record in records.items():
-        for family in v1.FAMILIES:
-            if group := _group(record, family):
+        for group in dict.fromkeys(_group(instance, played) for instance, played in record["instances"].items()):
+            if group is not None:
                 groups.setdefault(group, []).append(name)
     order = sorted(groups, key=lambda group: (v1.FAMILIES.index(group[0]), *group[1:]))
-    return {group: _scores({name: records[name] for name in groups[group]}, group[0]) for group in order}
+    return {group: _scores({name: records[name] for name in groups[group]}, group) for group in order}
 
 
 def _label(record: Mapping[str, Any]) -> str:
     return record["learner"] + (" (tuned)" if record["tuned"] else "")
 
 
-def _instances_of(record: Mapping[str, Any], family: str) -> dict[str, Mapping[str, Any]]:
-    """Returns the instances of a family that a learner played."""
-    return {
-        name: played
-        for name, played in record["instances"].items()
-        if name.startswith(f"{family}.") and "skipped" not in played
-    }
+def _group(instance: str, played: Mapping[str, Any]) -> Group | None:
+    """Returns the table of a learner's results on an instance, by its claim at epsilon 1; None if it did not play."""
+    if "skipped" in played:
+        return None
+    claim = played["claims"]["1"]
+    return instance.partition(".")[0], claim["trust_model"], claim["privacy_unit"], claim["kind"]
 
 
-def _group(record: Mapping[str, Any], family: str) -> Group | None:
-    """Returns the table of a learner's row in a family, by its claim at epsilon 1; None if it did not play."""
-    for played in _instances_of(record, family).values():
-        claim = played["claims"]["1"]
-        return family, claim["trust_model"], claim["privacy_unit"], claim["kind"]
-    return None
+def _instances_of(record: Mapping[str, Any], group: Group) -> dict[str, Mapping[str, Any]]:
+    """Returns the instances of a table that a learner played."""
+    return {name: played for name, played in record["instances"].items() if _group(name, played) == group}
 
 
-def _scores(records: Mapping[str, Mapping[str, Any]], family: str) -> xr.DataArray:
-    """Returns regret over the regret of uniform play: (learner, instance, epsilon, seed), NaN if it was not played."""
-    names = [name for name in v1.INSTANCES if any(name in _instances_of(record, family) for record in records.values())]
+def _scores(records: Mapping[str, Mapping[str, Any]], group: Group) -> xr.DataArray:
+    """Returns regret over the regret of uniform play: (learner, instance, epsilon, seed).
+
+    It is NaN if the instance was not played, and infinite if the regret of a played instance is NaN.
+    """
+    names = [name for name in v1.INSTANCES if any(name in _instances_of(record, group) for record in records.values())]
     rows = []
     for record in records.values():
-        played = _instances_of(record, family)
+        played = _instances_of(record, group)
         quick = record["protocol"].startswith("quick")
         seeds = len(next(iter(played.values()))["values"]["1"])
         missing = np.full((len(v1.EPSILONS), seeds), np.nan)
         rows.append(
             [
-                np.asarray([played[name]["values"][f"{epsilon:g}"] for epsilon in v1.EPSILONS], float)
+                _without_nan([played[name]["values"][f"{epsilon:g}"] for epsilon in v1.EPSILONS])
                 / v1.INSTANCES[name].uniform(quick)
                 if name in played
                 else missing
@@ -145,6 +145,10 @@ def _scores(records: Mapping[str, Mapping[str, Any]], family: str) -> xr.DataArr
         )
     coords = {"learner": list(records), "instance": names, "epsilon": list(v1.EPSILONS)}
     return xr.DataArray(np.asarray(rows), coords, ("learner", "instance", "epsilon", "seed"))
+
+
+def _without_nan(values: Any) -> np.ndarray:
+    return np.where(np.isnan(values), np.inf, values)
 
 
 def _contents(scores: xr.DataArray, trust: str) -> Contents:
@@ -185,11 +189,11 @@ def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
     return texts
 
 
-def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], family: str) -> str:
+def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], group: Group) -> str:
     """Formats the summary of a table, as Markdown: a row for each learner."""
     heads = ["", "instances", *(f"ε = {tables.format_budget(epsilon)}" for epsilon in v1.EPSILONS), "privacy", "proof"]
     rows = [heads, ["---"] * len(heads)]
-    means, total, least = scores.mean("seed", skipna=False), scores.sizes["instance"], LEAST_SCORES[family]
+    means, total, least = scores.mean("seed", skipna=False), scores.sizes["instance"], LEAST_SCORES[group[0]]
     for name in scores.learner.values.tolist():
         row = means.sel(learner=name)
         played = int(row.isel(epsilon=0).notnull().sum())
@@ -199,7 +203,7 @@ def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], fam
                 name,
                 f"{played} of {total}",
                 *geometric_means(row, least),
-                _privacy(record, family),
+                _privacy(record, group[0]),
                 record["proof"] or "none",
             ]
         )

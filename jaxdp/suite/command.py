@@ -2,13 +2,66 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.suite import v1
 from jaxdp.suite._bench import bench
 from jaxdp.suite._standings import FORMATS, draw_standings, read_results, standings
 from jaxdp.validation import check_choice
+
+
+def bench_learners(
+    learners: Annotated[
+        list[str] | None, typer.Argument(help="module:name, or names as in `list --all`. Each has a file in --out.")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--out", help="Folder for the results, one JSON file for each learner.")
+    ] = Path("bench"),
+    every: Annotated[bool, typer.Option("--all", help="Play with every registered learner and estimator.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few seeds and short horizons, under a minute a family.")
+    ] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Play the second set of seeds.")] = False,
+    value: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=NUMBER, which you chose: the row is marked tuned. Repeat for several."),
+    ] = None,
+    family: Annotated[str | None, typer.Option(help="Play this family only, such as arms.", show_default=False)] = None,
+    proof: Annotated[str, typer.Option(help="Link to a proof of the claim.", show_default=False)] = "",
+    standings: Annotated[
+        Path | None,
+        typer.Option(help="Instead, print the standings of the results in this folder.", show_default=False),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the standings to this picture.", show_default=False)] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="Format of standings: markdown, text, latex or csv.")
+    ] = "markdown",
+) -> None:
+    """Plays the frozen benchmark, suite version 1, with learners or estimators; rerun to resume."""
+    if standings is None and plot is not None:
+        raise ValueError(f"plot must come with --standings, got {plot}")
+    if standings is not None:
+        if learners or every:
+            raise ValueError("learners must be left out with --standings, which only reads results")
+        typer.echo(print_standings(standings, format_, plot))
+        return
+    failures = bench_all(
+        list(learners or ()),
+        folder,
+        every,
+        value or (),
+        lambda line: typer.echo(line, err=True),
+        quick=quick,
+        verify=verify,
+        family=family,
+        proof=proof,
+    )
+    if failures:
+        raise typer.Exit(1)
+    typer.echo(f"wrote {folder}")
 
 
 def bench_all(
@@ -44,6 +97,8 @@ def bench_all(
     if not learners:
         raise ValueError("learners must be at least one, as my_module:my_learner, or --all, got none")
     tuned = dict(map(_named_number, values))
+    if len(tuned) < len(values):
+        raise ValueError(f"value must name each argument once, got {', '.join(values)}")
     folder.mkdir(parents=True, exist_ok=True)
     failures = []
     for name in learners:

@@ -107,13 +107,18 @@ def test_odds_of_a_guess_follow_from_the_claim():
 
 def test_the_command_writes_a_new_file(store, tmp_path, monkeypatch, capsys):
     out, audit = tmp_path / "report.html", tmp_path / "audit.json"
-    audit.write_text(json.dumps([{"name": "UCB", "currency": "epsilon", "lower_bound": 0.5, "claimed": "inf"}]))
+    rows = [
+        {"name": "UCB", "currency": "epsilon", "lower_bound": 0.5, "claimed": "inf"},
+        {"name": EVIL, "currency": "epsilon", "lower_bound": "inf", "claimed": 1.0},
+    ]
+    audit.write_text(json.dumps(rows))
     arguments = ["jaxdp", "report", str(store), "--out", str(out), "--audit", str(audit)]
     monkeypatch.setattr("sys.argv", arguments)
     with pytest.raises(SystemExit) as status:
         main()
     assert status.value.code == 0
     assert f"python -m jaxdp report {store}" in "".join(harmless(out.read_text()).texts)
+    assert {"epsilon ≥ 0.5 of inf", "epsilon ≥ inf of 1"} <= {*harmless(out.read_text()).texts}
     with pytest.raises(SystemExit) as status:
         main()
     assert status.value.code == 2

@@ -93,7 +93,7 @@ def leaks_late(*, honest_rounds: int, num_arms: int = 8) -> Learner:
     def update(key, params, state, report):
         private = randomized_response(key, report, params["epsilon"])
         rounds = state.public[0]
-        return State((), (rounds + 1, jnp.where(rounds < honest_rounds, private, report)))
+        return State((), (rounds + 1, jnp.where(rounds < honest_rounds, private, report).astype(jnp.int32)))
 
     return Learner(
         params=lambda *, epsilon: {"epsilon": np.float32(epsilon)},
@@ -200,3 +200,101 @@ def test_folders_that_mix_results_are_refused(tmp_path):
     (tmp_path / "two.json").write_text(json.dumps(old))
     with pytest.raises(ValueError, match="of this version of the suite"):
         _standings.read_results(tmp_path)
+
+
+UNFAIR = """
+import jax
+import jax.numpy as jnp
+from jaxdp.core import Guarantee
+from my_bandits import coin
+
+CLAIM = {"trust_model": "local", "privacy_unit": "bit", "argument": ""}
+
+def with_claim(num_arms, guarantee):
+    return coin(num_arms=num_arms)._replace(guarantee=guarantee)
+
+def stops(*, num_arms):
+    return coin(num_arms=num_arms)._replace(done=lambda params, public: jnp.bool_(True))
+
+def ten_times(*, num_arms):
+    return with_claim(num_arms, lambda *, epsilon: Guarantee.pure(10 * epsilon, **CLAIM))
+
+def fixed(*, num_arms):
+    guarantee = lambda: Guarantee.pure(5.0, **CLAIM)
+    return with_claim(num_arms, guarantee)._replace(params=lambda: {})
+
+def large_delta(*, num_arms):
+    return with_claim(num_arms, lambda *, epsilon: Guarantee.approximate(epsilon, 1e-3, **CLAIM))
+
+def partly(*, num_arms):
+    return with_claim(
+        num_arms, lambda *, epsilon: Guarantee.pure(epsilon, **CLAIM) if epsilon < 5 else Guarantee.none(**CLAIM)
+    )
+
+def small(*, num_arms):
+    guarantee = lambda: Guarantee.pure(0.05, **CLAIM)
+    return with_claim(num_arms, guarantee)._replace(params=lambda: {})
+
+def breaks(*, num_arms):
+    def act(key, params, public, context):
+        breaks = (params["epsilon"] == 1) & (num_arms == 64)
+        return jnp.where(breaks, 99, jax.random.randint(key, (), 0, num_arms)).astype(jnp.int32)
+
+    return coin(num_arms=num_arms)._replace(act=act)
+"""
+
+
+def test_learners_that_stop_early_or_claim_less_than_their_column_are_not_ranked(own_module):
+    (own_module / "unfair.py").write_text(UNFAIR)
+    options = {"quick": True, "family": "arms", "report": lambda line: None}
+    for name, message in {
+        "stops": "must play until the horizon",
+        "ten_times": r"must claim \(0.1, 1e-06\)-DP or more privacy at epsilon = 0.1, got 1-DP",
+        "fixed": r"must claim \(0.1, 1e-06\)-DP or more privacy at epsilon = 0.1, got 5-DP",
+        "large_delta": r"must claim \(0.1, 1e-06\)-DP or more privacy",
+        "partly": "must claim the same kind of privacy at every finite epsilon",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            _bench.bench(f"unfair:{name}", own_module / "unfair.json", **options)
+    for name in ("epsilon", "delta"):
+        with pytest.raises(ValueError, match=f"value must not be {name}"):
+            _bench.bench("unfair:small", own_module / "unfair.json", tuned={name: 1}, **options)
+    small = _bench.bench("unfair:small", own_module / "small.json", **options)
+    assert small["attack"]["arms.easy"]["claimed"] == 0.05, "a claim without epsilon is attacked as well"
+    again = _bench.bench("unfair:small", own_module / "small.json", proof="a link", **options)
+    assert again["proof"] == json.loads((own_module / "small.json").read_text())["proof"] == "a link"
+
+
+@pytest.mark.filterwarnings("ignore:NaN in pseudo_regret")
+def test_a_regret_that_is_not_a_number_spoils_the_geometric_mean(own_module):
+    (own_module / "unfair.py").write_text(UNFAIR)
+    record = _bench.bench(
+        "unfair:breaks", own_module / "breaks.json", quick=True, family="arms", report=lambda line: None
+    )
+    text = _standings.standings({"breaks": record})
+    row = next(line for line in text.splitlines() if line.startswith("| breaks | 4 of 4"))
+    assert [cell.startswith("inf") for cell in row.split(" | ")[2:6]] == [False, True, False, False]
+    with pytest.raises(ValueError, match="a learner that played all instances"):
+        _standings.draw_standings({"breaks": record})
+
+
+def test_results_with_another_claim_are_in_another_table():
+    made = records(one=("local", [0.5] * 10), two=("local", [0.4] * 10))
+    made["two"]["instances"]["arms.hard"]["claims"] = {
+        "1": made["two"]["instances"]["arms.hard"]["claims"]["1"] | {"kind": "approximate"}
+    }
+    text = _standings.standings(made)
+    pure, approximate = text[text.index("pure claims") :], text[: text.index("pure claims")]
+    assert "| two | 1 of 2 |" in pure
+    assert "| two | 1 of 1 |" in approximate
+    assert "| one |" not in approximate
+
+
+def test_options_of_the_command_that_do_not_belong_together_are_refused(tmp_path):
+    for options, message in (
+        ({"plot": tmp_path / "x.png"}, "plot must come with --standings"),
+        ({"standings": tmp_path, "learners": ["ucb"]}, "learners must be left out with --standings"),
+        ({"learners": ["ucb"], "value": ["a=1", "a=2"]}, "value must name each argument once"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            command.bench_learners(**{"folder": tmp_path, **options})
