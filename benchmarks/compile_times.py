@@ -30,7 +30,7 @@ LANES, REPEATS = 256, 3
 BY_BLOCKS = "ebs_elimination of 8 arms by blocks"  # the largest program, beside the tiny ones
 
 
-def simulated(name: str) -> tuple[Any, Any]:
+def simulation(name: str) -> tuple[Any, Any]:
     """Returns the run of a learner, and its parameters."""
     if name == BY_BLOCKS:
         learner = jaxdp.dueling.ebs_elimination(num_arms=8, horizon=100_000)
@@ -41,7 +41,7 @@ def simulated(name: str) -> tuple[Any, Any]:
     return run, run.params(**entry.values)
 
 
-def fitted(name: str) -> tuple[Any, Any]:
+def estimator_fit(name: str) -> tuple[Any, Any]:
     """Returns a function of (key, params) that fits an estimator, and its parameters."""
     entry = ESTIMATORS[name]
     estimator, (features, labels) = entry.make(), entry.make_data(jax.random.key(0))
@@ -55,7 +55,7 @@ def fitted(name: str) -> tuple[Any, Any]:
 
 def seconds(name: str) -> tuple[float, float]:
     """Returns the seconds to trace and lower a run, and to compile it."""
-    run, params = fitted(name) if name in ESTIMATORS else simulated(name)
+    run, params = estimator_fit(name) if name in ESTIMATORS else simulation(name)
     keys = jaxdp.random.fast_key(jaxdp.lane_keys(jax.random.key(0), LANES))
     start = time.process_time()
     with trace_for("cpu"):

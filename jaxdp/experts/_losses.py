@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxdp.core import Interface, PrivatizeFn, Space, arms, default_float
 from jaxdp.mechanisms import gaussian, laplace
 from jaxdp.numerics import fixed_point
+from jaxdp.numerics.kernels import lanes_last, own_kernel
 
 UNIT = "one round's loss vector"  # the privacy unit
 
@@ -67,3 +68,8 @@ def reveal_units(key, params, public, context, action, feedback) -> jax.Array:
     """Returns the losses as integers, as a `PrivatizeFn`: in the central model the curator sees them."""
     del key, params, public, context, action
     return units_of(feedback)
+
+
+def units_in_kernel(losses: jax.Array) -> jax.Array:
+    """Converts losses as `units_of` does, in a kernel of its own: for a result that several sums read."""
+    return lanes_last(own_kernel(lambda values: lanes_last(units_of(lanes_last(values))), losses))

@@ -10,14 +10,14 @@ from scipy.stats import binom
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_of
+from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_in_kernel
 from jaxdp.mechanisms import noisy_min, zcdp_rho
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.some_lanes import in_flagged_lanes
 from jaxdp.mechanisms.sparse_vector import LARGEST_TIMES, AboveThreshold, above_threshold_init, ask, grid_of
 from jaxdp.numerics import fixed_point
-from jaxdp.numerics.kernels import any_lane, lanes_last, own_kernel
+from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import (
     check_at_least,
     check_choice,
@@ -253,7 +253,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del key, params, public, context
         # Central model: the curator sees the play and the losses themselves. They are rounded once for both sums.
-        return action, lanes_last(own_kernel(lambda losses: lanes_last(units_of(lanes_last(losses))), feedback))
+        return action, units_in_kernel(feedback)
 
     def update(key, params: Params, state: State, report) -> State:
         key_threshold, key_query, key_select = jax.random.split(key, 3)

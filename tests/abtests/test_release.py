@@ -111,7 +111,7 @@ def log_ratio(kind, draws=4_000):
 
 @pytest.mark.parametrize("kind", ["anytime", "fixed"])
 def test_neighbours_are_hidden_as_claimed(kind, fixed_words, monkeypatch):
-    """Planted: half the noise; and for S and D the whole epsilon each."""
+    """Checks the ratio of probabilities; half the noise, and the whole epsilon for each of S and D, exceed it."""
     loss, error = log_ratio(kind)
     assert abs(loss - 1) < 4 * error, "the event reaches the claim"
     draw = _secret_noise.secret_discrete_laplace
@@ -137,7 +137,7 @@ def numbers_of_releases(looks_of=None):
 
 
 def test_looks_do_not_depend_on_bits():
-    """Planted: a look also where the exact S first reaches 1, so that the number of releases tells bits apart."""
+    """Checks that all bits give three releases; a further look where the exact S first reaches 1 must show."""
     assert numbers_of_releases() == {3}
     assert numbers_of_releases(lambda lead: sorted({3, *(np.flatnonzero(np.cumsum(lead) == 1)[:1] + 1)})) == {1, 2}
 

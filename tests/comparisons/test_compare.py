@@ -49,9 +49,9 @@ def test_each_learner_has_the_bits_of_its_own_sweep(result):
 
 
 def test_a_learner_without_epsilon_plays_the_same_at_all_budgets(result):
-    own = result.values().sel(learner="in turn")
-    np.testing.assert_array_equal(own.isel(epsilon=0).values, own.isel(epsilon=1).values)
-    assert own.values[0] == pytest.approx(60 * (0.6 + 0.3) / 3)
+    in_turn = result.values().sel(learner="in turn")
+    np.testing.assert_array_equal(in_turn.isel(epsilon=0).values, in_turn.isel(epsilon=1).values)
+    assert in_turn.values[0] == pytest.approx(60 * (0.6 + 0.3) / 3)
     claims = result.claims()
     assert claims[claims.learner == "in turn"].claim.str.startswith("no claim").all()
 

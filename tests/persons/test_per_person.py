@@ -84,8 +84,8 @@ def test_a_reports_branch_stays_a_branch_in_many_lanes():
 
 def test_rest_says_what_rounds_without_reports_play():
     best = per_person(bandits.explore_then_commit(num_arms=3, explore_rounds=30))
-    own = per_person(bandits.explore_then_commit(num_arms=3, explore_rounds=30), rest="act")
-    for learner, share in ((best, 0.0), (own, 0.25)):
+    rest_by_act = per_person(bandits.explore_then_commit(num_arms=3, explore_rounds=30), rest="act")
+    for learner, share in ((best, 0.0), (rest_by_act, 0.25)):
         heard, actions, public = heard_and_played(learner, jax.random.key(0))
         before = (np.asarray(public.round) < 30) & ~heard
         assert (np.asarray(actions)[before] != 0).any() == (share > 0)
