@@ -8,6 +8,7 @@ from jaxdp.estimation._objective_perturbation import (
 )
 from jaxdp.estimation._objective_perturbation_full import objective_perturbation_full
 from jaxdp.estimation._offline_bandit import Bandit, offline_bandit
+from jaxdp.estimation._release_head import ReleasedHead, release_head
 from jaxdp.estimation._sgd import sgd, sgd_rr
 from jaxdp.estimation._sgd_krr import sgd_krr
 from jaxdp.estimation.ballots import ballot_mle, ballot_objective_perturbation, ballot_rr, ballot_sensitivity
@@ -50,6 +51,7 @@ __all__ = [
     "FitCost",
     "LabelNoise",
     "PessimisticPolicy",
+    "ReleasedHead",
     "UnitClaims",
     "WithCut",
     "ballot_election",
@@ -89,6 +91,7 @@ __all__ = [
     "predicted_ridge",
     "quieter_noise",
     "relative_features",
+    "release_head",
     "semi_norm_error",
     "sgd",
     "sgd_krr",

@@ -157,7 +157,7 @@ def estimate(
         and jax.default_backend() == "cpu"  # accelerators have the memory for copies
     )
     if in_blocks:
-        _check_in_blocks(check, features, labels, feature_norm)
+        check_in_blocks(check, features, labels, feature_norm)
     else:
         check(features, labels, feature_norm=feature_norm)
     if values.get("delta") and (claim := estimator.guarantee(**values)).is_private:
@@ -194,7 +194,7 @@ def estimate(
     return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
 
 
-def _check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:
+def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:
     """Checks blocks of rows, and all rows at once only if a block is refused, for the message."""
     step = max(1, BLOCK_SIZE // features.shape[1])
     try:

@@ -1,6 +1,6 @@
 """Privatizes labels and fits heads on features that are too large to copy: `Estimator.large` of three estimators."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -57,9 +57,25 @@ def fit_large_labels(params: Any, features: np.ndarray, targets: jax.Array, cut:
 
 
 def fit_large_statistic(
-    release: Release, key: jax.Array, params: Params, features: np.ndarray, labels: jax.Array
+    release: Release,
+    key: jax.Array | None,
+    params: Params,
+    features: np.ndarray,
+    labels: jax.Array,
+    report_secretly: Callable[[np.ndarray, Any], tuple[np.ndarray, float]] | None = None,
 ) -> Estimate:
-    """Releases the labels' statistic with Gaussian noise, and fits it, as `objective_perturbation`."""
+    """Releases the labels' statistic with Gaussian noise, and fits it, as `objective_perturbation`.
+
+    Args:
+        release: the options.
+        key: key of the noise.
+        params: of the estimator.
+        features: [num_samples, dim] float.
+        labels: [num_samples] in {0, 1/2, 1}.
+        report_secretly: (whitened features, weights) -> the noisy statistic and its sensitivity; it may overwrite the
+            features. Only for weighted and whitened releases; the key and the labels are then not
+            read.
+    """
     release.check_dim(features.shape[1])
     check_memory(features, whitened=release.whitened, weighted=release.is_weighted)
     moments = Moments.of(features)
@@ -72,7 +88,10 @@ def fit_large_statistic(
     if release.is_weighted:
         reach = unit = block_cut(rows, lengths, float(params.cut), variance, moments if white is None else None)
         weights = _weights(lengths, reach)
-    report = _report(release, key, params, rows, labels, largest, weights, (reach, unit))
+    if report_secretly is None:
+        report = _report(release, key, params, rows, labels, largest, weights, (reach, unit))
+    else:
+        report, unit = report_secretly(rows, weights)
     ridge = float(params.regularization)
     if white is not None:
         report, spectrum = report @ white.back, white.spectrum

@@ -9,7 +9,11 @@ from jaxdp.mechanisms._randomized_response import (
     randomize_scalar,
     randomized_response,
 )
-from jaxdp.mechanisms._secret_noise import secret_discrete_laplace, secret_randomized_response
+from jaxdp.mechanisms._secret_noise import (
+    secret_discrete_gaussian,
+    secret_discrete_laplace,
+    secret_randomized_response,
+)
 from jaxdp.mechanisms.additive import gaussian, k_norm, laplace
 from jaxdp.mechanisms.calibration import (
     analytic_gaussian,
@@ -95,6 +99,7 @@ __all__ = [
     "randomized_response",
     "round_up",
     "scalar_randomizer",
+    "secret_discrete_gaussian",
     "secret_discrete_laplace",
     "secret_randomized_response",
     "shuffle_delta",

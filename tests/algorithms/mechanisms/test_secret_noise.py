@@ -10,8 +10,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxdp.mechanisms import _secret_noise, secret_discrete_laplace, secret_randomized_response
-from jaxdp.mechanisms._secret_noise import attempt_laplace, bernoulli_exp, draw_laplace, flip_threshold
+from jaxdp.mechanisms import (
+    _secret_noise,
+    secret_discrete_gaussian,
+    secret_discrete_laplace,
+    secret_randomized_response,
+)
+from jaxdp.mechanisms._secret_noise import (
+    attempt_gaussian,
+    attempt_laplace,
+    bernoulli_exp,
+    draw_gaussian,
+    draw_laplace,
+    flip_threshold,
+)
 
 
 def exponential(value, terms=400):
@@ -157,7 +169,58 @@ def test_draws_have_the_distribution_at_a_float_s_epsilon():
     assert stats.chisquare(observed, np.append(planted, 1 - planted.sum()) * draws).pvalue < 1e-6
 
 
+def gaussian_probabilities(variance, monkeypatch):
+    """Enumerates one attempt of the Gaussian sampler, given exact coins and Laplace draws."""
+
+    def draw(choose):
+        def toss(numerator, denominator, _):
+            chance = math.exp(-numerator / denominator)
+            return choose([chance, 1 - chance]) == 0
+
+        def laplace(epsilon, _):
+            weights = np.exp(-float(epsilon) * np.abs(np.arange(-60, 61)))
+            return choose((weights / weights.sum()).tolist()) - 60
+
+        monkeypatch.setattr(_secret_noise, "bernoulli_exp", toss)
+        monkeypatch.setattr(_secret_noise, "draw_laplace", laplace)
+        below: Any = None  # only the replaced functions call it
+        return attempt_gaussian(variance, below)
+
+    masses, cut = enumerate_paths(draw, 1e-13)
+    rejected = masses.pop(None)
+    assert cut < 1e-9
+    return {k: float(mass / (1 - rejected)) for k, mass in masses.items()}
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(2), Fraction(25, 4)])
+def test_the_gaussian_sampler_is_exact(variance, monkeypatch):
+    """Compares with the formula; planted: a variance that is smaller by a twentieth."""
+    chances = gaussian_probabilities(variance, monkeypatch)
+    cells = np.arange(-30, 31)
+
+    def exact(spread):
+        weights = np.exp(-(cells**2) / (2 * float(spread)))
+        return weights / weights.sum()
+
+    probabilities = np.array([chances.get(k, 0) for k in cells])
+    assert probabilities == pytest.approx(exact(variance), abs=1e-8)
+    assert probabilities != pytest.approx(exact(variance * Fraction(19, 20)), abs=1e-3)
+
+
+def test_gaussian_draws_have_the_distribution_at_a_large_variance():
+    """Tests quantiles of normal noise, up to steps; planted: variance larger by a tenth."""
+    generator, draws = random.Random(4), 20_000
+    noise = np.array([draw_gaussian(Fraction(2**40 + 1, 3), generator.randrange) for _ in range(draws)])
+    stddev = math.sqrt((2**40 + 1) / 3)
+    assert stats.kstest(noise / stddev, "norm").pvalue > 1e-3
+    assert stats.chi2(draws).sf(np.sum((noise / stddev) ** 2)) > 1e-3
+    assert stats.chi2(draws).cdf(np.sum((noise / stddev) ** 2) / 1.1) < 1e-6
+
+
 def test_draws_are_secret_and_whole():
+    spread = secret_discrete_gaussian(40, 2.0**50)
+    assert all(type(one) is int for one in spread)
+    assert spread != secret_discrete_gaussian(40, 2.0**50)
     noise = secret_discrete_laplace(40, 0.01)
     assert all(type(one) is int for one in noise)
     assert noise != secret_discrete_laplace(40, 0.01)
@@ -175,3 +238,8 @@ def test_wrong_arguments_are_refused():
         secret_randomized_response([0.0, 1.0], 1.0)
     with pytest.raises(ValueError, match="size must be"):
         secret_discrete_laplace(-1, 1.0)
+    with pytest.raises(ValueError, match="size must be"):
+        secret_discrete_gaussian(-1, 1.0)
+    for variance in (0.0, math.inf, math.nan, -1.0):
+        with pytest.raises(ValueError, match="variance must be"):
+            secret_discrete_gaussian(1, variance)
