@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
 
-from jaxdp.core import Estimator, Guarantee, default_float
+from jaxdp.core import Estimator, default_float
 from jaxdp.estimation import (
     Estimate,
+    ReleasedHead,
     debiased_rr,
     estimate,
     mle,
@@ -161,23 +162,9 @@ def predictions(
     return {name: errors[name] for name in MECHANISMS}
 
 
-class Released(NamedTuple):
-    """One released head.
-
-    Attributes:
-        theta: [dim] float.
-        converged: whether the solver converged.
-        claim: of the release.
-    """
-
-    theta: np.ndarray
-    converged: bool
-    claim: Guarantee
-
-
 def release(
     key: jax.Array, part: Part, mechanism: str, epsilon: float, delta: float, margin_stddev: float, *, per_person: bool
-) -> Released:
+) -> ReleasedHead:
     """Fits the head that is written to a file; its claim is for one person if ids are known, else for one label."""
     unit = "person" if per_person else "label"
     values: dict[str, Any] = {"epsilon": epsilon} | ({"persons": part.persons} if per_person else {})
@@ -194,4 +181,4 @@ def release(
         )
         values |= {"margin_stddev": margin_stddev} | ({"delta": delta} if mechanism == "gaussian" else {})
     fit = Head(estimator, part, lambda _: values).fit(key, epsilon)
-    return Released(np.asarray(fit.theta), bool(fit.converged), estimator.guarantee(**values))
+    return ReleasedHead(np.asarray(fit.theta), bool(fit.converged), estimator.guarantee(**values))

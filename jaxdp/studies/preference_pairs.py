@@ -3,7 +3,7 @@
 Fits linear heads on chosen and rejected responses with embeddings, without
 privacy, with local and with central label privacy, per label and per person,
 and compares them on persons and prompts that were held out. Without a table
-it uses a made-up data set.
+it uses a made-up data set. --release writes one private head instead.
 """
 
 from pathlib import Path
@@ -24,6 +24,7 @@ from jaxdp.studies.command import columns
 from jaxdp.studies.declared import Study
 from jaxdp.studies.pair_data import load, split
 from jaxdp.studies.pair_heads import CLEAR, MECHANISMS, heads, person_error, predictions, release, score
+from jaxdp.studies.pair_release import make_release
 from jaxdp.validation import check_above, check_choice, check_count, check_delta, check_epsilon, warn_large_delta
 
 NOT_PRIVATE = "for whoever may see the labels; this picture is not private"
@@ -234,4 +235,4 @@ def write_head(dataset: xr.Dataset, folder: Path) -> str:
     )
 
 
-STUDY = Study(preference_pairs, figure, report, files=write_head)
+STUDY = Study(preference_pairs, figure, report, instead=make_release, files=write_head)

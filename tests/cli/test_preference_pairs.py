@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from jaxdp.__main__ import app
 from jaxdp.mechanisms.numerical import vector_delta
-from jaxdp.studies import pair_data, pair_heads, preference_pairs
+from jaxdp.studies import pair_data, pair_heads, pair_release, preference_pairs
 
 COUNT, DIM = 400, 4
 
@@ -135,6 +135,68 @@ def test_a_released_local_head_lies_within_the_radius_of_the_compared_one():
     released = pair_heads.release(jax.random.key(0), part, "randomized_response", 20.0, 1e-4, 1.0, per_person=False)
     assert released.converged
     assert abs(float(released.theta[0])) == pytest.approx(2.0, rel=1e-5)
+
+
+RELEASE = ("--person", "who", "--tie", "tie", "--delta", "1e-4")
+
+
+@pytest.mark.parametrize("head", ["gaussian", "randomized_response"])
+def test_a_release_prints_the_head_and_claims_alone(table, head):
+    path, options = table / "one.npz", ("--head", head, "--head-epsilon", "8", "--evaluate-epsilon", "2")
+    run = CliRunner().invoke(app, arguments(table, *RELEASE, "--release", str(path), *options))
+    assert run.exit_code == 0, run.output
+    trust = "(8, 0.0001)-DP, central" if head == "gaussian" else "8-DP, local"
+    assert f"claim:  {trust}, one person" in run.stdout
+    assert "2-DP, central, one person" in run.stdout.split("held-out accuracy: ")[1]
+    assert "predicted" not in run.stdout
+    assert "simulation" not in run.stdout
+    with np.load(path) as released:
+        assert released["theta"].shape == (DIM,)
+        assert str(released["claim"]) == f"{trust}, one person"
+    again = CliRunner().invoke(app, arguments(table, *RELEASE, "--release", str(path)))
+    assert "release must be a new .npz file" in again.output + str(again.exception)
+
+
+def test_the_released_accuracy_has_the_noise_of_its_claim(monkeypatch):
+    """Checks the noise's scale against the change by one person; planted: noise for one label."""
+    random = np.random.default_rng(3)
+    part = pair_data.Part(random.normal(size=(90, 1)), np.ones(90), np.repeat(np.arange(9), 10))
+    budgets = []
+    monkeypatch.setattr(pair_release, "secret_discrete_laplace", lambda size, budget: budgets.append(budget) or [0])
+    theta = np.asarray([1.0])
+
+    def shares(labels):
+        text = pair_release.accuracy(theta, part._replace(labels=labels), 2.0, per_person=True)
+        assert "over 9 other persons; claim: 2-DP, central, one person" in text
+        return float(text.split("accuracy: ")[1].split()[0])
+
+    sides = [np.where(part.persons == 4, (part.features[:, 0] > 0) == won, 1.0) for won in (True, False)]
+    change = abs(shares(sides[0]) - shares(sides[1]))
+    assert change == pytest.approx(1 / 9, abs=2e-3)
+    scale = 1 / float(budgets[0]) / pair_release.SHARES / 9
+    assert change <= 2 * scale + 2e-3
+    pair_release.accuracy(theta, part, 2.0, per_person=False)
+    assert change > 2 / float(budgets[-1]) / pair_release.SHARES / 90
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--seeds", "3"), "seeds must be left out with --release, got 3"),
+        (("--epsilon", "1"), "epsilon must be left out with --release"),
+        (("--seed", "7"), "seed must be left out with --release, got 7"),
+        (("--feature-norm", "2"), "feature_norm must be left out with --release"),
+        (("--head", "k_norm"), "head must be one of randomized_response, gaussian"),
+        (("--head-epsilon", "inf"), "head_epsilon must be finite with --release"),
+        (("--evaluate-epsilon", "inf"), "evaluate_epsilon must be finite with --release"),
+        (("--evaluate-epsilon", "-1"), "epsilon must be > 0"),
+    ],
+)
+def test_wrong_options_of_a_release_are_refused(table, more, message):
+    run = CliRunner().invoke(app, arguments(table, *RELEASE, "--release", str(table / "one.npz"), *more))
+    assert run.exit_code != 0
+    assert message in run.output + str(run.exception)
+    assert not (table / "one.npz").exists()
 
 
 def test_errors_over_persons_are_those_of_drawn_persons():
