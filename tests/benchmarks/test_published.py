@@ -1,0 +1,73 @@
+"""Attacks on published code: what needs no checkout."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from benchmarks.published import run
+from benchmarks.published.adapters import REPOSITORIES
+from benchmarks.published.arms import Pulling
+from jaxdp.audit import python_learner
+from jaxdp.audit.adversary import UserData
+
+
+def pull_alternately(module, rounds):
+    total = np.zeros(2)
+    for round_ in range(rounds):
+        arm = round_ % 2
+        total[arm] += module.sample_reward(float(arm), 0)
+    return total
+
+
+def test_a_function_that_draws_its_own_rewards_is_played_round_by_round():
+    module = SimpleNamespace()
+    learner = python_learner(
+        lambda: Pulling(module, lambda: pull_alternately(module, 4), ("total",)),
+        num_actions=2,
+        guarantee=1.0,
+        observe=["shown"],
+    )
+    answers = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6], [0.7, 0.8]])
+    actions, shown = learner.run(0, UserData(answers))
+    assert actions.tolist() == [0, 1, 0, 1]
+    np.testing.assert_allclose(shown, [[0.1, 0.0], [0.1, 0.4], [0.6, 0.4], [0.6, 0.4]])
+
+
+def test_its_errors_name_the_round():
+    def fail(module):
+        module.sample_reward(1.0, 0)
+        raise KeyError("theirs")
+
+    module = SimpleNamespace()
+    learner = python_learner(lambda: Pulling(module, lambda: fail(module)), num_actions=2, guarantee=1.0)
+    with pytest.raises(RuntimeError, match="failed in round 0, counted from 0: KeyError: 'theirs'"):
+        learner.run(0, UserData(np.zeros((2, 2))))
+
+
+def test_the_page_shows_the_kept_results():
+    page = Path(run.__file__).with_name("README.md").read_text()
+    results = json.loads(run.RESULTS.read_text())
+    assert run.table(results) in page
+    assert set(results) <= set(REPOSITORIES)
+    for rows in results.values():
+        for row in rows.values():
+            violated = row["lower_bound"] > row["epsilon"]
+            assert row["verdict"] == (
+                "violated" if violated else "consistent" if row["lower_bound"] else "nothing shown"
+            )
+
+
+def test_other_files_than_the_attacked_commit_are_refused(tmp_path, monkeypatch, capsys):
+    repository = REPOSITORIES["MIFA-Lab/LDPbandit2020"]
+    with pytest.raises(ValueError, match="checkout must be a folder with src"):
+        run.digest(tmp_path, repository)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "linucb.py").write_text("raise AssertionError")
+    monkeypatch.setattr(sys, "argv", ["run", "MIFA-Lab/LDPbandit2020", "--checkout", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        run.main()
+    assert "its files have another digest" in capsys.readouterr().err
