@@ -7,7 +7,7 @@ mistake in all learners. All but the last kind keep every noise scale as it is:
 - cap: one use more than `budget` or `max_switches` allows; of learners without, the datum before is counted again
   in place of a datum where the exact sum so far is above a threshold;
 - phase: the public state stays as it was where the exact sum of all data so far is above a threshold;
-- noise: every round's update draws by the key of the first one;
+- noise: every round's update draws by the key of the first one, and all reports by one key;
 - sensitivity: noise is drawn for half the sensitivity, which is for twice the budget, or at half the scale.
 
 Sums weigh the numbers of a datum differently. The threshold lies between the sums of the two neighbours, where they
@@ -142,7 +142,12 @@ def wrong(right: Learner, kind: str, threshold: float) -> Learner:
             public = jax.tree.map(lambda old, new: jnp.where(stays, old, new), state.public, public)
         return State((after.private, first, report, so_far, rounds), public)
 
-    return right._replace(init=init, update=update, blocks=(), counts=None)
+    def privatize(key, params, public, context, action, feedback):
+        """Draws the noise of users' reports, as in the shuffle model; central learners have none here."""
+        used = with_less_noise(params) if kind == "sensitivity" else params
+        return right.privatize(jax.random.key(0) if kind == "noise" else key, used, public, context, action, feedback)
+
+    return right._replace(init=init, privatize=privatize, update=update, blocks=(), counts=None)
 
 
 def _names(params: Any, names: tuple[str, ...]) -> list[str]:

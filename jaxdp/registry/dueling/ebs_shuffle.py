@@ -11,7 +11,7 @@ ORDER = 480  # in lists
 
 # The first batch has twelve users per arm at a local budget of 1.24; the second batch does not end within the horizon.
 VALUES = {"epsilon": 1.0, "delta": 1e-2, "failure_prob": 0.1, "confidence_multiplier": 0.07}
-LARGER = {"epsilon": 1.2}  # at the second point
+SECOND = {"epsilon": 0.6, "delta": 3e-2}  # at the second point
 
 
 def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
@@ -45,14 +45,15 @@ def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]
     return UserData(answers), UserData(won)
 
 
-def _all_others_say_lost(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one batch in which all other users report a loss, an extreme case for any accounting."""
-    params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **LARGER})
-    rounds = int(params.passes[0, num_arms]) * num_arms**2
-    lost = np.zeros((rounds, num_arms, num_arms), np.int32)
-    won = lost.copy()
-    won[0] = 1
-    return UserData(lost), UserData(won)
+def _the_first_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
+    """Returns users of one batch in which the first arm loses all duels on the left, and the other arms win.
+
+    A batch in which all other users report the same is an extreme case for any accounting. If reports of the first
+    arm's users also entered the batches of other arms, most of these reports would be visible there.
+    """
+    params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **SECOND})
+    batch = int(params.passes[0, num_arms]) * num_arms
+    return _of_batch(num_arms, batch, batch)
 
 
 ENTRIES = {
@@ -66,6 +67,6 @@ ENTRIES = {
         horizon=70,
         neighbours=one_batch,
         randomizes=True,
-        second=Second(values=LARGER, neighbours=_all_others_say_lost),
+        second=Second(values=SECOND, neighbours=_the_first_arm_loses),
     ),
 }

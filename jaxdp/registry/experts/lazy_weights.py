@@ -145,7 +145,7 @@ ENTRIES = {
         # Nearly every decision asks for another sequence, and only one may be drawn.
         second=Second(
             {"horizon": 5},
-            {"batch": 1, "fake_switch_prob": 0.95, "budget": 1, "learning_rate": 0.8},
+            {"batch": 1, "fake_switch_prob": 0.5, "budget": 1, "learning_rate": 0.8},
             a_loss_of_a_long_run,
         ),
     ),
