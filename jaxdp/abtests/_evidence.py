@@ -37,12 +37,9 @@ class LocalEvidence(NamedTuple):
     spread: float
 
     def log_value(self, leads: np.ndarray, discordant: np.ndarray) -> np.ndarray:
-        """Returns the log of the e-value.
+        """Returns the log of the e-value of S, the treatment's ones minus the control's, and D, the discordant pairs.
 
-        Args:
-            leads: S, the treatment's ones minus the control's ones.
-            discordant: D, the number of discordant pairs; or the sum, over disjoint batches, of its mean given the
-                counts.
+        D is their number; or the sum, over disjoint batches, of its mean given the counts.
         """
         planned = log_cosh(self.slope * leads) - discordant * log_cosh(self.slope)
         total = discordant + self.spread
@@ -92,13 +89,7 @@ class CentralEvidence(NamedTuple):
     log_noise: np.ndarray
 
     def log_value(self, leads: np.ndarray, discordant: np.ndarray, epochs: int | np.ndarray) -> np.ndarray:
-        """Returns the log of the e-value.
-
-        Args:
-            leads: sum of the released S of all epochs.
-            discordant: sum of the released D of all epochs.
-            epochs: number of epochs.
-        """
+        """Returns the log of the e-value, from sums of the released S and D over all epochs."""
         shape = (-1, *(1 for _ in np.shape(leads)))
         slopes, weights, noise = (part.reshape(shape) for part in (self.slopes, self.log_weights, self.log_noise))
         logs = log_cosh(slopes * leads) - log_cosh(slopes) * discordant - epochs * noise

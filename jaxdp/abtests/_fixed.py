@@ -65,12 +65,7 @@ def count_noise_variance(epsilon: float) -> float:
 
 
 def fixed_power(setting: Setting, users: float) -> float:
-    """Returns the probability that the test calls the planned difference significant, with its true sign.
-
-    Args:
-        setting: the planned values.
-        users: number of users, of both arms together.
-    """
+    """Returns the probability that `users` of both arms make the planned difference significant, with its true sign."""
     signal, null, alternative = _moments(setting, users / 2)
     return float(norm.cdf((signal - norm.isf(setting.failure_prob / 2) * null) / alternative))
 
@@ -110,12 +105,7 @@ def _moments(setting: Setting, arm_users: float) -> tuple[float, float, float]:
 
 
 def smallest_lift(setting: Setting, users: float) -> float:
-    """Returns the smallest lift of the planned sign that the test detects with the planned power; NaN if there is none.
-
-    Args:
-        setting: the planned values, except the lift.
-        users: number of users, of both arms together.
-    """
+    """Returns the smallest lift of the planned sign that `users` of both arms detect with the planned power; or NaN."""
     sign = math.copysign(1.0, setting.lift)
     largest_size = 1.0 if sign < 0 else 1 / setting.rate - 1
 
@@ -129,12 +119,7 @@ def smallest_lift(setting: Setting, users: float) -> float:
 
 
 def least_epsilon(setting: Setting, users: float) -> float:
-    """Returns the least epsilon at which the test has the planned power; NaN if no epsilon is enough.
-
-    Args:
-        setting: the planned values, except epsilon.
-        users: number of users, of both arms together.
-    """
+    """Returns the least epsilon at which `users` of both arms give the planned power; NaN if no epsilon is enough."""
 
     def missing(log_epsilon: float) -> float:
         return fixed_power(setting._replace(epsilon=math.exp(log_epsilon)), users) - setting.power

@@ -30,10 +30,8 @@ def mean_bound(setting: Setting) -> float:
 def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -> str:
     """Formats a plan in at most 100 columns.
 
-    Args:
-        setting: the planned values.
-        needs: users needed with the planned trust model, with the other trust model, and without privacy.
-        schedule: the curator's looks; None for the local test.
+    `needs` are with the planned trust model, with the other one, and without privacy; `schedule` is None for the local
+    test.
     """
     trusts = (setting.trust, other_trust(setting.trust), "")
     rows = [

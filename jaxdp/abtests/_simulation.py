@@ -68,13 +68,8 @@ def simulate_local(
 ) -> np.ndarray:
     """Simulates runs, and returns the number of users, of both arms, at which each stops; infinity if it does not.
 
-    Args:
-        rates: rates of reports, control first.
-        evidence: the test's e-value.
-        threshold: the log e-value at which a run stops.
-        max_users: number of users, of both arms, at which a run is cut off.
-        num_runs: independent runs.
-        rng: NumPy's generator.
+    Rates are of reports, control first. A run stops at the log e-value `threshold`, and is cut off at `max_users` users
+    of both arms.
     """
 
     def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:
@@ -154,14 +149,7 @@ def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
 
 
 def simulate_stopping(setting: Setting, schedule: Schedule | None, num_runs: int, rng: np.random.Generator) -> Stopping:
-    """Simulates the anytime test at the planned rates.
-
-    Args:
-        setting: the planned values.
-        schedule: the curator's schedule; None for the local test.
-        num_runs: independent runs.
-        rng: NumPy's generator.
-    """
+    """Simulates independent runs of the anytime test at the planned rates; `schedule` is None for the local test."""
     threshold, fixed = math.log(1 / setting.failure_prob), fixed_users(setting)
     common = (threshold, LONGEST * fixed, num_runs, rng)
     if schedule is None:

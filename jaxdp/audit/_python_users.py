@@ -78,13 +78,8 @@ def user_pairs(
 ) -> list[Pair]:
     """Returns pairs to try: extreme, equal, alternating and random users; early, middle and late changes.
 
-    Args:
-        generator: draws the random users.
-        setting: the problem.
-        rounds: number of rounds.
-        persons: [rounds], the person of each round; None if each round has a new person.
-        changes_contexts: whether a changed user has another context, too.
-        changes_last: whether a change in the last round can be seen.
+    `persons` [rounds] are the persons of the rounds; None if each round has a new person. `changes_contexts`: whether a
+    changed user has another context, too. `changes_last`: whether a change in the last round can be seen.
     """
     if persons is None:
         late = (rounds - 2, rounds - 1) if changes_last else (rounds - 2,)

@@ -44,12 +44,9 @@ class Cost(NamedTuple):
 
 
 def change(entry: tape.Entry) -> Change:
-    """Measures how far neighbours move the value of a release, in the entry's norm.
+    """Measures how far neighbours, the leading axis of the value, move the value of a release, in the entry's norm.
 
     A value that is NaN or infinite for only one of base and neighbour has changed by infinity.
-
-    Args:
-        entry: a release; its value has a leading axis of neighbours.
     """
     value = exact(entry.value)
     count = len(value)
@@ -103,13 +100,10 @@ def noise_scale(entry: tape.Entry) -> float:
 
 
 def loss(entry: tape.Entry) -> np.ndarray:
-    """Returns the privacy loss of a release: the log ratio of its densities under the base and under each neighbour.
+    """Returns the privacy loss of a release, [neighbours]: log ratios of densities under the base and each neighbour.
 
-    Args:
-        entry: a release; its value has a leading axis of neighbours, and its noise is the base's.
-
-    Returns:
-        [neighbours] float; NaN if the value changes and the release is not known to be the value plus noise.
+    The entry's noise is the base's. The loss is NaN if the value changes and the release is not known to be the value
+    plus noise.
     """
     value = exact(entry.value)
     count = len(value)

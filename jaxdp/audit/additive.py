@@ -69,13 +69,10 @@ def binned_logit(weights: Bins, matrix: jax.Array) -> jax.Array:
 
 
 def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
-    """Fits a logistic regression of first against second on hinge functions with knots at quantiles.
+    """Fits a logistic regression of first on second, both [n, m], on hinge functions with knots at quantiles.
 
-    If there are too many columns, the regression uses those with the most different histograms.
-
-    Args:
-        first: [n, m] float, rows under the first input; NaN counts as the lowest knot, infinity as the highest.
-        second: [n, m] float, rows under the second input.
+    NaN counts as the lowest knot, infinity as the highest. If there are too many columns, the regression uses those
+    with the most different histograms.
     """
     size = first.shape[1]
     num_knots = int(np.clip(MOST_FEATURES // size, FEWEST_KNOTS, MOST_KNOTS))
@@ -97,13 +94,9 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
 
 
 def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
-    """Fits a histogram to each column: log ratios of the counts that differ by more than chance, else 0.
+    """Fits histograms to columns of [n, m] rows: log ratios of the counts that differ by more than chance, else 0.
 
     Frequent values get their own bins.
-
-    Args:
-        first: [n, m] float, rows under the first input.
-        second: [n, m] float, rows under the second input.
     """
     size = first.shape[1]
     room = max(4, MOST_EDGES // size)

@@ -191,14 +191,7 @@ def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
 
 
 def actions_at(learner: Learner, index: jax.Array) -> jax.Array:
-    """Returns the actions with these indices in `Counts`: arms, or tuples of arms in row-major order.
-
-    Args:
-        learner: the learner that plays the actions.
-        index: [...] integers.
-
-    Returns:
-        [..., *shape of an action] int32.
+    """Returns the actions with these indices in `Counts`, int32: arms, or tuples of arms in row-major order.
 
     Raises:
         ValueError: if the learner does not declare that its actions are arms, or tuples of them.

@@ -53,16 +53,7 @@ def logit(weights: Weights, outputs: jax.Array) -> jax.Array:
 
 
 def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
-    """Trains a classifier of first [n, m] against second [n, m] by Adam on the cross-entropy of random batches.
-
-    Args:
-        key: draws the initial weights and the batches.
-        first: [n, m] float, outputs under the first input.
-        second: [n, m] float, outputs under the second input.
-
-    Returns:
-        The weights, in the dtype of the outputs.
-    """
+    """Trains a classifier of first [n, m] against second [n, m] by Adam on the cross-entropy of random batches."""
     pooled = np.concatenate([first, second])
     pooled = np.where(np.isfinite(pooled), pooled, np.nan)
     is_finite = np.any(np.isfinite(pooled), axis=0)

@@ -95,14 +95,8 @@ def choose_cells(
 def rho_bound(cells: Cells, counts: np.ndarray, other_counts: np.ndarray, *, error: float) -> float:
     """Returns a lower bound on rho from fresh counts, true with probability at least 1 - 2 error.
 
-    Args:
-        cells: the function and the order, chosen without these counts.
-        counts: [T + 1] integers, outputs in each cell under the first input.
-        other_counts: [T + 1] integers, outputs in each cell under the second input.
-        error: probability with which the bound on each mean may fail, in (0, 1/2).
-
-    Returns:
-        The bound; it may be negative, or -inf.
+    Cells were chosen without these counts, [T + 1] integers under the first and under the second input. The bound may
+    be negative, or -inf.
     """
     first_counts, second_counts = (counts, other_counts) if cells.first else (other_counts, counts)
     gains, losses = _variables(cells.values, cells.order)

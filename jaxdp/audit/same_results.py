@@ -19,10 +19,6 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
     """Returns whether blocks give the same actions and public states as single rounds, bit for bit, in random runs.
 
     If users react to the past, returns False without a comparison: in a block they see less of the past.
-
-    Args:
-        key: a typed PRNG key.
-        base: a learner with blocks, and the source of its users.
     """
     if not draws_without_history(base):
         return False

@@ -73,16 +73,7 @@ def chunk_size(size: int) -> int:
 
 
 def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Outputs:
-    """Draws independent outputs, as NumPy arrays.
-
-    Args:
-        key: key of all draws.
-        release: (key, params, data) -> output, a pytree of arrays.
-        params: the mechanism's params.
-        data: the mechanism's input.
-        trials: number of outputs.
-        chunk: number of outputs that one call of the program draws.
-    """
+    """Draws independent outputs of release(key, params, data), as NumPy arrays, `chunk` in each call of the program."""
     parts = _parts(key, release, params, data, trials=trials, chunk=chunk)
     arrays = [jax.tree.map(np.asarray, outputs) for _, outputs in parts]
     return Outputs(*(np.concatenate(x)[:trials] for x in zip(*arrays, strict=True)))

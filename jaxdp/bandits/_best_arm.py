@@ -52,13 +52,7 @@ class Reports(NamedTuple):
         return compensated.zero(jnp.zeros(num_arms, default_float()))
 
     def add(self, sums: Sums, is_played: jax.Array, reports: jax.Array) -> Sums:
-        """Adds a report to the sum of each arm in `is_played`; the other sums keep their bits.
-
-        Args:
-            sums: sums so far.
-            is_played: [num_arms] bool.
-            reports: [] or [num_arms].
-        """
+        """Adds a report, [] or [num_arms], to the sum of each arm in `is_played`; the other sums keep their bits."""
         if isinstance(sums, compensated.Sum):
             added = compensated.add(sums, reports.astype(sums.total.dtype))
             return jax.tree.map(lambda new, old: jnp.where(is_played, new, old), added, sums)

@@ -340,16 +340,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
 
 
 def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
-    """Returns the logs of e-values that arm y is not worse than x by `margin` or more.
-
-    Args:
-        params: of the learner.
-        public: at the end of an epoch.
-        margin: [] float in [0, 1).
-
-    Returns:
-        [num_arms, num_arms] float, x first.
-    """
+    """Returns the logs of e-values that y is not worse than x by `margin` or more: [num_arms, num_arms], x first."""
     ends, sums = jnp.asarray(params.ends), public.sums.total - public.sums.excess
     plays = (ends[jnp.minimum(public.epoch, NUM_EPOCHS) - 1] - ends[0]).astype(sums.dtype)
     rates = (public.rates[:, None] + public.rates[None, :]) / 2
@@ -364,15 +355,10 @@ def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
 
 
 def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns the slopes of both arms' totals in the log of a stake's payoff, and the log of the payoff for two zeros.
+    """Returns the slopes of y's and x's total in the log of a stake's payoff, and the log of the payoff for two zeros.
 
-    Args:
-        stakes: [...] float, v.
-        rates: [...] float, of ones, of both arms together.
-        margin: [] float, how much better x is expected to be.
-
-    Returns:
-        The slope of y's total, the slope of x's total, and the log for one user of each arm without ones.
+    Two zeros are one user of each arm without ones. `rates` [...], of ones, are of both arms together; `margin` [] is
+    how much better x is expected to be.
     """
     least = jnp.maximum(LEAST_RATE, margin / 2)
     middle = jnp.clip(rates, least, 1 - least)

@@ -49,14 +49,9 @@ class Public(NamedTuple):
 def importance_weighted(
     losses: compensated.Sum, weights: jax.Array, arm: jax.Array, loss: jax.Array, threshold: jax.Array
 ) -> compensated.Sum:
-    """Adds the importance-weighted estimates y 1[i = I] / w_i of one loss to the sums.
+    """Adds the importance-weighted estimates y 1[i = I] / w_i of one loss y in [0, 1] of the arm I to the sums.
 
-    Args:
-        losses: [num_arms], sums so far.
-        weights: [num_arms] float, w.
-        arm: [] int32, I.
-        loss: [] float in [0, 1], y.
-        threshold: [] float, the squared rate; only `reduced_variance` uses it.
+    Only `reduced_variance` uses the threshold, the squared rate.
     """
     del threshold
     is_played = jnp.arange(len(weights), dtype=arm.dtype) == arm

@@ -50,13 +50,7 @@ class Public(NamedTuple):
 
 
 def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns the arms' upper confidence bounds, [num_arms] float; infinity for an arm that has not been played.
-
-    Args:
-        sums: [num_arms], of reports.
-        plays: [num_arms] integer.
-        spread: [] float, 2 exploration_rate v ln t.
-    """
+    """Returns the arms' upper confidence bounds, infinity without plays; `spread` is 2 exploration_rate v ln t."""
     # scale = n^(-1/2): the mean is sum * scale^2 and the radius sqrt(spread) * scale, so an arm needs one slow
     # operation.
     scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))

@@ -65,23 +65,15 @@ class Public(NamedTuple):
 
 
 def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-    """Draws the arms of this round, [2] int32.
-
-    Args:
-        uniforms: [2] float in [0, 1), for the left arm and the right arm.
-        weights: [num_arms, 2] float, `Public.weights`.
-    """
+    """Draws the arms of this round, [2] int32, by `Public.weights` and uniforms for the left arm and the right arm."""
     return jax.vmap(index_from_uniform, (0, 1))(uniforms, weights)
 
 
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
     """Estimates all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i if arm I has loss y.
 
-    Args:
-        weights: [num_arms, 2] float, the probabilities with which the arms were drawn.
-        arms: [2] integers, the arms that were played.
-        won: [] float in [0, 1], the reported outcome, 1 if the left arm won.
-        squared_rate: [] float, the squared learning rate of this round; only `reduced_variance` uses it.
+    The weights are the probabilities of arms; the reported outcome, in [0, 1], is 1 if the left arm won. Only
+    `reduced_variance` uses the squared learning rate.
     """
     del squared_rate
     played, lost = _drawn_arms(weights, arms), _losses_of_players(won)
@@ -116,16 +108,7 @@ def add_losses(
     won: jax.Array,
     squared_rate: jax.Array,
 ) -> compensated.Sum:
-    """Adds a round's estimates to the sums of estimated losses.
-
-    Args:
-        estimate: one of `ESTIMATES`.
-        losses: `Public.losses`.
-        weights: as for `importance`.
-        arms: as for `importance`.
-        won: as for `importance`.
-        squared_rate: as for `importance`.
-    """
+    """Adds a round's estimates, by one of `ESTIMATES`, to the sums of estimated losses."""
     return compensated.add(losses, estimate(weights, arms, won, squared_rate))
 
 

@@ -177,14 +177,9 @@ def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
 def block_statistic(
     features: np.ndarray, factors: np.ndarray, largest: np.ndarray, changed: int = 1, *, block_size: int | None = None
 ) -> tuple[np.ndarray, float]:
-    """Sums factors_i x_i exactly, as `exact_statistic`: the same bits for any block size.
+    """Sums factors_i x_i exactly, as `exact_statistic` with the bounds `largest`: the same bits for any block size.
 
-    Args:
-        features: [num_samples, dim] float.
-        factors: [num_samples] float64.
-        largest: [dim] float64, public: the largest size of a term.
-        changed: number of terms that change together.
-        block_size: largest number of entries of a block; None is `BLOCK_SIZE`.
+    `changed` terms change together; `block_size` is the largest number of entries of a block, None for `BLOCK_SIZE`.
     """
     factors, largest = np.asarray(factors, np.float64), np.asarray(largest, np.float64)
     with jax.enable_x64(True):

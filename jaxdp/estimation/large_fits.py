@@ -32,11 +32,7 @@ from jaxdp.estimation.whitening import ridge_of_spectrum
 def fit_large_labels(params: Any, features: np.ndarray, targets: jax.Array, cut: float = 0.0) -> Estimate:
     """Fits labels in the clear, or unbiased reports.
 
-    Args:
-        params: with radius and tolerance.
-        features: [num_samples, dim] float.
-        targets: [num_samples] float.
-        cut: c of the weights min(1, c / |x_i|); 0 and infinity leave all weights 1.
+    The weights are min(1, cut / |x_i|); a cut of 0 or infinity leaves all weights 1.
     """
     check_memory(features, whitened=False, weighted=False)
     moments, wide, weights = Moments.of(features), np.asarray(targets, np.float64), None

@@ -115,12 +115,7 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
 def randomized_information(link: Link, epsilon: jax.Array, margins: jax.Array) -> jax.Array:
     """Returns the Fisher information of one randomized label about its margin: P'(z)^2 / (P(z) P(-z)).
 
-    P(z) = p F(z) + (1 - p) F(-z) is the probability of the report 1, p = sigmoid(epsilon).
-
-    Args:
-        link: the preference model F.
-        epsilon: [] float > 0, budget of the randomized response.
-        margins: [num_samples] float.
+    P(z) = p F(z) + (1 - p) F(-z) is the probability of the report 1, p = sigmoid(epsilon), and F is the link.
     """
     truth, lie = jax.nn.sigmoid(epsilon), jax.nn.sigmoid(-epsilon)
     up, down = link.cdf(margins), link.cdf(-margins)
@@ -162,16 +157,7 @@ def likelihood_objective(
 
 
 def add_quadratic(objective: Objective, linear: jax.Array, regularization: jax.Array) -> Objective:
-    """Adds linear . theta + (regularization / 2) |theta|^2.
-
-    Args:
-        objective: theta [dim] -> Evaluation.
-        linear: [dim] float.
-        regularization: [] float >= 0.
-
-    Returns:
-        theta [dim] -> Evaluation.
-    """
+    """Adds linear . theta + (regularization / 2) |theta|^2 to an objective; regularization >= 0."""
 
     def evaluate(theta: jax.Array) -> Evaluation:
         plain = objective(theta)
@@ -295,13 +281,7 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
 def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = False) -> jax.Array:
     """Multiplies [dim, num_samples] by [num_samples]; sums many samples in parts, as a running float32 sum would stall.
 
-    Args:
-        columns: [dim, num_samples] float.
-        weights: [num_samples] float.
-        careful: whether up to 65,536 samples are summed in parts, too, which is slower.
-
-    Returns:
-        [dim] float.
+    If `careful`, up to 65,536 samples are summed in parts, too, which is slower.
     """
     dim, count = columns.shape
     if count <= MANY and not careful:

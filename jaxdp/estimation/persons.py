@@ -106,13 +106,10 @@ def person_budgets(epsilon: float, persons: ArrayLike) -> np.ndarray:
 def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
     """Bounds the change of sum_i y_i x_i by all labels of a sample's person, for each sample: [num_samples] float.
 
-    If a person's k labels change by v in [-1, 1]^k, the sum changes by X^T v, where the rows of X are the features of
-    these labels. |X^T v| is at most the sum of |x_i|, the root of the sum of all |x_i . x_j|, and sqrt(k) times the
-    spectral norm of X. The result is the least of the three bounds, computed on the host in float64 and rounded up.
-
-    Args:
-        features: [num_samples, dim] float, public.
-        index: [num_samples] integers >= 0, of persons.
+    If a person's k labels change by v in [-1, 1]^k, the sum changes by X^T v, where the rows of X, which are public,
+    are the features of these labels. |X^T v| is at most the sum of |x_i|, the root of the sum of all |x_i . x_j|, and
+    sqrt(k) times the spectral norm of X. The result is the least of the three bounds, computed on the host in float64
+    and rounded up.
     """
     if index.shape != features.shape[:1]:
         raise ValueError(f"persons must have one id a sample, {features.shape[0]}, got shape {index.shape}")

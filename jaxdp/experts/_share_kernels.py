@@ -32,13 +32,7 @@ def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Reduces of(*inputs), [n] float, by an associative operation: [] float.
-
-    Args:
-        operation: one of `REDUCTIONS`.
-        of: an elementwise function of the inputs.
-        inputs: [n] each, or [].
-    """
+    """Reduces of(*inputs), [n] float of an elementwise function, by one of `REDUCTIONS`: [] float."""
     size = max(len(array) for array in inputs if jnp.ndim(array))
 
     def all_(*inputs):

@@ -9,24 +9,13 @@ from jaxdp.numerics.compensated import Sum
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
-    """Returns shares proportional to shares * exp(-scaled_losses).
-
-    Args:
-        shares: [n] float > 0, of sum 1.
-        scaled_losses: [n] float of any sign.
-    """
+    """Returns shares proportional to shares * exp(-scaled_losses); they are > 0, of sum 1, for losses of any sign."""
     grown = shares * jnp.exp(-(scaled_losses - scaled_losses.min()))
     return grown / grown.sum()
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Applies losses; then each share passes the fraction `switch_rate` of itself to the others, in equal parts.
-
-    Args:
-        shares: [n] float > 0, n >= 2, of sum 1.
-        scaled_losses: [n] float of any sign.
-        switch_rate: [] float in (0, 1].
-    """
+    """Applies losses; then each share passes the fraction `switch_rate` in (0, 1] to the others, in equal parts."""
     after_losses = exponential_step(shares, scaled_losses)
     return (1 - switch_rate) * after_losses + switch_rate / (len(shares) - 1) * (1 - after_losses)
 
@@ -35,13 +24,8 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
     """Takes a `fixed_share_step` as increments of a compensated sum, so that rounding errors do not accumulate.
 
     If shares were rounded in every round, the shares under neighbouring loss sequences would drift apart by more than
-    the privacy claim permits at small learning rates.
-
-    Args:
-        shares: [n] of floats > 0, n >= 2, with sum 1.
-        scaled_losses: [n] float of any sign. They must differ little: a share that becomes far smaller in one step
-            keeps the rounding error of its former size.
-        switch_rate: [] float in (0, 1].
+    the privacy claim permits at small learning rates. Losses must differ little: a share that becomes far smaller in
+    one step keeps the rounding error of its former size.
     """
     before = shares.total - shares.excess
     gained = before * jnp.expm1(scaled_losses.min() - scaled_losses)
@@ -58,23 +42,12 @@ def read(shares: Sum) -> jax.Array:
 
 
 def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> jax.Array:
-    """Applies losses; then projects, in relative entropy, on shares that are all at least `floor`.
-
-    Args:
-        shares: [n] float >= 0, of sum 1.
-        scaled_losses: [n] float of any sign.
-        floor: in (0, 1 / n].
-    """
+    """Applies losses; then projects, in relative entropy, on shares that are all at least `floor`, in (0, 1 / n]."""
     return project(exponential_step(shares, scaled_losses), floor)
 
 
 def project(shares: jax.Array, floor: float) -> jax.Array:
-    """Sets the k smallest shares to `floor` and scales the others, for the smallest k for which all are >= `floor`.
-
-    Args:
-        shares: [n] float >= 0, of sum 1.
-        floor: in (0, 1 / n].
-    """
+    """Sets the k smallest shares to `floor` and scales the others, for the smallest k for which all are >= `floor`."""
     ordered = jnp.sort(shares)
     positions = jnp.arange(len(shares), dtype=shares.dtype)
     scales = (1 - positions * floor) / jnp.cumsum(ordered[::-1])[::-1]
@@ -84,13 +57,6 @@ def project(shares: jax.Array, floor: float) -> jax.Array:
 
 
 def odds(totals: Sum, learning_rate: Scalar) -> jax.Array:
-    """Returns exp(-learning_rate * total), [num_experts] float: exponential weights draw experts in proportion to it.
-
-    Totals are public.
-
-    Args:
-        totals: [num_experts], of losses.
-        learning_rate: [] float > 0.
-    """
+    """Returns exp(-learning_rate * total), [num_experts] float: the odds of exponential weights, from public totals."""
     # Differences first: they are small, and the rounding excess of large totals matters for them.
     return jnp.exp(-learning_rate * ((totals.total - totals.total.min(-1, keepdims=True)) - totals.excess))

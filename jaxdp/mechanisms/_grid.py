@@ -176,16 +176,9 @@ def k_norm_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gri
 
 
 def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -> jax.Array:
-    """Returns values + noise, rounded to floats after the addition.
+    """Returns values + noise, a whole number of steps, rounded to floats after the addition.
 
-    Args:
-        exact: [...] the values.
-        noise: [...] float64, whole numbers of steps.
-        grid: the grid of the noise.
-        dtype: dtype of the result.
-
-    Returns:
-        [...] float. Values that are not finite are returned unchanged; everything is NaN if the scale is NaN.
+    Values that are not finite are returned unchanged; everything is NaN if the scale is NaN.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     noisy = base + (jnp.round(remainder * grid.per_one) + noise) * grid.step  # only this addition rounds
@@ -195,15 +188,8 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
     """Returns each noisy value minus the largest noisy value among those that take part, <= 0.
 
-    Args:
-        exact: [..., num_values] the values.
-        noise: [..., num_values] float64, whole numbers of steps.
-        grid: the grid of the noise.
-        among: [..., num_values] bool, the values that take part; None for all. Leads of others have no meaning.
-        dtype: dtype of the result.
-
-    Returns:
-        [..., num_values] float: differences of integers, rounded once.
+    Results are differences of integers, rounded once. `among` None means that all take part; leads of others have no
+    meaning.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     steps = jnp.clip(jnp.round(remainder * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)

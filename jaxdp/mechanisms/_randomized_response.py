@@ -306,14 +306,7 @@ def odds_for_counts(epsilon: jax.Array, num_labels: int) -> jax.Array:
 
 @in_64_bits
 def chance_for_counts(epsilon: jax.Array) -> jax.Array:
-    """Returns the probability that a binary label moves for `binomial`, rounded up.
-
-    Args:
-        epsilon: [] float32 or float64 > 0; infinity gives 0.
-
-    Returns:
-        [] of the same dtype.
-    """
+    """Returns the probability that a binary label moves for `binomial`, rounded up, in the dtype of epsilon."""
     return _up_for_counts(jax.nn.sigmoid(-_least(epsilon)), epsilon, 0.5, 0)
 
 

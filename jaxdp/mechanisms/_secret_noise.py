@@ -142,12 +142,7 @@ def flip_threshold(epsilon: Fraction) -> int:
 
 
 def draw_laplace(epsilon: Fraction, below: Callable[[int], int]) -> int:
-    """Draws discrete Laplace noise.
-
-    Args:
-        epsilon: the distribution's parameter, > 0.
-        below: draws a uniform whole number in [0, n) for a positive n.
-    """
+    """Draws discrete Laplace noise of the parameter epsilon > 0; below(n) draws a uniform whole number in [0, n)."""
     while (noise := attempt_laplace(epsilon, below)) is None:
         pass
     return noise

@@ -36,18 +36,7 @@ def lattice_laplace(
 def lattice_gaussian(
     key: jax.Array, shape: tuple[int, ...], quantum: ArrayLike, noise_stddev: ArrayLike, l2_sensitivity: ArrayLike
 ) -> jax.Array:
-    """Draws the noise of `gaussian` on integers, as `lattice_laplace`.
-
-    Args:
-        key: a PRNG key.
-        shape: shape of the result.
-        quantum: [] float, a power of two.
-        noise_stddev: [] float >= 0.
-        l2_sensitivity: [] float > 0.
-
-    Returns:
-        As `lattice_laplace`.
-    """
+    """Draws the noise of `gaussian` on integers, as `lattice_laplace`."""
     return _gaussian(key, shape, quantum, noise_stddev, l2_sensitivity, jnp.result_type(int))
 
 

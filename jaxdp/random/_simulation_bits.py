@@ -58,11 +58,6 @@ def words_of(data: jax.Array, index: jax.Array) -> jax.Array:
 def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
     """Returns uniform variates in [0, 1) from `simulation_bits`: multiples of 2^-24 in float32, of 2^-53 in float64.
 
-    Args:
-        key: see `simulation_bits`.
-        shape: see `simulation_bits`.
-        dtype: float32 or float64; by default JAX's default.
-
     Raises:
         ValueError: if dtype is another type.
     """
@@ -78,13 +73,8 @@ def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = fl
 def world_normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
     """Returns standard normal variates from `simulation_bits`, by the formulas of `normal`.
 
-    Args:
-        key: see `simulation_bits`.
-        shape: see `simulation_bits`.
-        dtype: float32 or float64; by default JAX's default.
-
     Raises:
-        ValueError: if dtype is another type.
+        ValueError: if dtype is another type than float32 and float64.
     """
     dtype = _float_type(dtype)
     sizes = (shape,) if isinstance(shape, int) else shape

@@ -261,13 +261,7 @@ FEWEST_ROUNDS = 1000
 
 
 def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
-    """Returns the largest number of rounds that every candidate can play: rounded down, and at most the horizon.
-
-    Args:
-        seconds: seconds of each candidate per round of a lane.
-        horizon: the requested rounds.
-        lanes: number of lanes.
-    """
+    """Returns the largest number of rounds that every candidate can play: rounded down, and at most the horizon."""
     slowest = max(seconds) * lanes
     if slowest * horizon <= SECONDS_OF_A_CANDIDATE:
         return horizon
@@ -281,13 +275,7 @@ def run_of(
 ) -> Run:
     """Returns a candidate's run at several horizons, each played by an algorithm made for that horizon.
 
-    Args:
-        problem: the problem.
-        entry: the candidate's entry.
-        sizes: the problem's sizes.
-        horizons: rounds or labels; 0 if the candidate is too slow, and its outputs there are meaningless.
-        delta: delta of claims that have one.
-        instance: see `Problem.play`.
+    A horizon is 0 if the candidate is too slow; its outputs there are meaningless. `instance` is as for `Problem.play`.
     """
     import jax.numpy as jnp
 

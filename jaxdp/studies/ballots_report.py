@@ -30,13 +30,7 @@ def winner_of(ballots: Ballots) -> tuple[int, str]:
 
 
 def report(results: xr.Dataset, ballots: Ballots, *, unranked: str = "unknown") -> str:
-    """Formats the election, the budgets, how often the winner is named, and the number of voters that learners need.
-
-    Args:
-        results: results of `dueling_ballots`.
-        ballots: the ballots passed to it.
-        unranked: the argument passed to it.
-    """
+    """Formats the election, the budgets, how often the winner is named, and how many voters learners need."""
     seeds = plotting.seed_count(results.sizes["seed"])
     answers, count = int(results.answers), ballots.num_ballots
     times = f"{answers} " if answers > 1 else ""

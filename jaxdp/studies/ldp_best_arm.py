@@ -95,11 +95,7 @@ def ldp_best_arm(
 
 
 def keep_stopping_outputs(run: Run) -> Run:
-    """Returns a run with only the outputs `METRICS`, each [], from the run of a learner that may stop.
-
-    Args:
-        run: a run with one checkpoint, its last round.
-    """
+    """Returns a run with only the outputs `METRICS`, each [], from a run with one checkpoint that may stop before."""
 
     def simulate(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
         outputs = run.simulate(key, params)

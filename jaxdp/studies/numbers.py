@@ -81,13 +81,7 @@ def _nested_types(kind: Any) -> list[Any]:
 
 
 def with_repetition(message: str, arguments: Sequence[str], repeatable: Sequence[str]) -> str:
-    """Adds advice to Typer's message about an extra argument, if the argument is a second value of an option.
-
-    Args:
-        message: Typer's message.
-        arguments: arguments of the command.
-        repeatable: names of the options that may be repeated.
-    """
+    """Adds advice to Typer's message about an extra argument, if it is a second value of a repeatable option."""
     for name, value, extra in zip(arguments, arguments[1:], arguments[2:], strict=False):
         if name in repeatable and not extra.startswith("--"):
             return f"{message}. Repeat the option for several values: {name} {value} {name} {extra}"

@@ -78,12 +78,7 @@ def demo() -> Data:
 
 
 def load(table: str | None, prompt: str | None = None, **columns: Any) -> Data:
-    """Reads a table, or makes the demo if nothing is given.
-
-    Args:
-        table: as for `read_pairs`.
-        prompt: column of ids of prompts.
-        **columns: as for `read_pairs`.
+    """Reads a table, with columns as for `read_pairs` and one of ids of prompts, or makes the demo if nothing is given.
 
     Raises:
         ValueError: if the table cannot be read.

@@ -38,12 +38,7 @@ Grow = Annotated[
 
 
 def run_command(name: str, study: Study) -> Callable[..., None]:
-    """Returns the command that runs a study and writes its data and figure to a folder.
-
-    Args:
-        name: name of the study.
-        study: the study.
-    """
+    """Returns the command that runs a study and writes its data and figure to a folder."""
 
     def command(out: Out = None, **options: Any) -> None:
         bound = study.bind(**options)

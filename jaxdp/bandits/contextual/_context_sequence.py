@@ -28,10 +28,7 @@ class SequenceParams:
 
 
 def stored_contexts(contexts: ArrayLike) -> np.ndarray:
-    """Returns contexts in the type in which they are stored, read-only.
-
-    Args:
-        contexts: [horizon, num_arms, dim], of norm at most 1.
+    """Returns contexts, [horizon, num_arms, dim] of norm at most 1, in the type in which they are stored, read-only.
 
     Raises:
         ValueError: if contexts are not such an array, or need more memory than the device has free.

@@ -63,12 +63,7 @@ def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: i
 
 
 def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
-    """Returns `contexts` if they are at least two arms in the unit ball.
-
-    Args:
-        name: name of the argument, for errors.
-        contexts: finite numbers.
-        ndim: the number of axes; the last two are [num_arms, dim].
+    """Returns `contexts` if they have `ndim` axes, [..., num_arms, dim], and are at least two arms in the unit ball.
 
     Raises:
         ValueError: if a norm is larger than 1 by more than rounding, or contexts have another shape.
@@ -150,14 +145,9 @@ def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:  # [nu
 def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
     """Moves contexts so that x.theta of the best arm exceeds x.theta of each other arm by at least `gap`.
 
-    If the best arm's mean is below gap / 2, it is raised to gap / 2. Arms with a mean within `gap` of the best mean are
-    lowered. Contexts move only along theta; their part orthogonal to theta shrinks if they would leave the unit ball.
-    All other contexts stay the same.
-
-    Args:
-        contexts: [num_arms, dim] float, in the unit ball.
-        theta: [dim] float.
-        gap: [] float, in [0, 2 |theta|].
+    Contexts are [num_arms, dim], in the unit ball; gap is in [0, 2 |theta|]. If the best arm's mean is below gap / 2,
+    it is raised to gap / 2. Arms with a mean within `gap` of the best mean are lowered. Contexts move only along theta;
+    their part orthogonal to theta shrinks if they would leave the unit ball. All other contexts stay the same.
     """
     size = jnp.sqrt(jnp.maximum(jnp.sum(theta * theta), jnp.finfo(theta.dtype).tiny))
     along, lead = theta / size, gap / size

@@ -145,35 +145,17 @@ def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_te
 
 
 def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
-    """Returns the bound L >= 1 on eigenvalues of the matrix noise, [] float; V is shifted by 2 L.
-
-    Args:
-        radii: radii of the noise.
-        noise: [] float, its size n.
-    """
+    """Returns the bound L >= 1 on eigenvalues of the matrix noise of size n, [] float; V is shifted by 2 L."""
     return jnp.maximum(1, radii.matrix_rate * noise + radii.matrix_offset)
 
 
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
-    """Bounds the distance by which noise and shift move the model, in the norm of V, [] float.
-
-    Args:
-        radii: radii of the noise.
-        bound: [] float, L.
-        noise: [] float, its size n.
-    """
+    """Bounds how far noise of size n and the shift, with bound L, move the model in the norm of V, [] float."""
     return jnp.sqrt(3 * bound) + radii.vector_rate * noise / jnp.sqrt(bound)
 
 
 def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
-    """Bounds the distance by which the randomness of rewards moves the model, in the norm of V, [] float.
-
-    Args:
-        radii: radii of the noise.
-        bound: [] float, L.
-        rounds: [] float, t.
-        dim: d of contexts.
-    """
+    """Bounds how far the randomness of t rewards moves the model in the norm of V with bound L, [] float."""
     return jnp.sqrt(radii.noise_proxy * (radii.log_term + dim * jnp.log1p(rounds / (dim * bound))))
 
 
@@ -203,11 +185,7 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
 def published_width(radii: Radii, bound: jax.Array, noise: jax.Array, dim: int) -> jax.Array:
     """Returns the published beta_t, [] float: 2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T.
 
-    Args:
-        radii: by `published_radii`.
-        bound: [] float, L.
-        noise: [] float, its size n.
-        dim: d of contexts.
+    The radii are by `published_radii`; bound is L, noise the size n of the noise, and dim is d.
     """
     by_noise = 2 * radii.vector_rate * jnp.sqrt(radii.log_term)
     return by_noise + noise_width(radii, bound, noise) * dim * radii.log_term

@@ -49,11 +49,7 @@ def length(x: jax.Array) -> jax.Array:
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """Returns the point of the ball nearest to x, [dim] float.
-
-    Args:
-        x: [dim] float.
-        radius: [] float >= 0.
+    """Returns the point of the ball of radius >= 0 nearest to x, [dim] float.
 
     Examples:
         >>> print(project(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(3))
@@ -90,15 +86,10 @@ def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Returns the point of the ball nearest to x + step.
+    """Returns the point of the ball nearest to x + step; the total of x, [dim], is a point of the ball.
 
     The rounding error of a step is carried over to the next one, because steps of strongly convex descent become far
     smaller than the spacing of floats.
-
-    Args:
-        x: sum of [dim] floats; its total is a point of the ball.
-        step: [dim] float.
-        radius: [] float >= 0.
     """
     return descend_known_norm(length(compensated.add(x, step).total), radius, x, step)
 

@@ -47,12 +47,7 @@ class BarrierPoint(NamedTuple):
 
 
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
-    """Minimises <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.
-
-    Args:
-        slope: [dim] float.
-        curvature: [] float >= 0; None is 0.
-    """
+    """Minimises <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball; curvature >= 0, None is 0."""
     size = length(slope)
     axis = -slope / jnp.where(size > 0, size, 1)
     p = size if curvature is None else pull(size, curvature)
@@ -61,15 +56,11 @@ def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoi
 
 
 def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
-    """Returns the root p >= 0 of p + curvature p / (1 + sqrt(1 + p^2)) = size.
+    """Returns the root p >= 0 of p + curvature p / (1 + sqrt(1 + p^2)) = size, for size and curvature >= 0.
 
     The left side is concave and increasing, so Newton's steps that start below the root stay below it and approach it.
     Replacing 1 + sqrt(1 + p^2) by its lower bounds 2 and 1 + p gives two equations with larger left sides; the steps
     start at the larger of their roots. The number of steps is fixed; a test checks that it suffices in both precisions.
-
-    Args:
-        size: [] float >= 0.
-        curvature: [] float >= 0.
     """
     shift = size - 1 - curvature
     root = jnp.sqrt(shift * shift + 4 * size)

@@ -16,11 +16,7 @@ from jaxdp.numerics import compensated
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """Returns the point of the box nearest to x, [dim] float.
-
-    Args:
-        x: [dim] float.
-        radius: [] float >= 0.
+    """Returns the point of the box of radius >= 0 nearest to x, [dim] float.
 
     Examples:
         >>> project(jnp.array([3.0, -0.5]), jnp.asarray(1.0)).tolist()
@@ -59,12 +55,7 @@ class BarrierPoint(NamedTuple):
 
 
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
-    """Minimises <slope, x> + curvature |x|^2 / 2 - sum of ln(1 - x_i^2) over the box.
-
-    Args:
-        slope: [dim] float.
-        curvature: [] float >= 0; None is 0.
-    """
+    """Minimises <slope, x> + curvature |x|^2 / 2 - sum of ln(1 - x_i^2) over the box; curvature >= 0, None is 0."""
     size = jnp.abs(slope)
     p = size if curvature is None else pull(size, curvature)
     w = jnp.sqrt(1 + p * p)

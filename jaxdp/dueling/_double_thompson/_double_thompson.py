@@ -39,25 +39,16 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns how many arms each arm may beat, according to upper bounds: [num_arms] int32.
+    """Returns how many arms each arm may beat, according to upper bounds from `Public.wins`: [num_arms] int32.
 
-    Each arm also counts itself, which adds one to all numbers and changes no comparison.
-
-    Args:
-        wins: [num_arms, num_arms] float, `Public.wins`.
-        spread: [] float, exploration_rate ln t.
+    Each arm also counts itself, which adds one to all numbers and changes no comparison. `spread` is exploration_rate
+    ln t.
     """
     return jnp.sum(may_beat(wins, wins.T, spread), axis=1, dtype=jnp.int32)
 
 
 def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns whether lower bounds on the probability of winning are at most 1/2: [...] bool.
-
-    Args:
-        won: [...] float, number of duels of two arms that the first arm won.
-        lost: [...] float, number of these duels that the first arm lost.
-        spread: as for `num_beaten`.
-    """
+    """Returns whether lower bounds on the probability of winning are at most 1/2, from the duels won and lost."""
     lead, duels = won - lost, won + lost
     # The lower bound is at most 1/2 if and only if lead / (2 N) <= sqrt(spread / N).
     return (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
@@ -66,12 +57,8 @@ def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Arra
 def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns the first parameter of the Beta distribution of theta, the probability of winning, [...] float >= 1.
 
-    With wins and losses exchanged, the function returns the second parameter.
-
-    Args:
-        won: as for `is_uncertain`.
-        lost: as for `is_uncertain`.
-        epsilon: [] float > 0, privacy budget of the reports.
+    It is after these numbers of reports, at the budget epsilon, of duels won and lost. With both exchanged, the
+    function returns the second parameter.
     """
     duels, bias = won + lost, jnp.tanh(epsilon / 2)  # bias is 1 / c
     share = 0.5 + (won - lost) / (2 * bias * jnp.maximum(duels, 1))

@@ -9,13 +9,7 @@ from jaxdp.random import beta, gamma, index_from_uniform
 
 
 def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns whether upper bounds on the probability of winning are above 1/2: [...] bool.
-
-    Args:
-        won: [...] float, number of duels of two arms that the first arm won.
-        lost: [...] float, number of these duels that the first arm lost.
-        spread: [] float, exploration_rate ln t.
-    """
+    """Returns whether upper bounds on the probability of winning are above 1/2, from numbers of duels won and lost."""
     lead, duels = won - lost, won + lost
     # The upper bound is above 1/2 if and only if lead / (2 N) > -sqrt(spread / N).
     return (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)

@@ -117,11 +117,5 @@ def interval(
 
 
 def beaten(active: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
-    """Returns, for each active arm, whether its score is below another active arm's score: [num_arms] bool.
-
-    Args:
-        active: [num_arms] bool.
-        low: [num_arms] float, lower bounds of effective Borda scores.
-        high: [num_arms] float, upper bounds.
-    """
+    """Returns whether each active arm has an upper bound below another active arm's lower bound: [num_arms] bool."""
     return active & (high < jnp.max(jnp.where(active, low, -jnp.inf)))

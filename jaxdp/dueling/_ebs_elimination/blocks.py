@@ -45,12 +45,7 @@ class Columns(NamedTuple):
 
 
 def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
-    """Builds blocks with columns for all arms, for half of them (if they are not too few), and for the last arm.
-
-    Args:
-        trees: the counters' trees.
-        num_arms: >= 2.
-    """
+    """Builds blocks with columns for all arms, for half of them (if they are not too few), and for the last arm."""
     narrow = -(-num_arms // 2)
     widths = [num_arms, narrow] if narrow >= FEW else [num_arms]
     swept = [

@@ -55,16 +55,10 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
 
 
 def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
-    """Returns sums of nodes plus noise, rounded to a lattice.
+    """Returns exact sums of nodes, floats of whole numbers, plus noise of `draw`, rounded to a lattice.
 
     The rounding is post-processing of an exact sum of integers. On the lattice, sums of leaves do not depend on their
     order, so programs with different rounding agree.
-
-    Args:
-        trees: their shape.
-        params: parameters of the learner.
-        exact: [...] floats that are outcomes, 0 or 1, or integers, which may be large.
-        noise: [...] integers of `draw`.
     """
     quantum = jnp.asarray(params.quantum)
     fine = noise.astype(quantum.dtype) * jnp.minimum(quantum, 1)  # exact if the quantum is at most 1
@@ -85,16 +79,10 @@ def feed(
     *,
     shared: bool,
 ) -> tree.Nodes:
-    """Adds one entry to the counters of some arms.
+    """Adds the arm's entry, an integer, to the counter of each arm in `fed`, which is public.
 
-    Args:
-        trees: their shape.
-        keys: of the leaves and of larger blocks.
-        params: of the learner.
-        nodes: the counters.
-        entries: [num_arms] integers.
-        fed: [num_arms] bool, public: which arms' counters receive an entry.
-        shared: whether only one arm's counter receives an entry, so that only its noise is drawn.
+    The keys are of the leaves and of larger blocks. If `shared`, only one arm's counter receives an entry, and only its
+    noise is drawn.
     """
     done = tree.ending_blocks(nodes, entries, fed, trees.arity)
     arms = (1,) if shared else entries.shape
@@ -140,13 +128,8 @@ def estimated_wins(estimates: jax.Array) -> jax.Array:
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns the line that bounds a counter's error until its next inner node ends: intercept and slope in leaves.
 
-    Args:
-        trees: their shape.
-        params: of the learner.
-        digits: [levels, num_arms] int32; the leaves' digits are not used.
-
-    Returns:
-        (intercept, slope), [num_arms] float each, of the line that is lowest at half of the leaves.
+    It is the line, [num_arms] each, that is lowest at half of the leaves. The digits are [levels, num_arms]; the
+    leaves' digits are not used.
     """
     intercepts, slopes = jnp.asarray(params.intercepts), jnp.asarray(params.slopes)
     counts = digits.astype(intercepts.dtype)

@@ -121,15 +121,9 @@ def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
 
 
 def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
-    """Computes the effects of a block, up to the first drop.
+    """Computes the effects of a block, up to the first drop; all arrays have a last axis of lanes.
 
-    Args:
-        trees: the counters' trees.
-        num_opponents: number of arms that may be on the right; the arms on the left may be a subset.
-        block: arrays with a last axis of lanes.
-
-    Returns:
-        Arrays with a last axis of lanes.
+    `num_opponents` arms may be on the right; the arms on the left may be a subset.
     """
     num_arms, lanes = block.active.shape
     num_sweeps = len(block.noise) // num_arms
@@ -270,14 +264,9 @@ def _inner_nodes(
 ) -> tree.Nodes:
     """Returns the counters right after the entry that ends an inner node, for counters with such an entry.
 
-    Args:
-        trees: their shape.
-        params: of the learner.
-        nodes: before the block.
-        upper_noise: [levels - 1, num_arms, lanes].
-        entries: for each sweep, the exact entries, the noisy entries, and the sums of leaves.
-        last: [num_arms, lanes], the number of the entry that ends the node.
-        ends: [num_arms, lanes] bool, whether a node ends.
+    The nodes are from before the block; upper_noise is [levels - 1, num_arms, lanes]; entries are, for each sweep, the
+    exact entries, the noisy entries, and the sums of leaves. `last` is the number of the entry that ends the node, and
+    `ends` whether a node ends, [num_arms, lanes] each.
     """
 
     def read(won, leaf, leaves, last):

@@ -63,13 +63,7 @@ def duels_tight(
 ) -> jax.Array:
     """Returns the N of `g_optimal_elimination`, [] float: the root of sampling / sqrt(N) + private / N = xi.
 
-    Args:
-        design: the phase's design.
-        phase: [] int32, number of phases that have ended, l - 1.
-        xi: [] float > 0, the margin.
-        epsilon: [] float > 0.
-        failure_prob: [] float in (0, 1).
-        slope: [] float > 0, kappa.
+    Here xi > 0 is the margin, slope is kappa, and l - 1 phases have ended.
     """
     number = (phase + 1).astype(xi.dtype)  # l
     tail = jnp.log(4 * number**2 / failure_prob)  # x
@@ -87,15 +81,8 @@ def duels_paper(
 ) -> jax.Array:
     """Returns the published N, [] float.
 
-    It is 16 d^5 ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2.
-
-    Args:
-        xi: [] float > 0, the margin.
-        dim: d.
-        horizon: rounds T.
-        epsilon: [] float > 0.
-        failure_prob: [] float in (0, 1), delta.
-        slope: [] float > 0, kappa.
+    It is 16 d^5 ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2, where xi > 0 is the margin,
+    delta is failure_prob, and kappa is slope.
     """
     tail = math.log(horizon) - jnp.log(failure_prob)  # ln(T / delta)
     private = 16 * dim**5 * (math.log(dim) + tail) / (slope * epsilon * xi)
@@ -103,15 +90,9 @@ def duels_paper(
 
 
 def explored_paper(*, dim: int, horizon: int, failure_prob: Scalar, slope: Scalar) -> jax.Array:
-    """Returns the published t0, [] float, with C1 = C2 = 1.
+    """Returns the published t0, [] float, with C1 = C2 = 1; symbols are as for `duels_paper`.
 
     It is 2 (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)).
-
-    Args:
-        dim: as for `duels_paper`.
-        horizon: as for `duels_paper`.
-        failure_prob: as for `duels_paper`.
-        slope: as for `duels_paper`.
     """
     tail = -jnp.log(failure_prob)  # ln(1 / delta)
     explored = 16 * dim * (dim**2 + math.log(horizon) + tail) / slope**4

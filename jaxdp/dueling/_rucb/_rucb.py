@@ -41,13 +41,7 @@ class Public(NamedTuple):
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1.
-
-    Args:
-        wins: `Public.wins`.
-        hypothesis: the hypothesis of the round before.
-        spread: [] float, exploration_rate ln t.
-    """
+    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1."""
     # Counts are subtracted as integers: float32 would lose the difference of large counts.
     lead, duels = (wins - wins.T).astype(spread.dtype), (wins + wins.T).astype(spread.dtype)
     # With N duels the bound is at least 1/2 if and only if lead / (2 N) >= -sqrt(spread / N).
@@ -56,16 +50,10 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """Draws the arms of this round, [2] int32.
+    """Draws the arms of this round, [2] int32, by uniforms for the left arm and the right arm.
 
-    All bounds are computed minus 1/2, and divided by the factor c of `rucb` that they share.
-
-    Args:
-        uniforms: [2] float in [0, 1), for the left arm and the right arm.
-        wins: as for `view`.
-        hypothesis: as for `view`.
-        spread: as for `view`.
-        unmet: [] float, the bound of two arms that have not met in this form, (2 - 1/2) / c.
+    All bounds are computed minus 1/2, and divided by the factor c of `rucb` that they share. `unmet` is the bound of
+    two arms that have not met in this form, (2 - 1/2) / c; spread is exploration_rate ln t.
     """
     champions, hypothesis = view(wins, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)

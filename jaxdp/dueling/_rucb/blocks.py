@@ -32,13 +32,7 @@ class Public(NamedTuple):
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1.
-
-    Args:
-        released: `Public.released`.
-        hypothesis: the hypothesis of the previous round.
-        spread: [] float, exploration_rate ln t.
-    """
+    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1."""
     lead, weight, allowance = _pair_blocks.evidence(released, spread)
     # The bound is at least 1/2 if and only if (lead + allowance) / (2 N) >= -sqrt(spread / N), where N is the weight.
     raised = allowance + lead
@@ -47,14 +41,7 @@ def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """Draws the arms of this round, [2] int32. All bounds are computed minus 1/2.
-
-    Args:
-        uniforms: [2] float in [0, 1), for the left arm and the right arm.
-        released: as for `view`.
-        hypothesis: as for `view`.
-        spread: as for `view`.
-    """
+    """Draws the arms of this round, [2] int32, by uniforms for left and right. All bounds are computed minus 1/2."""
     champions, hypothesis = view(released, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
     # Each arm against the left arm.

@@ -32,13 +32,7 @@ class Flow(NamedTuple):
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
     """Applies losses and moves weight; divides all sums by the largest power of two of the first row.
 
-    Args:
-        flow: flow of the class.
-        sums: [num_rows, num_experts].
-        scaled_losses: [num_experts] float.
-
-    Returns:
-        The sums, and the power that was divided out, [] int32.
+    Returns the sums, [num_rows, num_experts], and the power that was divided out, [] int32.
     """
     change, power = exp_minus(scaled_losses)
     largest = jnp.max(sums.power[0])
@@ -55,13 +49,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
-    """Draws an expert and a row, [] int32 each, with odds sums * outlook.
-
-    Args:
-        uniforms: [2] float in [0, 1).
-        sums: [num_rows, num_experts].
-        outlook: [num_rows].
-    """
+    """Draws an expert and a row, [] int32 each, with odds sums * outlook, by two uniforms."""
     odds = odds_of(sums, outlook)
     expert = index_from_uniform(uniforms[0], odds.sum(0))
     return expert, index_from_uniform(uniforms[1], odds[:, expert])
@@ -104,10 +92,6 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
     """Returns log2 of the fraction of each row that losses leave, up to a summand that rows share: [num_rows] float.
 
     Flow within a row does not change the row's sum, so only these fractions change how rows compare.
-
-    Args:
-        sums: [num_rows, num_experts].
-        scaled_losses: [num_experts] float.
     """
     above = scaled_losses - jnp.min(scaled_losses)
     before, top = row_sums(sums)

@@ -51,13 +51,7 @@ def check_switches(num_switches: int, horizon: int) -> int:
 
 
 def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns ln(1 / pi) of a sequence of S switches under fixed share at the rate S / (T - 1).
-
-    Args:
-        num_experts: N, >= 2.
-        num_switches: S, in [0, T).
-        horizon: T, >= 2.
-    """
+    """Returns ln(1 / pi) of a sequence of S switches, in [0, T), under fixed share at the rate S / (T - 1)."""
     rate = num_switches / (horizon - 1)
     entropy = -float(xlogy(rate, rate) + xlogy(1 - rate, 1 - rate))
     return math.log(num_experts) + num_switches * math.log(num_experts - 1) + (horizon - 1) * entropy
@@ -90,11 +84,6 @@ def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
 
     With k the `contraction`, the i-th draw after a replaced vector has the range 2 rate k^i, and all of them cost
     rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).
-
-    Args:
-        num_experts: as for `contraction`.
-        num_switches: as for `contraction`.
-        horizon: as for `contraction`.
     """
     squared = contraction(num_experts, num_switches, horizon) ** 2
     if squared == 1:  # weights are only permuted: nothing is forgotten

@@ -167,13 +167,7 @@ def exact_step_of(
 
 
 def play_distribution(epsilon: Scalar, shares: jax.Array, drawn: jax.Array) -> jax.Array:
-    """Returns the released distribution of the play: one-hot at the drawn expert; at epsilon = inf, the shares.
-
-    Args:
-        epsilon: [] float.
-        shares: [..., num_experts] float, with sums of 1.
-        drawn: [...] int32.
-    """
+    """Returns the released distribution of the play: one-hot at the drawn expert; at epsilon = inf, the shares."""
     certain = jax.nn.one_hot(drawn, shares.shape[-1], dtype=shares.dtype)
     return jnp.where(jnp.asarray(epsilon) < jnp.inf, certain, shares)
 

@@ -82,10 +82,7 @@ def fresh_shares(variances: np.ndarray) -> np.ndarray:
 def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTree:
     """Builds the functions of a tree counter with Gaussian noise.
 
-    Args:
-        horizon: largest number of entries.
-        arity: arity of the tree.
-        variances: [levels] variances of blocks' estimates in units of a node's; 1 if nodes are not combined.
+    The variances, [levels], are of blocks' estimates in units of a node's; 1 if nodes are not combined.
     """
     levels, rests, shares = len(variances), 1 - variances, fresh_shares(variances)
     norm = np.sqrt(levels)  # L2 norm of the change of all nodes by an entry of 1

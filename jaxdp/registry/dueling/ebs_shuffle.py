@@ -19,10 +19,6 @@ def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
 
     The number of other users in the first arm's batch who report a win is the number that reveals most of the first
     user's answer. The other arms always win on the left, so that only the first arm may be dropped.
-
-    Args:
-        num_arms: number of arms.
-        **values: values of the learner; by default the entry's values.
     """
     values = values or VALUES
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**values)

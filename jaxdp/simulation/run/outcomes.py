@@ -31,11 +31,7 @@ def add(running: Running, outcomes: Mapping[str, jax.Array]) -> Running:
 def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Array | None, used: jax.Array) -> Running:
     """Adds the outcomes of a block's first `used` rounds; equals `add` round by round, bit for bit.
 
-    Args:
-        running: the sums so far.
-        outcomes: [block length] arrays by name.
-        order: [block length] integers, the round of each entry, increasing among the used rounds; None is 0, 1, 2, ...
-        used: [] integer, number of rounds to add.
+    `order` is the round of each entry, increasing among the used rounds; None is 0, 1, 2, ...
     """
     return _add_rounds((running, {name: outcomes[name] for name in running}, order, used)) if running else running
 

@@ -24,12 +24,9 @@ class Executables:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, num_bytes: int, make: Callable[[], Any]) -> Any:
-        """Returns the executable of a key, compiling it if it is not stored.
+        """Returns the executable of a key, everything that it depends on; `make` compiles it if it is not stored.
 
-        Args:
-            key: everything that the executable depends on.
-            num_bytes: size of the arrays that the executable holds.
-            make: compiles the executable. Two threads that request the same key may both compile.
+        It holds arrays of `num_bytes`. Two threads that request the same key may both compile.
         """
         with self._lock:
             if key in self._kept:

@@ -69,15 +69,7 @@ class Program:
     """A run at all grid points, as a program for tiles of lanes, before it is compiled."""
 
     def __init__(self, run: Run, key: jax.Array, points: Sequence[Any], tile_size: int, devices: Sequence[Device]):
-        """Stacks the parameters; traces nothing yet.
-
-        Args:
-            run: simulates a lane.
-            key: the root key.
-            points: parameters of each grid point.
-            tile_size: number of lanes in a tile.
-            devices: devices for tiles.
-        """
+        """Stacks the parameters of grid points for tiles of `tile_size` lanes on devices; traces nothing yet."""
         self._params = stack_params(points)
         self._devices = list(devices)
         self._tile_size = tile_size

@@ -33,11 +33,7 @@ class Source(Protocol):
         ...
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk, and stores its compiled program.
-
-        Returns:
-            The outputs by name, each with a leading axis of the chunk's lanes.
-        """
+        """Computes one chunk and stores its compiled program; outputs have a leading axis of lanes."""
         ...
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
