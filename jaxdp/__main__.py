@@ -262,17 +262,20 @@ def plan_abtest(
 
     if release is not None and (reports is None or users is not None or plot is not None):
         raise ValueError("release must come with --reports, and without --users and --plot, which belong to a plan")
+    if reports is None and (control is not None or kind != "anytime"):
+        raise ValueError("control and kind belong to the evaluation of a file: name it by --reports")
     picture = None if plot is None else new_picture(plot)
     arms = None if reports is None else read_arms(reports, control, is_private=trust == "central")
     plan = abtest(rate=rate, lift=lift, epsilon=epsilon, trust=trust, power=power, failure_prob=failure_prob, seed=seed)
+    description = None if users is None else describe(plan, users)
     if arms is not None:
         typer.echo(evaluate(plan, kind, arms, seed=seed, release=release))
         if release is not None:
             return
         typer.echo("\nThe plan:")
     typer.echo(plan.table())
-    if users is not None:
-        typer.echo(describe(plan, users))
+    if description is not None:
+        typer.echo(description)
     if picture is not None:
         plan.plot().savefig(picture)
         typer.echo(f"wrote {picture}")

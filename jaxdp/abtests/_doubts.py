@@ -12,6 +12,8 @@ from jaxdp.validation import warn_caller
 
 FARTHEST_BY_CHANCE = 5  # standard errors by which a share may lie beyond its limits
 UNLIKELY_SPLIT = 1e-4
+UNLIKELY_NOISE = 1e-9
+FARTHEST_ODDS = 4.0  # odds of a rate may differ from the planned odds by this factor
 NAMES = ("control", "treatment")
 LIKELIER_TOTALS = 3.0  # likelihood ratio of running totals to disjoint batches
 
@@ -41,20 +43,61 @@ def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: 
             )
 
 
-def warn_of_exchanged_bits(setting: Setting, effect: Effect, width: float) -> None:
-    """Warns if a rate is far from both planned rates, and much nearer to them with 0 and 1 exchanged."""
+def warn_of_unplanned_rates(setting: Setting, effect: Effect, users: Sequence[float], noise_variance: float) -> None:
+    """Warns if a rate is far from both planned rates, and says whether it is near them with 0 and 1 exchanged."""
     low, high = sorted(setting.true_rates)
+    shrink = math.tanh(setting.epsilon / 2) if setting.trust == "local" else 1.0
 
     def distance(rate: float) -> float:
         return max(low - rate, rate - high)
 
-    for name, planned, rate in zip(NAMES, setting.true_rates, (effect.control, effect.treatment), strict=True):
-        slack = FARTHEST_BY_CHANCE / width * (rate.high - rate.low) / 2
-        if distance(rate.estimate) > max(slack, 2 * distance(1 - rate.estimate)):
+    rates = (effect.control.estimate, effect.treatment.estimate)
+    for name, planned, rate, size in zip(NAMES, setting.true_rates, rates, users, strict=True):
+        if distance(rate) <= FARTHEST_BY_CHANCE * math.sqrt(0.25 / size + noise_variance / size**2) / shrink:
+            continue
+        sentence = f"the estimated rate of {name} is {rate:.3g}, but the plan says {planned:.3g}: "
+        if distance(rate) > 2 * distance(1 - rate):
             warn_caller(
-                f"the estimated rate of {name} is {rate.estimate:.3g}, but the plan says {planned:.3g}: perhaps 0 and 1"
-                f" are exchanged (the rate would then be {1 - rate.estimate:.3g}), or the plan is wrong"
+                f"{sentence}perhaps 0 and 1 are exchanged (the rate would then be {1 - rate:.3g}), or the plan is wrong"
             )
+        elif not _odds(low) / FARTHEST_ODDS <= _odds(rate) <= _odds(high) * FARTHEST_ODDS:
+            warn_caller(f"{sentence}perhaps the bits are not randomized, or at another epsilon, or the plan is wrong")
+
+
+def _odds(rate: float) -> float:
+    return rate / (1 - rate) if rate < 1 else math.inf
+
+
+def warn_of_sorted_reports(name: str, reports: np.ndarray) -> None:
+    """Warns if an arm's reports change between 0 and 1 less than half as often as reports in order of arrival."""
+    size, ones = reports.size, float(reports.sum())
+    expected = 2 * ones * (size - ones) / size
+    changes = int(np.count_nonzero(np.diff(reports)))
+    if changes < expected / 2 and expected - changes > FARTHEST_BY_CHANCE * expected / math.sqrt(size):
+        warn_caller(
+            f"the reports of {name} change {changes:,} times between 0 and 1, where reports in the order of arrival "
+            f"change about {expected:,.0f} times: if the reports are sorted, the result is wrong"
+        )
+
+
+def warn_of_impossible_releases(
+    pairs: np.ndarray, leads: np.ndarray, discordant: np.ndarray, lead_epsilon: float, discordant_epsilon: float
+) -> None:
+    """Warns if released S and D lie farther from possible sums than their noise reaches."""
+    log_chance = math.log(2 / UNLIKELY_NOISE)
+    lead_noise, discordant_noise = log_chance / lead_epsilon, log_chance / discordant_epsilon
+    is_wrong = (
+        (discordant < -discordant_noise)
+        | (discordant > pairs + discordant_noise)
+        | (np.abs(leads) > np.minimum(pairs, discordant + discordant_noise) + lead_noise)
+    )
+    if is_wrong.any():
+        epoch = int(np.flatnonzero(is_wrong)[0])
+        warn_caller(
+            f"epoch {epoch + 1} of {pairs[epoch]:.0f} pairs has the lead {leads[epoch]:.0f} and "
+            f"{discordant[epoch]:.0f} discordant pairs, which no bits with this noise give: are these sums of another "
+            "plan, or running totals?"
+        )
 
 
 def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray) -> None:

@@ -99,7 +99,8 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
     mean = lead / pairs
     share = min(max(discordant, 1.0) / pairs, 1.0)
     half = width * math.sqrt(max(share - mean**2, 0.0) / pairs + noise_variance / pairs**2)
-    return Effect(UNKNOWN, UNKNOWN, Interval(mean, max(mean - half, -1.0), min(mean + half, 1.0)), UNKNOWN)
+    interval = Interval._make(min(max(value, -1.0), 1.0) for value in (mean, mean - half, mean + half))
+    return Effect(UNKNOWN, UNKNOWN, interval, UNKNOWN)
 
 
 def _score(size: float, share: float, width: float, noise_variance: float) -> Interval:
@@ -122,7 +123,7 @@ def _difference(control: Interval, treatment: Interval) -> Interval:
     middle = treatment.estimate - control.estimate
     below = math.hypot(treatment.estimate - treatment.low, control.high - control.estimate)
     above = math.hypot(treatment.high - treatment.estimate, control.estimate - control.low)
-    return Interval(min(max(middle, -1.0), 1.0), max(middle - below, -1.0), min(middle + above, 1.0))
+    return Interval._make(min(max(value, -1.0), 1.0) for value in (middle, middle - below, middle + above))
 
 
 def _lift(control: Interval, treatment: Interval) -> Interval:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from jaxdp.abtests._plan import Plan
+from jaxdp.abtests._release import num_releases
 from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal, Verdict
 from jaxdp.validation import check_local_path, refuse_private
 
@@ -22,11 +23,13 @@ class Arms(NamedTuple):
         control: `[control users]` of 0 and 1.
         treatment: `[treatment users]` of 0 and 1.
         names: the arms' names, control first.
+        order: `[users]`, 0 for a user of the control arm and 1 for one of the treatment arm.
     """
 
     control: np.ndarray
     treatment: np.ndarray
     names: tuple[str, str]
+    order: np.ndarray
 
 
 def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
@@ -57,14 +60,14 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
         raise ValueError(f"reports must be 0 or 1 in the second column, got {values[row]!r} in line {row + 2}{more}")
     names = sorted(set(arms))
     if len(names) != NUM_COLUMNS or "" in names:
-        first_names = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-        raise ValueError(f"reports must have two arms in the first column, got {len(names)}: {first_names}")
+        first_names = (": " + ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")) if names else ""
+        raise ValueError(f"reports must have two arms in the first column, got {len(names)}{first_names}")
     if control is None or control not in names:
         raise ValueError(f"control must be the name of an arm, {names[0]} or {names[1]}, got {control}")
     treatment = names[1 - names.index(control)]
     bits = (values == "1").to_numpy().astype(np.int8)
     is_control = (arms == control).to_numpy()
-    return Arms(bits[is_control], bits[~is_control], (control, treatment))
+    return Arms(bits[is_control], bits[~is_control], (control, treatment), (~is_control).astype(np.int8))
 
 
 def new_picture(path: Path) -> Path:
@@ -114,11 +117,16 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | No
             instead of a file of bits.
     """
     if release is not None:
-        curator = plan.test(kind, release=True)
-        verdict = curator.evaluate(arms.control, arms.treatment, release)
-        claim = curator.guarantee()
+        curator, earlier = plan.test(kind, release=True), num_releases(release)
+        verdict = curator.evaluate(arms.control, arms.treatment, release, arms=arms.order)
+        claim, added = curator.guarantee(), num_releases(release) - earlier
         text = verdict_text(kind, verdict, arms, 1 - plan.failure_prob)
-        return f"{text}\n\n{claim}: {claim.argument}. Keep {release}: another file for the same users adds its epsilon."
+        state = (
+            f"{release} has {earlier} earlier releases, and {added} new ones" if earlier else f"{release} is a new file"
+        )
+        return (
+            f"{text}\n\n{claim}: {claim.argument}. {state}. Keep it: another file for the same users adds its epsilon."
+        )
     rule, end = plan.test(kind), ""
     if isinstance(rule, AnytimeCentral):
         with warnings.catch_warnings():
@@ -157,9 +165,13 @@ def verdict_text(kind: str, verdict: Verdict, arms: Arms, confidence: float) -> 
         for name, one in {**named, "difference of rates": effect.difference}.items()
         if not math.isnan(one.estimate)
     ]
-    if not math.isnan(effect.lift.low):
+    if not math.isnan(effect.lift.estimate):
         lift = [f"{value:+.3g}" for value in effect.lift]
         lines.append(f"  lift: {lift[0]}, {confidence:.0%} interval {lift[1]} to {lift[2]}")
+    if abs(effect.treatment.estimate - effect.control.estimate - effect.difference.estimate) > 1e-9:
+        lines.append(
+            "  An estimated rate lies outside [0, 1], and is printed as 0 or 1; the difference uses the estimate."
+        )
     if kind == "anytime":
         lines.append("  Intervals are approximate, and hold at every look.")
         alone = abs(sizes[0] - sizes[1])

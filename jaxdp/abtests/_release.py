@@ -1,5 +1,6 @@
 """A curator's releases of real data: exact secret noise, and a file of releases, so that none is drawn again."""
 
+import hashlib
 import json
 import os
 import secrets
@@ -19,7 +20,19 @@ from jaxdp.mechanisms import secret_discrete_laplace
 from jaxdp.simulation.store.locks import creation_lock
 from jaxdp.validation import check_local_path
 
-FORMAT = "jaxdp abtest release 1"
+FORMAT = "jaxdp abtest release 2"
+
+
+class Arrivals(NamedTuple):
+    """The public order of arrival of the users in a file's releases.
+
+    Attributes:
+        users: number of users, of both arms, up to the last one in a release.
+        digest: SHA-256 of their arms, one byte each: 0 for control, 1 for treatment.
+    """
+
+    users: int
+    digest: str
 
 
 class Released(NamedTuple):
@@ -30,12 +43,14 @@ class Released(NamedTuple):
         schedule: the public looks; None for the test that looks once.
         users: `[2]`, numbers of users of the test that looks once, control first; None for the anytime test.
         sums: `[releases][2]` integers: S and D of each epoch, or the arms' numbers of ones.
+        arrivals: the users' order of arrival; None if no evaluation named their arms.
     """
 
     setting: Setting
     schedule: Schedule | None
     users: list[int] | None
     sums: list[list[int]]
+    arrivals: Arrivals | None = None
 
 
 class CentralRelease(NamedTuple):
@@ -62,14 +77,17 @@ class CentralRelease(NamedTuple):
             numerical_delta=0.0,
         )
 
-    def evaluate(self, control: Any, treatment: Any, path: str | os.PathLike[str]) -> Verdict:
+    def evaluate(self, control: Any, treatment: Any, path: str | os.PathLike[str], *, arms: Any = None) -> Verdict:
         """Releases the sums of new users, adds them to the file, and evaluates the releases of the file.
 
         Args:
             control: `[control users]` of 0 and 1, the true bits of all users so far, in the order of arrival.
             treatment: `[treatment users]`, the same for the treatment arm.
-            path: the file of releases; it is made if it does not exist. Later calls must keep the users of earlier
-                calls, at the same positions; this cannot be checked without another release.
+            path: the file of releases, in a folder that exists; it is made if it does not exist. Later calls must keep
+                the users of earlier calls, at the same positions. Their bits cannot be checked without another release.
+            arms: `[users]` of 0 (control) and 1 (treatment), the arms of all users in the order of arrival, which are
+                public. The file keeps a digest of them, so that a later call with the arms exchanged, with another
+                order, or without an earlier user is refused. Without them nothing of this is noticed.
 
         Returns:
             The verdict.
@@ -79,21 +97,26 @@ class CentralRelease(NamedTuple):
 
         Raises:
             ValueError: if a bit is not 0 or 1; if fewer pairs are given than the first look needs, or than the file
-                has; if the file is not of this plan. Nothing is drawn then.
+                has; if the file is not of this plan, or of other users' arms. Nothing is drawn then.
             OSError: if the file cannot be written. Nothing is returned then.
         """
         bits = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         checked = check_local_path("path", path)
         sizes = [len(arm) for arm in bits]
+        order = None if arms is None else _check_arms(arms, sizes)
+        if not checked.parent.is_dir():
+            raise ValueError(f"path must lie in a folder that exists, got {path}")
         with creation_lock(checked):
             previous = _read(checked)
             rule = self._rule(previous, checked)
+            _check_arrivals(previous, order, checked)
             if isinstance(rule, FixedTest):
                 latest = self._release_once(previous, bits, checked)
             else:
                 latest = self._release_epochs(rule, previous, bits)
             if previous is None or len(latest.sums) > len(previous.sums):
-                _write(checked, latest)
+                pairs = None if isinstance(rule, FixedTest) else rule.looks(min(sizes))[-1]
+                _write(checked, latest._replace(arrivals=None if order is None else _arrivals(order, pairs)))
         if isinstance(rule, FixedTest):
             return rule.evaluate(sizes, latest.sums[0])
         warn_of_split(sizes)
@@ -106,7 +129,15 @@ class CentralRelease(NamedTuple):
             return self.rule
         is_once = isinstance(self.rule, FixedTest)
         if previous.setting != self.rule.setting or is_once != (previous.schedule is None):
-            raise ValueError(f"path must be a file of this plan and kind of test, got {path} of {previous.setting}")
+            planned, other = self.rule.setting._asdict(), previous.setting._asdict()
+            differences = [
+                f"{name} {other[name]}, not {planned[name]}" for name in planned if other[name] != planned[name]
+            ]
+            if is_once != (previous.schedule is None):
+                differences.append(f"kind {'anytime' if is_once else 'fixed'}, not {'fixed' if is_once else 'anytime'}")
+            raise ValueError(
+                f"path must be a file of releases of this plan and kind of test, got {path} of {', '.join(differences)}"
+            )
         return self.rule if isinstance(self.rule, FixedTest) else self.rule._replace(schedule=previous.schedule)
 
     def _release_once(self, previous: Released | None, bits: Sequence[np.ndarray], path: Path) -> Released:
@@ -123,7 +154,7 @@ class CentralRelease(NamedTuple):
         pairs = min(len(arm) for arm in bits)
         ends, sums = [0, *rule.looks(pairs)], [] if previous is None else previous.sums
         if len(ends) == 1:
-            raise ValueError(f"control and treatment must have {rule.schedule.first} users each, got {pairs} pairs")
+            raise ValueError(f"control and treatment must have {rule.schedule.first} users each, got {pairs}")
         if len(ends) <= len(sums):
             raise ValueError(
                 f"control and treatment must have all users so far, {len(sums)} looks of them are released, got "
@@ -140,6 +171,50 @@ class CentralRelease(NamedTuple):
         return Released(rule.setting, rule.schedule, None, [*sums, *added])
 
 
+def num_releases(path: Path) -> int:
+    """Returns the number of releases that a file has; 0 if there is no file."""
+    previous = _read(path)
+    return 0 if previous is None else len(previous.sums)
+
+
+def _check_arms(arms: Any, sizes: Sequence[int]) -> np.ndarray:
+    """Returns the users' arms as bytes."""
+    order = np.asarray(arms)
+    counts = [int(np.sum(order == arm)) for arm in (0, 1)]
+    if order.shape != (sum(sizes),) or counts != list(sizes):
+        raise ValueError(
+            f"arms must be an array [users] with 0 for each of {sizes[0]} control users and 1 for each of {sizes[1]} "
+            f"treatment users, got shape {order.shape} with {counts[0]} of 0 and {counts[1]} of 1"
+        )
+    return order.astype(np.uint8)
+
+
+def _arrivals(order: np.ndarray, pairs: int | None) -> Arrivals:
+    """Returns the arrivals up to the last user of the first pairs; of all users without a number of pairs."""
+    last = order.size if pairs is None else 1 + max(int(np.flatnonzero(order == arm)[pairs - 1]) for arm in (0, 1))
+    return Arrivals(last, hashlib.sha256(order[:last].tobytes()).hexdigest())
+
+
+def _check_arrivals(previous: Released | None, order: np.ndarray | None, path: Path) -> None:
+    """Refuses users who are not at the positions that they had in earlier releases."""
+    if previous is None or (previous.arrivals is None and order is None):
+        return
+    if previous.arrivals is None or order is None:
+        raise ValueError(
+            f"arms must be given in all calls or in none, and {path} was written with{'out' * (order is not None)} them"
+        )
+    users, digest = previous.arrivals
+    first = order[:users]
+    if first.size == users and hashlib.sha256(first.tobytes()).hexdigest() == digest:
+        return
+    if first.size == users and hashlib.sha256((1 - first).tobytes()).hexdigest() == digest:
+        raise ValueError(f"control must be the arm that was the control when {path} was written, got the other arm")
+    raise ValueError(
+        f"arms must begin with the {users:,} users who are in releases of {path}, in the same order, got other arms of "
+        "these users: a user is missing, or was added between them, or the order changed; nothing was released"
+    )
+
+
 def _read(path: Path) -> Released | None:
     """Returns a file's content; None if there is no file."""
     if not path.exists():
@@ -149,7 +224,8 @@ def _read(path: Path) -> Released | None:
         if content["format"] != FORMAT:
             raise ValueError("another format")
         schedule = None if content["schedule"] is None else Schedule(**content["schedule"])
-        return Released(Setting(**content["plan"]), schedule, content["users"], content["releases"])
+        arrivals = None if content["arrivals"] is None else Arrivals(**content["arrivals"])
+        return Released(Setting(**content["plan"]), schedule, content["users"], content["releases"], arrivals)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"path must be a file of releases that jaxdp wrote, got {path}: {error}") from None
 
@@ -162,6 +238,7 @@ def _write(path: Path, released: Released) -> None:
         "schedule": None if released.schedule is None else released.schedule._asdict(),
         "users": released.users,
         "releases": released.sums,
+        "arrivals": None if released.arrivals is None else released.arrivals._asdict(),
     }
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with part.open("x", encoding="utf-8") as file:

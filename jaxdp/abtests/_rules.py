@@ -9,10 +9,12 @@ import numpy as np
 from scipy.stats import norm
 
 from jaxdp.abtests._doubts import (
-    warn_of_exchanged_bits,
+    warn_of_impossible_releases,
     warn_of_impossible_shares,
+    warn_of_sorted_reports,
     warn_of_split,
     warn_of_totals,
+    warn_of_unplanned_rates,
 )
 from jaxdp.abtests._effects import Effect, anytime_width, effect, fixed_width, pairs_effect
 from jaxdp.abtests._evidence import central_evidence, local_evidence, mean_discordant
@@ -71,7 +73,8 @@ class FixedTest(NamedTuple):
         Warns:
             UserWarning: if the number of users differs from the planned number by more than 5%: the test's error holds
                 only at the planned look; if the arms' sizes are not compatible with a fair coin (p < 1e-4); if reports
-                have a share of ones that randomized responses cannot have; if the bits seem to have 0 and 1 exchanged.
+                have a share of ones that randomized responses cannot have; if a rate is far from the planned rates, for
+                example because 0 and 1 are exchanged.
 
         Raises:
             ValueError: if a number of users is not whole and > 0, or reported ones lie outside [0, users].
@@ -95,7 +98,7 @@ class FixedTest(NamedTuple):
         estimates = effect(self.setting, sizes, counts.tolist(), width, noise)
         warn_of_split(sizes)
         warn_of_impossible_shares(self.setting, (counts / np.asarray(sizes)).tolist(), sizes)
-        warn_of_exchanged_bits(self.setting, estimates, width)
+        warn_of_unplanned_rates(self.setting, estimates, sizes, noise)
         is_decided = p_value <= self.setting.failure_prob
         return Verdict(
             _decision(difference if is_decided else 0.0),
@@ -132,13 +135,16 @@ class AnytimeLocal(NamedTuple):
             look wait.
 
         Warns:
-            UserWarning: if the arms' sizes are not compatible with a fair coin (p < 1e-4); as `evaluate_counts` does.
+            UserWarning: if the arms' sizes are not compatible with a fair coin (p < 1e-4); if an arm's reports seem to
+                be sorted; as `evaluate_counts` does.
 
         Raises:
             ValueError: if a report is not 0 or 1, or an arm has no reports.
         """
         arms = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         warn_of_split([*map(len, arms)])
+        for name, arm in zip(("control", "treatment"), arms, strict=True):
+            warn_of_sorted_reports(name, arm)
         pairs = min(map(len, arms))
         ends = [0, *takewhile(lambda look: look <= pairs, local_looks())]
         sums = [np.concatenate([[0], np.cumsum(arm, dtype=np.int64)])[ends] for arm in arms]
@@ -157,8 +163,8 @@ class AnytimeLocal(NamedTuple):
             treatment: `[batches]`, number of ones among the treatment arm's reports.
 
         Warns:
-            UserWarning: if reports have a share of ones that randomized responses cannot have; if the bits seem to have
-                0 and 1 exchanged; if batches look like running totals.
+            UserWarning: if reports have a share of ones that randomized responses cannot have; if a rate is far
+                from the planned rates, for example because 0 and 1 are exchanged; if batches look like running totals.
 
         Raises:
             ValueError: if shapes differ, or a count lies outside [0, size].
@@ -184,7 +190,7 @@ class AnytimeLocal(NamedTuple):
         width = anytime_width(self.setting, pairs)
         estimates = effect(self.setting, [pairs, pairs], ones, width)
         warn_of_impossible_shares(self.setting, [count / pairs for count in ones], [pairs, pairs])
-        warn_of_exchanged_bits(self.setting, estimates, width)
+        warn_of_unplanned_rates(self.setting, estimates, [pairs, pairs], 0.0)
         logs = local_evidence(self.setting).log_value(leads, discordant)
         return _anytime(self.setting, logs, leads, 2 * np.cumsum(users), estimates)
 
@@ -230,6 +236,9 @@ class AnytimeCentral(NamedTuple):
             The verdict; its rates and lift are NaN, since S and D do not determine the rates of single arms. They do
             not show either whether 0 and 1 are exchanged, which reverses the decision.
 
+        Warns:
+            UserWarning: if an epoch's releases are farther from possible sums than their noise reaches.
+
         Raises:
             ValueError: if shapes differ, or a release is not a whole number.
         """
@@ -246,6 +255,10 @@ class AnytimeCentral(NamedTuple):
         evidence = central_evidence(self.setting, self.schedule.slope_share)
         logs = evidence.log_value(totals[0], totals[1], epochs)
         pairs = np.asarray([look for _, look in zip(epochs, self.schedule.looks(), strict=False)])
+        new_pairs = np.diff(pairs, prepend=0)
+        warn_of_impossible_releases(
+            new_pairs, released[0], released[1], evidence.lead_epsilon, evidence.discordant_epsilon
+        )
         noise_variance = len(epochs) * count_noise_variance(evidence.lead_epsilon) / 2
         width = anytime_width(self.setting, float(pairs[-1]))
         estimates = pairs_effect(float(pairs[-1]), float(totals[0][-1]), float(totals[1][-1]), noise_variance, width)

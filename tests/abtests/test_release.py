@@ -63,7 +63,7 @@ def test_the_test_that_looks_once_draws_once(tmp_path, fixed_words):
     assert verdict.rates == pytest.approx([one / users for one in released])
     with pytest.raises(ValueError, match="the fixed test looks once"):
         rule.evaluate(*bits(users + 1), path)
-    with pytest.raises(ValueError, match="path must be a file of this plan and kind of test"):
+    with pytest.raises(ValueError, match=r"of this plan and kind of test, got .* of kind fixed, not anytime"):
         PLAN.test("anytime", release=True).evaluate(*bits(users), path)
 
 
@@ -72,7 +72,10 @@ def test_files_of_others_and_wrong_plans_are_refused(tmp_path):
     other = jaxdp.abtest(rate=0.5, lift=0.2, epsilon=2.0, trust="central", num_runs=100)
     other.test("anytime", release=True).evaluate(*bits(500), path)
     before = path.read_text()
-    for content, sentence in ((before, "file of this plan"), ("{}", "file of releases that jaxdp wrote")):
+    for content, sentence in (
+        (before, r"of releases of this plan and kind of test, got .* of epsilon 2.0, not 1.0"),
+        ("{}", "file of releases that jaxdp wrote"),
+    ):
         path.write_text(content)
         with pytest.raises(ValueError, match=sentence):
             PLAN.test("anytime", release=True).evaluate(*bits(500), path)
@@ -161,10 +164,56 @@ def test_the_command_prints_the_verdict_and_its_claim_alone(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first = CliRunner().invoke(app, command).output
-        assert CliRunner().invoke(app, [*command, "--seed", "5"]).output == first, "the seed draws no noise"
+        assert f"{path} is a new file" in first
+        released = path.read_text()
+        CliRunner().invoke(app, [*command, "--seed", "5"])
+        assert path.read_text() == released, "the seed draws no noise"
     assert "treatment is better" in first
     assert "1-DP, central, one user's bit: " in first
     assert "imulation" not in first
     assert "looks once" not in first
     result = CliRunner().invoke(app, [*command, "--users", "100"])
     assert "release must come with --reports" in str(result.exception)
+    text = CliRunner().invoke(app, command).output
+    assert f"{path} has" in text
+    assert "and 0 new ones" in text
+    exchanged = [*command[: command.index("old")], "new", *command[command.index("old") + 1 :]]
+    result = CliRunner().invoke(app, exchanged)
+    assert "control must be the arm that was the control" in str(result.exception)
+
+
+@pytest.mark.parametrize("kind", ["anytime", "fixed"])
+def test_users_who_moved_are_refused(kind, tmp_path, fixed_words):
+    """Nothing is drawn for the arms exchanged, reversed, or without an earlier user: it would release users twice."""
+    rule, path, users = PLAN.test(kind, release=True), tmp_path / "release.json", PLAN.needs.fixed // 2
+    control, treatment = bits(users)
+    arms = np.random.default_rng(2).permutation(np.repeat([0, 1], users))
+    rule.evaluate(control, treatment, path, arms=arms)
+    before = path.read_text()
+    with pytest.raises(ValueError, match="control must be the arm that was the control"):
+        rule.evaluate(treatment, control, path, arms=1 - arms)
+    with pytest.raises(ValueError, match=r"arms must begin with the .* users who are in releases"):
+        rule.evaluate(control[::-1], treatment[::-1], path, arms=arms[::-1])
+    with pytest.raises(ValueError, match="arms must be given in all calls or in none"):
+        rule.evaluate(control, treatment, path)
+    with pytest.raises(ValueError, match="arms must be an array"):
+        rule.evaluate(control[1:], treatment, path, arms=arms)
+    if kind == "anytime":
+        for shift in (arms[1:], np.append(arms[0], arms)):  # a user is missing, or came in front
+            sizes = [int(np.sum(shift == arm)) for arm in (0, 1)]
+            with pytest.raises(ValueError, match="arms must begin with"):
+                rule.evaluate(np.resize(control, sizes[0]), np.resize(treatment, sizes[1]), path, arms=shift)
+        more = [0, 1] * 500
+        later = rule.evaluate(
+            np.append(control, more), np.append(treatment, more), path, arms=np.append(arms, [0, 1] * 1_000)
+        )
+        assert later.users > 2 * users
+        assert json.loads(path.read_text())["releases"][:3] == json.loads(before)["releases"][:3]
+    else:
+        assert path.read_text() == before
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="path must lie in a folder that exists"):
+        PLAN.test("anytime", release=True).evaluate(*bits(500), tmp_path / "typo" / "release.json")
+    assert not (tmp_path / "typo").exists()

@@ -158,7 +158,7 @@ def test_bits_that_no_report_can_have_are_named(kind):
         with pytest.warns(UserWarning, match=r"the reports of treatment is 0.98"):
             evaluate([900, 2940])
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message="the fixed test looks once")
+        warnings.filterwarnings("ignore", message="the fixed test looks once|the estimated rate of")
         evaluate([780, 2230])  # within five standard errors of the limits
 
 
@@ -185,6 +185,48 @@ def test_exchanged_bits_are_named(local):
             warnings.simplefilter("error")
             for plan_of, rates in silent:
                 evaluate(plan_of, rates)
+
+
+def test_rates_far_from_the_plan_are_named():
+    """Warns of a rate of .05 where the plan says .3, as true bits evaluated as reports give; not of 11 users."""
+    rule = jaxdp.abtest(rate=0.3, lift=0.4, epsilon=1.0, trust="local", num_runs=100).test("anytime")
+    assert isinstance(rule, AnytimeLocal)
+    with pytest.warns(UserWarning, match="rate of control is 0.0.*, but the plan says 0.3: perhaps the bits are not"):
+        rule.evaluate_counts([2000], [600], [840])
+    few = jaxdp.abtest(rate=0.05, lift=0.4, epsilon=1.0, trust="local", num_runs=100).test("anytime")
+    assert isinstance(few, AnytimeLocal)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        few.evaluate_counts([11], [6], [5])
+
+
+def test_sorted_reports_are_named(local):
+    control, treatment = reports((0.5, 0.6), (1_000, 1_000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        local.test("anytime").evaluate(control, treatment)
+        half = np.arange(1_000) < 500
+        drifting = np.where(half, *reports((0.1, 0.9), (1_000, 1_000)))
+        local.test("anytime").evaluate(drifting, drifting[::-1])
+    with pytest.warns(UserWarning, match="reports of control change 1 times between 0 and 1"):
+        local.test("anytime").evaluate(np.sort(control), treatment)
+
+
+def test_releases_that_no_bits_give_are_named(central):
+    rule = central.test("anytime")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rule.evaluate(leads=[31, 12], discordant=[133, 27])
+    for leads, discordant in (([310], [13]), ([10**6], [118]), ([0], [-200]), ([0], [10_000])):
+        with pytest.warns(UserWarning, match="which no bits with this noise give"):
+            rule.evaluate(leads=leads, discordant=discordant)
+
+
+def test_ends_of_intervals_enclose_the_estimate(local):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        difference = local.test("fixed").evaluate([3000, 3000], [0, 3000]).effect.difference
+    assert difference.low <= difference.estimate <= difference.high
 
 
 def test_arms_of_unequal_size_are_named(local, central):
