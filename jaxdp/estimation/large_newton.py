@@ -17,6 +17,7 @@ from jaxdp.estimation.solver import Estimate
 MAX_STEPS, MAX_INNER = 40, 40
 MOST_HALVINGS = 30
 JITTER = 1e-8  # of the preconditioner, in columns of norm 1
+FAR = 10  # radii from 0 at which a search outside of the ball ends
 STRICTNESS = 10  # largest preconditioned norm of the gradient over the tolerance
 
 
@@ -54,12 +55,11 @@ class _Problem:
 
     def curve(self, vector: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns margins of a direction, and the product of the Hessian with it."""
-        total, margins = np.zeros(len(vector)), np.empty(len(curvatures))
-        with np.errstate(over="ignore", invalid="ignore"):  # of a loss without a minimum; `newton_step` stops
-            direction = vector.astype(default_float())
-            for samples, rows in blocks(self.features):
-                margins[samples] = rows @ direction
-                total += (curvatures[samples] * margins[samples]).astype(rows.dtype) @ rows
+        direction, margins = vector.astype(default_float()), np.empty(len(curvatures))
+        total = np.zeros(len(vector))
+        for samples, rows in blocks(self.features):
+            margins[samples] = rows @ direction
+            total += (curvatures[samples] * margins[samples]).astype(rows.dtype) @ rows
         return margins, total / len(curvatures) + self.ridge * vector
 
     def newton_step(self, point: _Point, gradient: np.ndarray, accuracy: float) -> _Point:
@@ -87,8 +87,13 @@ class _Problem:
         return step
 
 
-def _minimize(problem: _Problem, start: _Point, tolerance: float, unit: float) -> tuple[_Point, float, int, bool]:
-    """Returns the point, the gradient's norm for features of unit size, the number of steps, and if it converged."""
+def _minimize(
+    problem: _Problem, start: _Point, tolerance: float, unit: float, farthest: float
+) -> tuple[_Point, float, int, bool]:
+    """Returns the point, the gradient's norm for features of unit size, the number of steps, and if it converged.
+
+    It stops at a point with a norm above `farthest`.
+    """
     point, certificate, steps = start, np.inf, 0
     for steps in range(1, MAX_STEPS + 1):
         gradient = problem.gradient(point)
@@ -107,11 +112,12 @@ def _minimize(problem: _Problem, start: _Point, tolerance: float, unit: float) -
                 break
             length /= 2
         point = moved
-        if np.linalg.norm(point.theta) * unit > FARTHEST:
+        if np.linalg.norm(point.theta) > farthest:
             break
     return point, certificate, steps, False
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of a loss without a minimum, which does not converge
 def fit_blocks(
     features: np.ndarray,
     moments: Moments,
@@ -141,17 +147,17 @@ def fit_blocks(
     size = np.sqrt(np.trace(moments.second) / dim)
     unit = 2.0 ** np.floor(np.log2(size)) if size > 0 else 1.0
     start = _Point(np.zeros(dim), np.zeros(count))
-    steps = 0
+    steps, bounded = 0, bool(np.isfinite(radius) and radius * unit <= FARTHEST)
+    farthest = min(FARTHEST / unit, FAR * radius) if bounded else FARTHEST / unit
 
     def solve(multiplier: float, point: _Point) -> tuple[_Point, float, bool]:
         nonlocal steps
         problem = _Problem(features, moments, linear, weights, ridge + multiplier)
-        point, certificate, more, converged = _minimize(problem, point, tolerance, unit)
+        point, certificate, more, converged = _minimize(problem, point, tolerance, unit, farthest)
         steps += more
         return point, certificate, converged
 
     point, certificate, converged = solve(0.0, start)
-    bounded = np.isfinite(radius) and radius * unit <= FARTHEST
     if bounded and not np.linalg.norm(point.theta) <= radius:
         first = float(np.linalg.norm(_Problem(features, moments, linear, weights, ridge).gradient(start)))
         solutions = {0.0: (point, certificate, converged)}
