@@ -30,7 +30,6 @@ from jaxdp.mechanisms.continual_counting.counter import (
 from jaxdp.mechanisms.continual_counting.nodes import before, groups
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
 from jaxdp.mechanisms.continual_counting.steps import (
-    Steps,
     add_steps,
     noise_grid,
     normal_steps,
@@ -51,13 +50,14 @@ class GaussianTreeState(NamedTuple):
         clock: [*clocks] integers, entries fed; at most horizon + 1.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only after adding noise.
         digits: [levels, *clocks] integers, number of blocks of each level that make up the stream so far.
-        errors: [levels, *shape] integers in two words, the sum of their estimates' errors in steps of the noise's grid.
+        errors: [levels, *shape] complex64, the bits of integers: the sum of their estimates' errors in steps of the
+            noise's grid.
     """
 
     clock: jax.Array
     total: Any
     digits: jax.Array
-    errors: Steps
+    errors: jax.Array
 
 
 class GaussianTree(NamedTuple):
@@ -177,26 +177,26 @@ def _draw(
 
 
 @in_64_bits
-def _error(rests: np.ndarray, errors: Steps, noise: jax.Array, tops: jax.Array) -> jax.Array:
+def _error(rests: np.ndarray, errors: jax.Array, noise: jax.Array, tops: jax.Array) -> jax.Array:
     """Returns the error of the largest block that ends, in whole steps."""
     errors, noise, tops = jax.tree.map(lanes_last, (errors, noise, tops))
     past, error = jnp.zeros_like(noise), jnp.zeros_like(noise)  # past: a block's error without the new noise
     for h, weight in enumerate(rests):
         if h > 0:
-            past = weight * (numbers(Steps(errors.high[h - 1], errors.low[h - 1])) + past)
+            past = weight * (numbers(errors[h - 1]) + past)
         error = jnp.where(tops[h], past, error)
     return lanes_last(jnp.round(error) + noise)
 
 
 @in_64_bits
-def _replace_errors(errors: Steps, error: jax.Array, ends: jax.Array, tops: jax.Array) -> Steps:
+def _replace_errors(errors: jax.Array, error: jax.Array, ends: jax.Array, tops: jax.Array) -> jax.Array:
     """Returns errors after an entry: adds the largest ended block's error, removes errors of blocks inside it."""
-    remaining = Steps(*(jnp.where(tops | ~ends, words, 0) for words in errors))
+    remaining = jnp.where(tops | ~ends, errors, 0)
     return add_steps(remaining, jnp.where(tops, error[None], 0))
 
 
 @in_64_bits
-def _estimate(dtype: np.dtype, total: Exact, errors: Steps, grid: Grid) -> jax.Array:
+def _estimate(dtype: np.dtype, total: Exact, errors: jax.Array, grid: Grid) -> jax.Array:
     return with_error(total, tree_reduce(jnp.add, numbers(errors)), grid, dtype)
 
 

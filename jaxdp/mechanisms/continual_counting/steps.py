@@ -7,49 +7,45 @@ change by rounding f, which the noise covers. Rounding depends only on noise, an
 data.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxdp.mechanisms._grid import Exact, Grid, split
 from jaxdp.mechanisms._integer_noise import normal_of, power_below
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.random.threefry import words_of_pairs
 
-LOW = 31  # number of bits of the lower word
 LARGEST_SCALE = 2.0**46  # in steps, so that float64 holds sums of noise exactly
 
 
-class Steps(NamedTuple):
-    """Integers of 62 bits in two words, for programs of 32 bits.
+def zero_steps(shape: tuple[int, ...]) -> jax.Array:
+    """Returns zeros. Steps are [...] complex64, whose bits are integers of 64 bits; programs of 32 bits have no int64.
 
-    Attributes:
-        high: [...] int32.
-        low: [...] int32 >= 0, the lower 31 bits.
+    An array of one type is written by one kernel. Two arrays of words would need two, each with all the arithmetic.
     """
-
-    high: jax.Array
-    low: jax.Array
+    return jnp.zeros(shape, jnp.complex64)
 
 
-def zero_steps(shape: tuple[int, ...]) -> Steps:
-    """Returns zeros."""
-    return Steps(jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.int32))
+def integers(steps: jax.Array) -> jax.Array:
+    """Returns steps as int64. Traced in 64 bits."""
+    low, high = words_of_pairs(steps)
+    return lax.bitcast_convert_type((high.astype(jnp.uint64) << 32) | low.astype(jnp.uint64), jnp.int64)
 
 
-def numbers(steps: Steps) -> jax.Array:
+def numbers(steps: jax.Array) -> jax.Array:
     """Returns steps as float64: exact up to 2^53, rounded beyond. Traced in 64 bits."""
-    return steps.high.astype(jnp.float64) * 2.0**LOW + steps.low.astype(jnp.float64)
+    return integers(steps).astype(jnp.float64)
 
 
-def add_steps(steps: Steps, numbers: jax.Array) -> Steps:
+def add_steps(steps: jax.Array, numbers: jax.Array) -> jax.Array:
     """Adds whole numbers of up to 2^52, float64, exactly. Traced in 64 bits."""
-    low = steps.low.astype(jnp.float64) + numbers
-    carried = jnp.floor(low * 2.0**-LOW)
-    return Steps(steps.high + carried.astype(jnp.int32), (low - carried * 2.0**LOW).astype(jnp.int32))
+    words = lax.bitcast_convert_type(integers(steps) + numbers.astype(jnp.int64), jnp.uint64)
+    low, high = (lax.bitcast_convert_type(word.astype(jnp.uint32), jnp.float32) for word in (words, words >> 32))
+    return lax.complex(low, high)
 
 
 @in_64_bits

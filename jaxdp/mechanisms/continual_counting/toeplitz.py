@@ -28,8 +28,8 @@ from jaxdp.mechanisms.continual_counting.counter import (
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_params
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
 from jaxdp.mechanisms.continual_counting.steps import (
-    Steps,
     add_steps,
+    integers,
     noise_grid,
     normal_steps,
     numbers,
@@ -51,13 +51,13 @@ class ToeplitzState(NamedTuple):
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only after adding noise.
-        sums: [num_buffers + 1, *shape] integers in two words, in units of 2^-12 of a grid step: leaky running sums of
-            the drawn noise. The first one does not leak.
+        sums: [num_buffers + 1, *shape] complex64, the bits of integers in units of 2^-12 of a grid step: leaky running
+            sums of the drawn noise. The first one does not leak.
     """
 
     clock: jax.Array
     total: Any
-    sums: Steps
+    sums: jax.Array
 
 
 class Leaks(NamedTuple):
@@ -255,7 +255,7 @@ def _draw(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -
 
 
 @in_64_bits
-def _after(leaks: Leaks, sums: Steps, fresh: jax.Array, is_fed: jax.Array) -> Steps:
+def _after(leaks: Leaks, sums: jax.Array, fresh: jax.Array, is_fed: jax.Array) -> jax.Array:
     """Returns the leaky sums after an entry."""
     gaps = leaks.gaps.reshape((-1,) + (1,) * fresh.ndim)
     change = (fresh * 2.0**PARTS)[None] - jnp.round(gaps * numbers(sums))
@@ -263,19 +263,19 @@ def _after(leaks: Leaks, sums: Steps, fresh: jax.Array, is_fed: jax.Array) -> St
 
 
 @in_64_bits
-def _estimate(leaks: Leaks, dtype: np.dtype, total: Exact, sums: Steps, grid: Grid) -> jax.Array:
+def _estimate(leaks: Leaks, dtype: np.dtype, total: Exact, sums: jax.Array, grid: Grid) -> jax.Array:
     return with_error(total, noise_of(sums, leaks), grid, dtype)
 
 
-def noise_of(sums: Steps, leaks: Leaks) -> jax.Array:
+def noise_of(sums: jax.Array, leaks: Leaks) -> jax.Array:
     """Returns the noise of an estimate, float64, whole steps. Traced in 64 bits."""
     # Weights add up to one: the noise is the first sum, a whole number, plus weighted differences of the other sums
     # from it, in which an entry's own noise cancels.
-    first, *leaky = (Steps(sums.high[j], sums.low[j]) for j in range(len(leaks.gaps)))
-    weighted = jnp.zeros(first.high.shape, jnp.float64)
+    first, *leaky = (integers(sums[j]) for j in range(len(leaks.gaps)))
+    weighted = jnp.zeros(first.shape, jnp.float64)
     for leaky_sum, weight in zip(leaky, leaks.weights[1:], strict=True):
-        weighted = weighted + weight * numbers(Steps(leaky_sum.high - first.high, leaky_sum.low - first.low))
-    return numbers(first) * 2.0**-PARTS + jnp.round(weighted * 2.0**-PARTS)
+        weighted = weighted + weight * (leaky_sum - first).astype(jnp.float64)
+    return first.astype(jnp.float64) * 2.0**-PARTS + jnp.round(weighted * 2.0**-PARTS)
 
 
 @in_64_bits

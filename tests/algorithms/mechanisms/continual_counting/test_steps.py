@@ -25,7 +25,7 @@ MAKE = {
 
 
 def integers(numbers) -> list[int]:
-    return [(int(high) << steps.LOW) + int(low) for high, low in zip(*map(np.ravel, numbers), strict=True)]
+    return np.ravel(numbers).view(np.int64).tolist()
 
 
 def released(state, step: float) -> int:
@@ -45,7 +45,7 @@ def weights_of_sums() -> np.ndarray:
     return weights / weights.sum()
 
 
-def noise_of(sums: steps.Steps) -> int:
+def noise_of(sums: jax.Array) -> int:
     """Returns the noise of a Toeplitz counter's estimate, as `toeplitz.noise_of`; the first sum must be whole."""
     first, *others = integers(sums)
     assert first % 2**toeplitz.PARTS == 0
@@ -53,8 +53,8 @@ def noise_of(sums: steps.Steps) -> int:
     return first // 2**toeplitz.PARTS + round(known * 2.0**-toeplitz.PARTS)
 
 
-def words(number: int) -> steps.Steps:
-    return steps.Steps(jnp.int32(number >> steps.LOW), jnp.int32(number & (2**steps.LOW - 1)))
+def words(number: int) -> jax.Array:
+    return jnp.asarray(np.array([number]).view(np.complex64)[0])
 
 
 def cost(name: str, start: int, change: float, monkeypatch, *, rounds_sums: bool = False) -> float:

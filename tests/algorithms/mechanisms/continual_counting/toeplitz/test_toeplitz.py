@@ -132,7 +132,10 @@ def used_stddev(params, horizon):
 
 @pytest.mark.precision
 def test_no_drift_in_float32():
-    """Compares leaky sums after 2^15 entries with exact arithmetic; decays as floats would leak 0.4% too much."""
+    """Compares leaky sums after 2^15 entries with exact arithmetic; decays as floats would leak 0.4% too much.
+
+    In 64 bits they differ by the rounding of noise to steps, which are at least 2^-27 of its standard deviation.
+    """
     length = 2**15
     counter = toeplitz_counter(horizon=2**20)
     params, keys = counter.params(rho=0.5), keys_of(4, length)
@@ -141,4 +144,4 @@ def test_no_drift_in_float32():
     exact, sums = find_buffers(2**20), 0.0
     for z in noise:
         sums = sums * (1 - exact.gaps) + z
-    assert abs(found[-1] - exact.weights @ sums) < (1e-3 if found.dtype == np.float32 else 1e-9)
+    assert abs(found[-1] - exact.weights @ sums) < (1e-3 if found.dtype == np.float32 else 1e-7)
