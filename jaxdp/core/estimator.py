@@ -46,10 +46,11 @@ class CovarianceFn(Protocol):
 class LargeFitFn(Protocol):
     """Privatizes labels and fits, for features [num_samples, dim] in NumPy. Only the report depends on labels.
 
-    Features may be mapped from a file. May read the key once.
+    Features may be mapped from a file. Margins are x.theta plus the public offset, [num_samples] float64, if there is
+    one. May read the key once.
     """
 
-    def __call__(self, key: jax.Array, params: Any, features: Any, labels: jax.Array) -> Any: ...
+    def __call__(self, key: jax.Array, params: Any, features: Any, labels: jax.Array, *, offset: Any = None) -> Any: ...
 
 
 class Estimator(NamedTuple):

@@ -40,6 +40,7 @@ def estimate(
     *,
     key: jax.Array,
     persons: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     intervals: Any = None,  # Any: type checkers then accept callers who unpack a dict of floats
     confidence: float = 0.95,
     **values: Any,
@@ -72,6 +73,9 @@ def estimate(
         key: JAX key for privatizing and fitting.
         persons: [num_samples] ids, public, of who gave the labels, for estimators made with `privacy_unit="person"`.
             `claims_for_persons` returns the claims for one label and for one person of any estimator.
+        offset: [num_samples] finite floats, public: margins of another model, such as a public reward model, that must
+            not depend on the labels. The margin of a sample is then offset + x.theta, so that theta corrects the
+            other model. Only for the estimators that read features in blocks of rows.
         intervals: "sandwich" adds standard errors and normal confidence intervals, from H^-1 M H^-1 / n with the mean
             curvature H and the mean squared slope M of the losses; None adds nothing. Intervals account for the privacy
             noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are robust: they also hold if
@@ -150,13 +154,14 @@ def estimate(
     raw_features = features
     check = estimator.check or check_data
     check_above("feature_norm", feature_norm, 0.0)
-    in_blocks = (
+    public_margins = None if offset is None else _check_offset(estimator, offset, labels, intervals)
+    in_blocks = offset is not None or (
         estimator.large is not None
         and intervals is None
         and is_large(features)
         and jax.default_backend() == "cpu"  # accelerators have the memory for copies
     )
-    if in_blocks:
+    if in_blocks and features.ndim == 2 and features.size:
         check_in_blocks(check, features, labels, feature_norm)
     else:
         check(features, labels, feature_norm=feature_norm)
@@ -170,8 +175,10 @@ def estimate(
     bound = signature.bind(**values)
     bound.apply_defaults()
     if estimator.large is not None and in_blocks:
-        fitted = estimator.large(key_privatize, params, features, labels)
-        warn_large_doubts(estimator, fitted, features, bound.arguments)
+        fitted = estimator.large(key_privatize, params, features, labels, offset=public_margins)
+        warn_large_doubts(
+            estimator, fitted, features, bound.arguments, 0.0 if public_margins is None else public_margins
+        )
         return fitted
     with np.errstate(over="ignore"):
         features = jnp.asarray(features, default_float())
@@ -192,6 +199,22 @@ def estimate(
     stderr = jnp.sqrt(jnp.diag(covariance.matrix))
     reach = norm.ppf((1 + confidence) / 2) * stderr
     return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
+
+
+def _check_offset(estimator: Estimator, offset: ArrayLike, labels: np.ndarray, intervals: Any) -> np.ndarray:
+    """Returns the offset as [num_samples] float64; raises a ValueError if it is not finite or cannot be used."""
+    if estimator.large is None or intervals is not None:
+        reason = "with intervals" if estimator.large is not None else f"for {estimator.made_by}"
+        raise ValueError(
+            f"offset must be left out {reason}: mle, debiased_rr and objective_perturbation with Gaussian noise take "
+            "it, with the logistic link, and without zero_sum and intervals"
+        )
+    margins = np.asarray(offset, np.float64)
+    if margins.shape != labels.shape:
+        raise ValueError(f"offset must have one margin a label, {len(labels)}, got shape {margins.shape}")
+    if not np.isfinite(margins).all():
+        raise ValueError(f"offset must be finite, got {int((~np.isfinite(margins)).sum())} that are not")
+    return margins
 
 
 def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:

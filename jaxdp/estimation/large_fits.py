@@ -29,7 +29,9 @@ from jaxdp.estimation.solver import Estimate
 from jaxdp.estimation.whitening import ridge_of_spectrum
 
 
-def fit_large_labels(params: Any, features: np.ndarray, targets: jax.Array, cut: float = 0.0) -> Estimate:
+def fit_large_labels(
+    params: Any, features: np.ndarray, targets: jax.Array, cut: float = 0.0, *, offset: np.ndarray | None = None
+) -> Estimate:
     """Fits labels in the clear, or unbiased reports.
 
     The weights are min(1, cut / |x_i|); a cut of 0 or infinity leaves all weights 1.
@@ -49,6 +51,7 @@ def fit_large_labels(params: Any, features: np.ndarray, targets: jax.Array, cut:
         weights=weights,
         radius=float(params.radius),
         tolerance=float(params.tolerance),
+        offset=offset,
     )
 
 
@@ -59,6 +62,8 @@ def fit_large_statistic(
     features: np.ndarray,
     labels: jax.Array,
     report_secretly: Callable[[np.ndarray, Any], tuple[np.ndarray, float]] | None = None,
+    *,
+    offset: np.ndarray | None = None,
 ) -> Estimate:
     """Releases the labels' statistic with Gaussian noise, and fits it, as `objective_perturbation`.
 
@@ -69,8 +74,8 @@ def fit_large_statistic(
         features: [num_samples, dim] float.
         labels: [num_samples] in {0, 1/2, 1}.
         report_secretly: (whitened features, weights) -> the noisy statistic and its sensitivity; it may overwrite the
-            features. Only for weighted and whitened releases; the key and the labels are then not
-            read.
+            features. Only for weighted and whitened releases; the key and the labels are then not read.
+        offset: as for `fit_blocks`.
     """
     release.check_dim(features.shape[1])
     check_memory(features, whitened=release.whitened, weighted=release.is_weighted)
@@ -107,6 +112,7 @@ def fit_large_statistic(
         weights=None if weights is None else weights / mean,
         radius=float(params.radius),
         tolerance=float(params.tolerance),
+        offset=offset,
     )
 
 
@@ -128,7 +134,11 @@ def _weights(lengths: np.ndarray, cut: float) -> np.ndarray:
 
 
 def warn_large_doubts(
-    estimator: Estimator, estimate: Estimate, features: np.ndarray, values: Mapping[str, Any]
+    estimator: Estimator,
+    estimate: Estimate,
+    features: np.ndarray,
+    values: Mapping[str, Any],
+    offset: np.ndarray | float = 0.0,
 ) -> None:
     """Warns as `warn_doubts` of a solver that stopped early, a theta that makes answers certain, and a long row."""
     has_ridge = bool(values.get("regularization")) or np.isfinite(values.get("margin_stddev", np.inf))
@@ -136,7 +146,7 @@ def warn_large_doubts(
         warn_unconverged(estimator, estimate, features, values)
     elif not has_ridge and is_unbounded(features, values):
         theta = np.asarray(estimate.theta)
-        if is_saturated(features, theta):
+        if is_saturated(features, theta, offset):
             warn_saturated(theta)
     if not has_ridge and default_float() == np.float32:
         lengths = block_lengths(features, None)

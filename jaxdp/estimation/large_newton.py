@@ -127,6 +127,7 @@ def fit_blocks(
     weights: np.ndarray | None,
     radius: float,
     tolerance: float,
+    offset: np.ndarray | None = None,
 ) -> Estimate:
     """Minimises the loss of `statistic_objective` over the ball, reading features in blocks of rows.
 
@@ -138,6 +139,7 @@ def fit_blocks(
         weights: [num_samples] float64 of mean 1; None is all 1.
         radius: of the ball; infinity is no bound.
         tolerance: on the norm of the projected gradient, for features of root mean square 1 to 2.
+        offset: [num_samples] float64, public parts of the margins; None is 0.
 
     Returns:
         The estimate; `converged` also needs sqrt(g.(Sigma/4 + beta/n)^-1 g) <= 10 tolerance for the gradient g.
@@ -146,7 +148,7 @@ def fit_blocks(
     linear, ridge = statistic / count, regularization / count
     size = np.sqrt(np.trace(moments.second) / dim)
     unit = 2.0 ** np.floor(np.log2(size)) if size > 0 else 1.0
-    start = _Point(np.zeros(dim), np.zeros(count))
+    start = _Point(np.zeros(dim), np.zeros(count) if offset is None else offset)
     steps, bounded = 0, bool(np.isfinite(radius) and radius * unit <= FARTHEST)
     farthest = min(FARTHEST / unit, FAR * radius) if bounded else FARTHEST / unit
 
@@ -174,17 +176,16 @@ def fit_blocks(
         root = root_scalar(excess, bracket=(0.0, highest), xtol=1e-9 * highest, rtol=1e-6).root
         excess(root)
         point, certificate, converged = solutions[root]
-        shrink = min(1.0, radius / float(np.linalg.norm(point.theta)))
-        point = _Point(shrink * point.theta, shrink * point.margins)
+        point = point._replace(theta=point.theta * min(1.0, radius / float(np.linalg.norm(point.theta))))
     dtype = default_float()
     return Estimate(
         jnp.asarray(point.theta, dtype), jnp.asarray(certificate, dtype), jnp.int32(steps), jnp.asarray(converged)
     )
 
 
-def is_saturated(features: np.ndarray, theta: np.ndarray) -> bool:
+def is_saturated(features: np.ndarray, theta: np.ndarray, offset: np.ndarray | float = 0.0) -> bool:
     """Returns whether theta makes answers so certain that they do not determine its size; see `warn_no_minimum`."""
     margins = np.concatenate([rows @ theta.astype(rows.dtype) for _, rows in blocks(features)]).astype(np.float64)
-    chances = expit(margins)
+    chances = expit(margins + offset)
     nats, at_zero = np.sum(chances * (1 - chances) * margins**2), np.sum(margins**2) / 4
     return bool(nats < SATURATED * at_zero and nats < FEWEST_NATS)

@@ -146,9 +146,9 @@ def mle(
         basis = search_basis(features, zero_sum=zero_sum)
         return likelihood_covariance(features, targets, theta, label_loss(link), basis=basis, weights=weights)
 
-    def large(key, params: WeightedParams, features, labels) -> Estimate:
+    def large(key, params: WeightedParams, features, labels, *, offset=None) -> Estimate:
         report = report_clear(key, params, features, labels)
-        return fit_large_labels(params, features, report, float(params.cut) if is_weighted else 0.0)
+        return fit_large_labels(params, features, report, float(params.cut) if is_weighted else 0.0, offset=offset)
 
     names = {"radius", "tolerance"} | ({"cut"} if is_weighted else set())
     return full_batch_estimator(
@@ -234,9 +234,9 @@ def debiased_rr(
     of_persons = check_unit(privacy_unit)
     privatize = report_by_budgets if of_persons else report_randomized
 
-    def large(key, params: Params, features, labels) -> Estimate:
+    def large(key, params: Params, features, labels, *, offset=None) -> Estimate:
         report = privatize(key, params, features, labels)
-        return fit_large_labels(params, features, unbiased_labels(report, params.epsilon))
+        return fit_large_labels(params, features, unbiased_labels(report, params.epsilon), offset=offset)
 
     return full_batch_estimator(
         person_params if of_persons else make_params,

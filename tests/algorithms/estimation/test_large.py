@@ -169,3 +169,37 @@ def test_the_cost_is_known_in_advance(pairs, monkeypatch):
     monkeypatch.setattr(large, "free_host_bytes", lambda: 10**6)
     with pytest.raises(MemoryError, match="the fit must fit in memory"):
         estimate(mle(), *pairs, key=KEY)
+
+
+@pytest.mark.parametrize("geometry", [None, "isotropic", "whitened"])
+def test_an_offset_is_added_to_margins(pairs, geometry):
+    """Moves part of the truth into an offset, which changes theta by this part; planted: the offset is not added."""
+    features, labels = np.asarray(pairs[0], np.float64), pairs[1]
+    part = np.linspace(-0.5, 0.5, DIM)
+    estimator = mle() if geometry is None else objective_perturbation(geometry=geometry)
+    values = {} if geometry is None else {"epsilon": 1e6, "delta": 1e-6, "radius": 100.0}
+    if geometry == "whitened":
+        values |= {"margin_stddev": np.inf}  # a ridge would shrink theta alone
+    whole = estimate(estimator, features, labels, key=KEY, **values).theta
+    corrected = estimate(estimator, features, labels, key=KEY, offset=features @ part, **values).theta
+    np.testing.assert_allclose(corrected + part, whole, atol=2e-3)
+    assert np.abs(np.asarray(corrected - whole)).max() > 0.4
+
+
+def test_an_offset_does_not_move_the_ball(pairs):
+    features, labels = pairs
+    bounded = estimate(mle(), features, labels, key=KEY, radius=0.1, offset=np.ones(COUNT))
+    assert bounded.converged
+    assert np.linalg.norm(bounded.theta) == pytest.approx(0.1, rel=1e-5)
+
+
+def test_wrong_offsets_are_refused(pairs):
+    for estimator, offset, message in [
+        (mle(), np.ones(3), rf"one margin a label, {COUNT}, got shape \(3,\)"),
+        (mle(), np.full(COUNT, np.inf), f"offset must be finite, got {COUNT}"),
+        (mle(zero_sum=True), np.ones(COUNT), "offset must be left out for mle"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            estimate(estimator, *pairs, key=KEY, offset=offset)
+    with pytest.raises(ValueError, match="offset must be left out with intervals"):
+        estimate(mle(), *pairs, key=KEY, offset=np.ones(COUNT), intervals="sandwich")
