@@ -11,6 +11,7 @@ pytest_plugins = ["tests.loop.budgets"]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Sets JAX, except in a process that only hands tests to workers: they would wait for its import."""
+    os.environ.pop("COLUMNS", None)  # programs would wrap their output at the width of the terminal of whoever tests
     if hasattr(config, "workerinput"):
         atexit.register(os._exit, 0)  # the last one to run: the interpreter would free all programs, one by one
     if config.option.collectonly or config.getoption("dist", "no") == "no":

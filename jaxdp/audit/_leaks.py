@@ -109,8 +109,9 @@ def leaks(
     if randomizes:
         return Leaks(found=(), notes=("reports are randomized responses, which show the data at any epsilon",))
     if not _is_tiny(claim):
-        names = ", ".join(name for name in tiny if name in TINY) or "no budget"
-        note = f"values do not make the noise large enough to hide data: with a tiny {names} the claim is {claim}"
+        names = ", ".join(name for name in tiny if name in TINY)
+        state = f"with a tiny {names}" if names else "without a value that is a budget"
+        note = f"values do not make the noise large enough to hide data: {state} the claim is {claim}"
         return Leaks(found=(), notes=(note,))
     pair = users[0], map_units(claim, lambda old, new: new, *users)
 

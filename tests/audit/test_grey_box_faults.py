@@ -50,7 +50,9 @@ def noisy(key, value, epsilon, sensitivity=1.0):
             "noise_stddev of gaussian in update depends on private data",
         ),
         (
-            lambda k, p, r: to_float(above_threshold_init(k, p, threshold=r[0]).noisy_threshold, jnp.float32),
+            lambda k, p, r: to_float(
+                above_threshold_init(k, p, threshold=r[0]).noisy_threshold, jnp.result_type(float)
+            ),
             "threshold of above_threshold_init in update depends on private data",
         ),
     ],

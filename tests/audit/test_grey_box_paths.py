@@ -67,7 +67,10 @@ def test_totals_that_no_mechanism_sees():
     def update_counts(key, params, state, plan, report):
         counts, won = report
         round_ = state.public.round + counts.sum(dtype=state.public.round.dtype)
-        return State(state.private, state.public._replace(round=round_, best_arm=jnp.argmax(won).astype(jnp.int32)))
+        return State(
+            state.private,
+            state.public._replace(round=round_, best_arm=jnp.argmax(won).astype(state.public.best_arm.dtype)),
+        )
 
     wrong = right._replace(counts=right.counts._replace(update_counts=update_counts))
     result = found(wrong, "counts", num_bases=8)  # one user in some runs decides which total is the largest

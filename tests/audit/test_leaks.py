@@ -166,7 +166,7 @@ def test_noise_calibrated_by_rho_mu_or_sigma():
         right, wrong = (told(noised_by(calibrate, claim, raw), values) for raw in (0.0, 1.0))
         if calibrate is by_sigma:
             assert right.verdict == wrong.verdict == "cannot tell"
-            assert "with no budget as small as can be the claim is 0.0555556-zCDP" in right.notes[0]
+            assert "without a value that is a budget the claim is 0.0555556-zCDP" in right.notes[0]
         else:
             assert (right.verdict, right.notes) == ("consistent", ())
             assert (wrong.verdict, wrong.found) == ("violated", ("public of round 1",))

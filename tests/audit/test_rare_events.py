@@ -8,6 +8,7 @@ import pytest
 from jaxdp.audit import Attack, audit, black_box
 from jaxdp.core import Guarantee
 
+FLOAT = jnp.result_type(float)
 CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", argument="Laplace noise of scale 1")
 
 
@@ -18,8 +19,8 @@ def laplace_that_fails(key, chance, number):
 
 
 def audited(chance, seed):
-    inputs = np.float32(0), np.float32(1)
-    return audit(jax.random.key(seed), Attack(laplace_that_fails, np.float32(chance), inputs, CLAIM))
+    inputs = np.zeros((), FLOAT), np.ones((), FLOAT)
+    return audit(jax.random.key(seed), Attack(laplace_that_fails, np.asarray(chance, FLOAT), inputs, CLAIM))
 
 
 @pytest.mark.parametrize("chance", [3e-4, 1e-4])

@@ -26,7 +26,8 @@ def several(key, params, values):
     return laplace(key, values, 1.0, l1_sensitivity=5.0)
 
 
-ALL_MOVE = np.zeros(5, np.float32), np.ones(5, np.float32)
+FLOAT = jnp.result_type(float)
+ALL_MOVE = np.zeros(5, FLOAT), np.ones(5, FLOAT)
 
 
 def test_scores_find_a_ratio_that_adds_up(monkeypatch):
@@ -67,7 +68,7 @@ def one_bare(key, chance, values):
 
 
 def first_moves(size):
-    first = np.zeros(size, np.float32)
+    first = np.zeros(size, FLOAT)
     second = first.copy()
     second[0] = 1
     return first, second
@@ -82,12 +83,13 @@ def test_a_bare_number_among_many_is_found():
 
 
 def test_a_bare_number_among_a_thousand_is_found():
-    assert found(always_one_bare, first_moves(1000), trials=200_000).lower_bound > 3
+    least = 1.5 if jax.config.read("jax_enable_x64") else 3  # float64 noise repeats less often
+    assert found(always_one_bare, first_moves(1000), trials=200_000).lower_bound > least
 
 
 def test_bare_numbers_that_are_too_rare_to_repeat_are_found_by_what_they_should_be():
     """Plants a search without `exact`."""
-    inputs = np.zeros(50, np.float32), np.full(50, 0.02, np.float32)
+    inputs = np.zeros(50, FLOAT), np.full(50, 0.02, FLOAT)
 
     def release(key, params, values):
         return one_bare(key, 2e-3, values)

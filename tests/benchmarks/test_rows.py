@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import jax
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from benchmarks.measure import Case, Work
 from benchmarks.row import LearnerRow, check_agreement
 from benchmarks.rows import all_rows, select_rows
 
+pytestmark = pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="the benchmarks measure programs of 32 bits")
 LEARNERS = {name: row for name, row in all_rows().items() if isinstance(row, LearnerRow)}
 
 

@@ -36,11 +36,11 @@ def test_rows_and_json(tmp_path):
     assert (first["trials"], first["verdict"]) == (3000, "consistent")
     assert 0.7 < first["lower_bound"] == first["ratio"] <= 1.0
     assert first["confidence"] == pytest.approx(0.975)
-    ways = [(one["point"], one["inputs"]) for one in first["tried"]]
+    ways = [(one["point"], one["inputs"]) for one in first["attempts"]]
     assert ways == [("", "given"), ("epsilon=0.1", "given")]  # no other two labels differ
-    assert ("", "found") in [(one["point"], one["inputs"]) for one in second["tried"]]
-    assert {one["trials"] for one in first["tried"]} == {3000}
-    assert first["tried"][-1]["claimed"] == 0.1
+    assert ("", "found") in [(one["point"], one["inputs"]) for one in second["attempts"]]
+    assert {one["trials"] for one in first["attempts"]} == {3000}
+    assert first["attempts"][-1]["claimed"] == 0.1
     assert first["seconds"] > 0
 
 
@@ -57,7 +57,7 @@ def test_a_row_draws_by_the_seed_and_not_by_the_company(tmp_path):
     assert (alone["currency"], alone["claimed"], alone["delta"], alone["path"]) == ("epsilon", 1.0, 0.0, "release")
     assert (alone["name"], alone["trials"], alone["verdict"]) == ("randomized_response", 3000, "consistent")
     assert 0.7 < alone["lower_bound"] == alone["ratio"] <= 1.0
-    assert [(one["point"], one["inputs"]) for one in alone["tried"]] == [("", "given")]
+    assert [(one["point"], one["inputs"]) for one in alone["attempts"]] == [("", "given")]
     assert together["confidence"] == pytest.approx(0.975)
     assert together["lower_bound"] < alone["lower_bound"]  # two rows share the error
     assert other["event"] != together["event"]

@@ -80,12 +80,13 @@ def local_commit(*, num_arms: int, explore_rounds: int, total: TotalFn | None = 
         del key, params
         rounds, best = ahead(public, limit), public.best_arm
         last = public.round + rounds - 1
-        in_turn = (last - every) // num_arms - (public.round - 1 - every) // num_arms
+        numbers = every.astype(public.round.dtype)
+        in_turn = (last - numbers) // num_arms - (public.round - 1 - numbers) // num_arms
         return CountPlan(jnp.where(public.round < explore_rounds, in_turn, jnp.where(every == best, rounds, 0)))
 
     def privatize_counts(key, params, public, plan: CountPlan, totals):
         del public
-        return plan.counts, total(key, params, totals, plan.counts)
+        return plan.counts, total(key, params, totals, plan.counts.astype(totals.dtype))
 
     def update_counts(key, params, state: State, plan: CountPlan, report) -> State:
         del key, params

@@ -1,5 +1,7 @@
 """Faults that some checks cannot see, as their docstrings say, and that the check they point to finds."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -36,9 +38,7 @@ def test_grey_box_finds_keys_that_are_the_same_in_every_run():
 
 def test_noise_of_any_scale_passes_check_learner_and_grey_box_finds_it():
     def too_little(key, params, state, report):
-        return COMMIT.update(
-            key, type(params)(epsilon=params.epsilon * 3, low=params.low, high=params.high), state, report
-        )
+        return COMMIT.update(key, dataclasses.replace(params, epsilon=params.epsilon * 3), state, report)
 
     learner = COMMIT._replace(update=too_little)
     check_learner(learner, ENTRY.make_environment(), ENTRY.values, horizon=ENTRY.horizon, key=jax.random.key(3))

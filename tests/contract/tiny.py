@@ -22,6 +22,7 @@ from jaxdp.core import (
 )
 
 BLOCK, HORIZON = 3, 7  # two whole blocks, and a part
+FLOAT = jnp.result_type(float)
 VALUES = {"epsilon": 1.0}
 INTERFACE = Interface(arms(2), Space("numbers"))
 
@@ -43,7 +44,7 @@ def scale_of(*, epsilon):
     """Returns the noise's scale."""
     if not epsilon > 0:
         raise ValueError(f"epsilon must be > 0, got {epsilon}")
-    return Params(np.float32(1 / epsilon))
+    return Params(np.asarray(1 / epsilon, FLOAT))
 
 
 def claim(*, epsilon):
@@ -116,7 +117,7 @@ def two_arms() -> Environment:
     """Builds two arms that both pay 1; plays outside count as the nearest arm."""
 
     def answered(action):
-        return jnp.float32(1), {"played": jnp.clip(action, 0, 1)}
+        return jnp.ones((), FLOAT), {"played": jnp.clip(action, 0, 1)}
 
     def feedback(key, params, world, action):
         return world, *answered(action)
@@ -126,7 +127,7 @@ def two_arms() -> Environment:
         return world, jnp.broadcast_to(rewards, (len(keys),)), outcomes
 
     def feedback_totals(key, params, world, counts):
-        return world, counts.astype(jnp.float32), {"played": jnp.clip(counts[1], 0)}
+        return world, counts.astype(FLOAT), {"played": jnp.clip(counts[1], 0)}
 
     return Environment(
         params=lambda: (),

@@ -125,14 +125,14 @@ def plans(change):
 def adds_after_whole_blocks(keys, params, state, plan, report):
     """Adds one more after two whole blocks, which inner checkpoints cut."""
     after, used = BLOCKS.update_block(keys, params, state, plan, report)
-    more = jnp.where((plan.length == tiny.BLOCK) & (state.public.round == 3), 1.0, 0.0).astype(jnp.float32)
+    more = jnp.where((plan.length == tiny.BLOCK) & (state.public.round == 3), 1.0, 0.0).astype(tiny.FLOAT)
     return after._replace(public=after.public._replace(sums=after.public.sums + more)), used
 
 
 def adds_at_the_start(keys, params, state, plan, report):
-    after, used = BLOCKS.update_block(keys, params, state, plan, report)
-    more = jnp.where(state.public.round == 0, 1.0, 0.0).astype(jnp.float32)
-    return after._replace(public=after.public._replace(sums=after.public.sums + more)), used
+    more = jnp.where(state.public.round == 0, 1.0, 0.0).astype(tiny.FLOAT)
+    state = state._replace(public=state.public._replace(sums=state.public.sums + more))
+    return BLOCKS.update_block(keys, params, state, plan, report)
 
 
 def owes_plays(key, params, public, limit):
@@ -222,7 +222,7 @@ def draws_arms(noise_in_total=0.0):
 def noisy_at_the_end(key, params, state, report):
     """Adds noise at any epsilon in the last round alone."""
     after = RIGHT.update(key, params, state, report)
-    noise = jnp.where(state.public.round == tiny.HORIZON - 1, jax.random.normal(key, (2,), jnp.float32), 0)
+    noise = jnp.where(state.public.round == tiny.HORIZON - 1, jax.random.normal(key, (2,), tiny.FLOAT), 0)
     return after._replace(public=after.public._replace(sums=after.public.sums + noise))
 
 
@@ -314,7 +314,7 @@ def mechanism(**changes):
         "guarantee": tiny.claim,
         "release": lambda key, params, data: data + tiny.noise(key, params),
         "values": tiny.VALUES,
-        "data": [jnp.float32(1)],
+        "data": [jnp.ones((), tiny.FLOAT)],
         "exact": lambda data: data,
         "key": key(),
     } | changes
@@ -330,7 +330,7 @@ def releases(change):
 WRONG_MECHANISMS: dict[str, Any] = {
     "values of params and guarantee": lambda: {
         "values": {"rho": 1.0},
-        "params": lambda *, rho: tiny.Params(jnp.float32(1)),
+        "params": lambda *, rho: tiny.Params(jnp.ones((), tiny.FLOAT)),
         "guarantee": lambda *, rho: rho,
     },
     "refusals": lambda: {"params": no_refusal},
@@ -356,5 +356,5 @@ ENTRY = {
     "values": tiny.VALUES,
     "environment": tiny.two_arms,
     "horizon": tiny.HORIZON,
-    "neighbours": (UserData(np.zeros((1, 2), np.float32)), UserData(np.ones((1, 2), np.float32))),
+    "neighbours": (UserData(np.zeros((1, 2), tiny.FLOAT)), UserData(np.ones((1, 2), tiny.FLOAT))),
 }

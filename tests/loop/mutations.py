@@ -42,8 +42,6 @@ EQUIVALENT: dict[str, str] = {
     "in is_better = _difference(switched, stay) < 0": "of two equal sums it is the same which one is kept",
     "jaxdp/experts/_mirror_descent/parameters.py sign: 1 - 1e-9 -> (1 + 1e-09) "
     "in end = math.log(min(largest, (1 - 1e-9) / scale))": "scipy's bounded search stays 1e-5 away from its end",
-    "jaxdp/estimation/_offline_bandit.py constant: 2 -> (4) "
-    "in uniforms = jax.random.uniform(key_actions, (2, num_samples, 1), cumulative.dtype)": "two of four rows are used",
     "jaxdp/dueling/_pair_blocks.py off by one: left < right -> (left <= right) "
     "in lower_won = jnp.where(left < right, won, 1 - won)": "wins of an arm over itself are never released",
 }

@@ -23,9 +23,10 @@ LARGEST_SCALE = 2.0**46  # in steps, so that float64 holds sums of noise exactly
 
 
 def zero_steps(shape: tuple[int, ...]) -> jax.Array:
-    """Returns zeros. Steps are [...] complex64, whose bits are integers of 64 bits; programs of 32 bits have no int64.
+    """Returns zeros. Steps are [...] complex64 with the bits of int64, which programs of 32 bits do not have.
 
-    An array of one type is written by one kernel. Two arrays of words would need two, each with all the arithmetic.
+    One kernel writes an array of one type. Two arrays of words would need two kernels, each with all the arithmetic.
+    Only copies, selections and bit casts may touch steps: arithmetic on complex64 would change their bits.
     """
     return jnp.zeros(shape, jnp.complex64)
 

@@ -207,7 +207,7 @@ def check_precisions(horizon, lanes, report):
 
 @pytest.mark.parametrize("report", ["gaussian", "l2_ball"])
 def test_both_precisions_agree(same_variates, report):
-    check_precisions(500, 400 if report == "gaussian" else 4000, report)
+    check_precisions(500, 400 if report == "gaussian" else 30_000, report)
 
 
 @pytest.mark.optimised
