@@ -77,7 +77,7 @@ class Batches:
         self.round += 1
 
     def aggregate(self) -> np.ndarray:
-        """Returns what secure aggregation shows after a batch: the sums of the reports, modulo the public modulus."""
+        """Returns the sums of the reports, modulo the public modulus: aggregation shows them after a batch."""
         shown, algorithm = np.zeros(2), self.algorithm
         if algorithm.RoundCount == 0:
             shown[: len(algorithm.rewards)] = algorithm.rewards % algorithm.modulo

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jaxdp
 from jaxdp.audit import PythonLearner
 
-FEEDBACK = {"privacy_unit": "one round's reward", "sensitive_fields": ("feedback",)}
+FEEDBACK = {"privacy_unit": "one round's reward", "sensitive_fields": ("answers",)}
 ALL_DATA = {"privacy_unit": "one round's context and reward"}
 
 

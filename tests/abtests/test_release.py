@@ -184,7 +184,7 @@ def test_the_command_prints_the_verdict_and_its_claim_alone(tmp_path):
 
 @pytest.mark.parametrize("kind", ["anytime", "fixed"])
 def test_users_who_moved_are_refused(kind, tmp_path, fixed_words):
-    """Nothing is drawn for the arms exchanged, reversed, or without an earlier user: it would release users twice."""
+    """Exchanges the arms, reverses the order, removes or adds a user: noise for these would release users twice."""
     rule, path, users = PLAN.test(kind, release=True), tmp_path / "release.json", PLAN.needs.fixed // 2
     control, treatment = bits(users)
     arms = np.random.default_rng(2).permutation(np.repeat([0, 1], users))

@@ -59,7 +59,7 @@ def test_a_number_is_refused_and_a_traced_budget_gives_nan():
 @pytest.mark.parametrize("numbers", [1, 3, 1000])
 @pytest.mark.parametrize("sensitivity", [1.0, 1.999, 3.0])
 def test_no_accepted_budget_gives_nan(numbers, sensitivity):
-    """The bound is tight within a factor of 8."""
+    """Releases at the least budget, and at an eighth of it, where the results are NaN."""
     epsilon, key = least(numbers=numbers), jax.random.key(0)
     for values in (jnp.zeros(numbers), jnp.zeros(numbers, int), fixed_point.zero(numbers)):
         assert np.isfinite(laplace(key, values, jnp.asarray(epsilon), l1_sensitivity=sensitivity)).all()
@@ -68,7 +68,7 @@ def test_no_accepted_budget_gives_nan(numbers, sensitivity):
 
 
 def test_accepted_runs_of_above_threshold_can_halt():
-    """Half of the budget is the run's; noise decides, so about half of 64 runs halt."""
+    """Starts 64 runs with half of the least budget: noise decides, so about half of them halt."""
     budget = jnp.asarray(least(times=2 * LARGEST_TIMES) / 2)
 
     def halts(key):
