@@ -20,7 +20,8 @@ def _functions(kind: type) -> Iterator[str]:
     """Writes the header of a right function, and headers with two neighbouring arguments swapped."""
     parameters = list(inspect.signature(kind.__call__).parameters.values())[1:]
     names = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
-    rest = "".join(f", *, {one.name}" for one in parameters if one.kind is one.KEYWORD_ONLY)
+    optional = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+    rest = "".join(f", *, {one.name}{'' if one.default is one.empty else '=None'}" for one in optional)
     yield f"({', '.join(names)}{rest}) -> Any"
     for index in range(len(names) - 1):
         swapped = [*names[:index], names[index + 1], names[index], *names[index + 2 :]]

@@ -12,7 +12,7 @@ import jax
 import pytest
 
 import jaxdp
-from jaxdp.simulation.sweeps import local
+from jaxdp.simulation.sweeps import lanes, local
 from jaxdp.simulation.sweeps.compilation import CACHE_HIT, count_hits
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.progress import Progress
@@ -37,12 +37,14 @@ def test_quiet_where_there_is_no_terminal(capsys):
 def test_a_bar_where_there_is_one(monkeypatch, tmp_path):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(local, "cores", lambda: 2)
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0))
     assert terminal.getvalue() == ""
     for where in ({}, {"store": tmp_path / "s.zarr"}):
         jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True, **where)
-        own = [f"{phase}num_experts={n}" for n in (3, 5) for phase in ("tracing, ", "compiling, ", "")]
-        assert phases(terminal.getvalue().strip("\0")) == ["tracing", *own]
+        traced = [f"tracing, num_experts={n}" for n in (3, 5)]  # the second program is compiled while the first runs
+        played = [f"{phase}num_experts={n}" for n in (3, 5) for phase in ("compiling, ", "")]
+        assert phases(terminal.getvalue().strip("\0")) == ["tracing", *traced, *played]
         last = terminal.getvalue().rstrip("\n").split("\r")[-1]
         assert f"{NUM_LANES}/{NUM_LANES}" in last
         assert "00:00 left" in last
@@ -112,7 +114,7 @@ def test_workers_rates_start_with_the_first_chunk():
 def test_a_program_from_the_cache_is_named(monkeypatch, tmp_path):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(local, "count_hits", lambda: contextlib.nullcontext(["hit"]))
+    monkeypatch.setattr(lanes, "count_hits", lambda: contextlib.nullcontext(["hit"]))
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
     assert "program from the cache" in terminal.getvalue()
 
@@ -123,6 +125,12 @@ def test_hits_of_the_cache_are_counted():
         jax.monitoring.record_event("/jax/compilation_cache/cache_misses")
     jax.monitoring.record_event(CACHE_HIT)
     assert hits == [CACHE_HIT]
+
+
+def test_hits_of_other_threads_are_not_counted():
+    with count_hits() as hits, ThreadPoolExecutor(1) as threads:
+        threads.submit(jax.monitoring.record_event, CACHE_HIT).result()
+    assert hits == []
 
 
 @pytest.mark.parametrize(("engine", "announced"), [("rounds", True), ("blocks", False)])

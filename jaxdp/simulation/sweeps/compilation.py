@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -76,12 +77,13 @@ def keep_for(platform: str) -> Path | None:
 
 @contextlib.contextmanager
 def count_hits() -> Iterator[list[str]]:
-    """Yields a list that gets one entry for each program that JAX reads from its cache on disk."""
+    """Yields a list that gets one entry for each program that JAX reads from its cache on disk in this thread."""
     hits: list[str] = []
+    thread = threading.get_ident()
 
     def listen(event: str, **details: str | int) -> None:
         del details
-        if event == CACHE_HIT:
+        if event == CACHE_HIT and threading.get_ident() == thread:
             hits.append(event)
 
     jax.monitoring.register_event_listener(listen)

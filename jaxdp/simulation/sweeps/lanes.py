@@ -19,6 +19,7 @@ from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.stacking import stack_params
 from jaxdp.simulation.store.identity import calls_back, constant_bytes, program_hash, tree_hash
 from jaxdp.simulation.store.processor import blas_threads, cores, settings
+from jaxdp.simulation.sweeps.compilation import count_hits
 from jaxdp.simulation.sweeps.executables import EXECUTABLES
 from jaxdp.simulation.sweeps.tiles import lane_bytes
 
@@ -57,12 +58,14 @@ class Compiled(NamedTuple):
         devices: the devices of `tiles`.
         tile_size: number of lanes in a tile.
         tile_bytes: memory that a running tile needs, including its results.
+        from_cache: whether the program of the first device was read from JAX's cache on disk.
     """
 
     tiles: list[Tile]
     devices: list[Device]
     tile_size: int
     tile_bytes: int
+    from_cache: bool = False
 
 
 class Program:
@@ -135,7 +138,8 @@ class Program:
         lowered = [self._lowering, *(self._lower(device) for device in self._devices[1:])]
         with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled in parallel
             executables = list(pool.map(self._finish, lowered, self._devices))
-        return Compiled([tile for tile, _ in executables], self._devices, self._tile_size, executables[0][1])
+        tiles = [tile for tile, *_ in executables]
+        return Compiled(tiles, self._devices, self._tile_size, *executables[0][1:])
 
     @functools.cached_property
     def _lowering(self) -> tuple[Any, Any, Any]:
@@ -160,22 +164,24 @@ class Program:
         with trace_for(self._devices[0].platform):
             return self._tile.trace(*arguments)
 
-    def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int]:
+    def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int, bool]:
+        """Returns the other fields of `Compiled` for one device."""
         traced, _, shared = lowered
         options = compiler_options(device.platform)
 
         def compile_it() -> Any:
             return lowered[1].compile(options)
 
-        if calls_back(traced.jaxpr):  # the program's text does not identify the functions on the host
-            compiled = compile_it()
-        else:
-            signature = traced.in_avals, traced.out_tree
-            key = self._hash, device, repr(signature), repr((options, settings()))
-            compiled = EXECUTABLES.get(key, constant_bytes(traced), compile_it)
+        with count_hits() as hits:
+            if calls_back(traced.jaxpr):  # the program's text does not identify the functions on the host
+                compiled = compile_it()
+            else:
+                signature = traced.in_avals, traced.out_tree
+                key = self._hash, device, repr(signature), repr((options, settings()))
+                compiled = EXECUTABLES.get(key, constant_bytes(traced), compile_it)
         memory = compiled.memory_analysis()
         tile_bytes = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes
-        return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), tile_bytes
+        return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), tile_bytes, bool(hits)
 
 
 def tiles_in_flight(devices: Sequence[Device]) -> int:

@@ -4,11 +4,13 @@ import contextlib
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from jaxdp.simulation.store.chunks import Chunk
-from jaxdp.simulation.sweeps.compilation import count_hits, keep_for
-from jaxdp.simulation.sweeps.lanes import Program
+from jaxdp.simulation.store.processor import cores
+from jaxdp.simulation.sweeps.compilation import keep_for
+from jaxdp.simulation.sweeps.lanes import Compiled, Program
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Reporter
 from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
@@ -19,6 +21,7 @@ SECONDS_OF_A_CHUNK = 20.0  # work that is lost if the process is killed; writing
 PART_OF_MEMORY = 16
 FEWEST_CHUNKS = 4  # for each program and process
 FEWEST_TILES_TO_TIME = 32
+MOST_AHEAD = 4  # programs that are compiled while another one runs; each takes memory
 LONG = 60.0  # seconds; a message announces tiles that take longer
 LOG = logging.getLogger("jaxdp")
 
@@ -30,6 +33,7 @@ class LocalSource:
         """Prepares to compute `plan` and to report steps; compiles nothing yet."""
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}
+        self._compiling: dict[int, Future[tuple[Compiled, float]]] = {}
         self.place = plan.place()
         self._folder = keep_for(plan.devices[0].platform)
 
@@ -65,36 +69,51 @@ class LocalSource:
         return whole_tiles(plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks; see `Source`. Each program is compiled for its first chunk and dropped after its last."""
-        for program in range(len(self._plan.runs)):
-            chunks_of_program = [chunk for chunk in requested if chunk.program == program]
-            if chunks_of_program:
-                runner = self._runner(program)
-                with (
-                    self._report.running(self._running(program)),
-                    contextlib.closing(runner.chunks(chunks_of_program, self._report.advance)) as computed,
-                ):
-                    yield from computed
-                self._runners.pop(program)
-                self._plan.release(program)
+        """Computes chunks; see `Source`. Each program is dropped after its last chunk.
+
+        While a program runs, the next ones are compiled, at most one for each core.
+        """
+        programs = sorted({chunk.program for chunk in requested})
+        ahead = min(MOST_AHEAD, cores() - 1)
+        for index, program in enumerate(programs):
+            for next_program in programs[index : index + 1 + ahead]:
+                self._start_compiling(next_program)
+            runner = self._runner(program)
+            with (
+                self._report.running(self._running(program)),
+                contextlib.closing(
+                    runner.chunks([chunk for chunk in requested if chunk.program == program], self._report.advance)
+                ) as computed,
+            ):
+                yield from computed
+            self._runners.pop(program)
+            self._plan.release(program)
+
+    def _start_compiling(self, program: int) -> None:
+        """Traces a program here and starts to compile it in a thread, unless that was done before."""
+        if program in self._runners or program in self._compiling:
+            return
+        self._report.describe(f"tracing{self._static_values(program)}")
+        traced = self._plan.program(program)
+        traced.trace()
+        pool = ThreadPoolExecutor(1)
+        self._compiling[program] = pool.submit(_compile, traced)
+        pool.shutdown(wait=False)  # the thread ends when the program is compiled
 
     def _runner(self, program: int) -> Runner:
         if program not in self._runners:
-            static_values = f", {self._plan.name(program)}" if self._plan.static_axes else ""
-            self._report.describe(f"tracing{static_values}")
-            traced = self._plan.program(program)
-            traced.trace()
-            self._report.describe(f"compiling{static_values}")
-            with count_hits() as hits:
-                start = time.perf_counter()
-                compiled = traced.compile()
-                seconds = time.perf_counter() - start
+            self._start_compiling(program)
+            self._report.describe(f"compiling{self._static_values(program)}")
+            compiled, seconds = self._compiling.pop(program).result()
             cache_folder = f" ({self._folder})" if self._folder else ""
-            origin = "from the cache" if hits else f"compiled in {seconds:.1f} s"
+            origin = "from the cache" if compiled.from_cache else f"compiled in {seconds:.1f} s"
             self._report.set_program(f"program {origin}{cache_folder}")
             self._runners[program] = Runner(compiled, self._plan.lanes)
-            self._announce(program, traced)
+            self._announce(program, self._plan.program(program))
         return self._runners[program]
+
+    def _static_values(self, program: int) -> str:
+        return f", {self._plan.name(program)}" if self._plan.static_axes else ""
 
     def _announce(self, program: int, traced: Program) -> None:
         """Logs how long the first tile takes, if this is known and more than a minute."""
@@ -108,3 +127,9 @@ class LocalSource:
 
     def _running(self, program: int) -> str:
         return self._plan.name(program) if self._plan.static_axes else "running"
+
+
+def _compile(traced: Program) -> tuple[Compiled, float]:
+    """Returns the compiled program, and the seconds that it took."""
+    start = time.perf_counter()
+    return traced.compile(), time.perf_counter() - start

@@ -1,0 +1,71 @@
+"""The next programs are compiled while one runs: as many as there are cores, and their errors wait for their turn."""
+
+import threading
+
+import jax
+import pytest
+import xarray as xr
+
+import jaxdp
+from jaxdp.simulation.sweeps import local
+from jaxdp.simulation.sweeps.lanes import Program
+
+
+def build(num_arms):
+    learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=num_arms)
+    return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2] * (num_arms - 1) + [0.8]), 5)
+
+
+def sweep(**options) -> xr.Dataset:
+    return jaxdp.sweep(
+        build,
+        axes={"epsilon": [1.0]},
+        static_axes={"num_arms": [2, 3, 4]},
+        num_seeds=2,
+        key=jax.random.key(3),
+        tile_size=4,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_as_many_programs_are_compiled_at_once_as_there_are_cores(monkeypatch, number):
+    compiling, most, lock, compile_it = [], [], threading.Lock(), Program.compile
+    all_started = threading.Event()
+
+    def together(program):
+        with lock:
+            compiling.append(program)
+            most.append(len(compiling))
+            if len(compiling) == number:
+                all_started.set()
+        assert all_started.wait(60)
+        compiled = compile_it(program)
+        with lock:
+            compiling.remove(program)
+        return compiled
+
+    monkeypatch.setattr(local, "cores", lambda: number)
+    expected = sweep()
+    monkeypatch.setattr(Program, "compile", together)
+    assert sweep().identical(expected)
+    assert max(most) == number
+
+
+def test_an_error_of_a_later_program_loses_no_earlier_result(monkeypatch, tmp_path):
+    compile_it, calls = Program.compile, []
+
+    def second_fails(program):
+        calls.append(program)
+        if len(calls) == 2:
+            raise RuntimeError("planted")
+        return compile_it(program)
+
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(Program, "compile", second_fails)
+    with pytest.raises(RuntimeError, match="planted") as error:
+        sweep(store=tmp_path / "store")
+    assert "2 lanes of the sweep are safe" in " ".join(error.value.__notes__)
+    assert jaxdp.open(tmp_path / "store").computed.sum() == 2
+    monkeypatch.setattr(Program, "compile", compile_it)
+    assert sweep(store=tmp_path / "store").load().equals(sweep())
