@@ -18,6 +18,7 @@ from jaxdp.estimation.large_fits import fit_large_labels
 from jaxdp.estimation.persons import PERSON
 from jaxdp.mechanisms import secret_discrete_laplace
 from jaxdp.preferences import private_labels
+from jaxdp.studies import study
 from jaxdp.studies.declared import TextOnly
 from jaxdp.studies.pair_data import Part, load, split
 from jaxdp.studies.pair_heads import local_radius, predictions, score
@@ -71,9 +72,7 @@ def make_release(
 
 def defaults() -> dict[str, Any]:
     """Returns the defaults of options that a release does not read."""
-    from jaxdp.studies.preference_pairs import STUDY  # which imports this module
-
-    return {option.name: option.default for option in STUDY.options if option.name in UNREAD}
+    return {option.name: option.default for option in study("preference-pairs").options if option.name in UNREAD}
 
 
 def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], evaluate_epsilon: float | None) -> str:

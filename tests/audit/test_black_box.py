@@ -103,7 +103,7 @@ def test_counts_are_those_of_the_draws():
     key, params, data = jax.random.key(1), np.float32(1), np.zeros(2, np.float32)
     outputs = draw(key, noisy, params, data, trials=1000, chunk=64)
     assert outputs.numbers.shape == (1000, 2)
-    assert len(np.unique(outputs.numbers)) == 2000
+    assert len(np.unique(outputs.numbers)) > 1900  # a few draws are equal, as noise is on a grid
     thresholds = np.asarray([[-1.0, 0.0, 0.0, 2.0], [-2.0, -1.0, 1.0, 1.0]])
     scores = [Score(_first, np.float32(w), "") for w in (1, -1)]
     above = histogram(key, noisy, params, data, scores, thresholds, trials=1000, chunk=64)
