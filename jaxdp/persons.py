@@ -16,6 +16,7 @@ from jaxdp.mechanisms import tape
 from jaxdp.validation import check_choice, check_count
 
 RESTS = ("best", "act")
+UNITS = ("round", "person")
 
 
 class PersonReport(NamedTuple):
@@ -89,7 +90,13 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
     check_count("reports", reports)
     check_choice("rest", rest, RESTS)
     interface = _check_learner(learner)
-    best_action = _best_action(learner, interface) if rest == "best" else None
+    best_action = _best_action(learner, interface)
+    if rest == "act":
+        best_action = None
+    elif best_action is None:
+        raise ValueError(
+            f'rest must be "act" for a learner without best_action or a recommended action, got "best" for {learner!r}'
+        )
 
     def params(**values: Any) -> Any:
         _check_trust(learner.guarantee(**values))
@@ -139,6 +146,31 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
     )
 
 
+def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
+    """Returns a learner with a claim for this unit: the learner itself, or the learner by `per_person`.
+
+    In rounds that are not heard the result plays the best action by the releases, if the learner has one, otherwise the
+    learner's own next action.
+
+    Args:
+        learner: for bandits, duels or experts, without contexts. It may have a claim for a person already.
+        unit: "round" or "person".
+        reports: how many visits of a person are heard, if the unit is "person".
+
+    Raises:
+        ValueError: as `per_person`; if the unit is no such name; or if it is "round", and the claim is for a person.
+    """
+    check_choice("unit", unit, UNITS)
+    if learner.reports is None and learner.visits is None:
+        if unit == "round":
+            return learner
+        best_action = _best_action(learner, _check_learner(learner))
+        return per_person(learner, reports=reports, rest="act" if best_action is None else "best")
+    if unit == "round":
+        raise ValueError(f'unit must be "person" for a learner that hears persons, got "round" for {learner!r}')
+    return learner
+
+
 def _check_learner(learner: Any) -> Interface:
     """Returns the interface of a learner that can be heard by persons."""
     if not isinstance(learner, Learner):
@@ -152,14 +184,12 @@ def _check_learner(learner: Any) -> Interface:
     return learner.interface
 
 
-def _best_action(learner: Learner, interface: Interface) -> Callable[[Any, Any], Any]:
+def _best_action(learner: Learner, interface: Interface) -> Callable[[Any, Any], Any] | None:
     if learner.best_action is not None:
         return learner.best_action
     if learner.recommend is not None and is_space(interface.action) and interface.recommendation == interface.action:
         return learner.recommend
-    raise ValueError(
-        f'rest must be "act" for a learner without best_action or a recommended action, got "best" for {learner!r}'
-    )
+    return None
 
 
 def _check_trust(claim: Guarantee) -> None:

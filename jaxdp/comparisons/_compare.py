@@ -13,6 +13,7 @@ from jaxdp.checks import check_made
 from jaxdp.comparisons._comparison import FEWEST_SEEDS, Comparison
 from jaxdp.core import Environment, Estimator, Learner, Problem
 from jaxdp.core.interface import is_space
+from jaxdp.persons import UNITS, with_unit
 from jaxdp.simulation import Run, estimation_run, simulator, sweep
 from jaxdp.simulation.run.checkpoints import LogSpaced
 from jaxdp.simulation.run.values import parameters
@@ -39,6 +40,8 @@ def compare(
     values: Mapping[str, Any] | None = None,
     checkpoints: int | Sequence[int] | LogSpaced | None = None,
     engine: str = "auto",
+    unit: str | Sequence[str] | None = None,
+    reports: int = 1,
     **scheduling: Any,
 ) -> Comparison:
     """Runs learners on one world, or estimators on one problem, with the same seeds at every epsilon.
@@ -65,6 +68,10 @@ def compare(
         values: further values, such as delta, for every learner and world that takes them.
         checkpoints: as in `simulator`, for one horizon; tables compare the values after the last round.
         engine: as in `simulator`, for all learners. With "counts", learners without counts play as with "auto".
+        unit: "round", "person" or both, in columns of their own. With "person" learners play by `jaxdp.per_person`, as
+            in `simulator`, and factories get the number of heard rounds as the horizon. The world needs `visits`. None
+            plays learners as they are.
+        reports: with the unit "person", the number of visits of a person that are heard.
         **scheduling: further arguments of `sweep`, such as `store` and `progress`.
 
     Returns:
@@ -103,34 +110,38 @@ def compare(
     common = dict(values or {})
     run_sweep = partial(sweep, axes={"epsilon": budgets}, num_seeds=num_seeds, key=key)
     if problem is not None:
-        _refuse("problem", horizon=horizon, checkpoints=checkpoints)
+        _refuse("problem", horizon=horizon, checkpoints=checkpoints, unit=unit)
         run = _estimation(learners, problem, common)
         chosen_metric = _metric(_outputs(run, budgets[0]), _dims(run, {}), metric)
         dataset = run_sweep(run, **_with_tile(scheduling, len(budgets) * num_seeds))
         return Comparison(dataset, chosen_metric, best, along="estimator")
     assert world is not None
     horizons, several = _horizons(horizon, checkpoints)
+    units = _units(unit, reports, world)
     made = {
-        (name, rounds): make_learner(name, contestant, world, rounds)
+        (name, rounds, one): _with_unit(name, contestant, world, rounds, one, reports)
         for name, contestant in learners.items()
         for rounds in horizons
+        for one in units
     }
     _check_used(common, [learner.params for learner, _ in made.values()], world.params)
 
-    def build(learner: str, horizon: int = horizons[0]) -> Run:
-        algorithm, own_values = made[learner, horizon]
+    def build(learner: str, horizon: int = horizons[0], unit: str | None = units[0]) -> Run:
+        algorithm, own_values = made[learner, horizon, unit]
         chosen = engine if engine != "counts" or algorithm.counts else "auto"
-        run = simulator(algorithm, world, horizon, checkpoints=checkpoints, engine=chosen)
+        run = simulator(algorithm, world, horizon, checkpoints=checkpoints, engine=chosen, unit=unit)
         run = _with_values(run, {**_select_values(run.params, common), **own_values})
         return _last_round(run, _outputs(run, budgets[0])) if several else run
 
     first = build(next(iter(learners)))
     outputs = _outputs(first, budgets[0])
     chosen_metric = _metric(outputs, _dims(first, outputs), metric)
-    static = {"learner": list(learners), **({"horizon": horizons} if several else {})}
+    static: dict[str, list[Any]] = {"learner": list(learners), **({"horizon": horizons} if several else {})}
+    if unit is not None:
+        static["unit"] = units
     dataset = run_sweep(build, static_axes=static, **_with_tile(scheduling, len(budgets) * num_seeds))
-    unpaired = {name: engine == "counts" and bool(algorithm.counts) for (name, _), (algorithm, _) in made.items()}
-    return Comparison(dataset, chosen_metric, best, unpaired=tuple(name for name, is_so in unpaired.items() if is_so))
+    by_counts = [name for (name, *_), (algorithm, _) in made.items() if engine == "counts" and algorithm.counts]
+    return Comparison(dataset, chosen_metric, best, unpaired=tuple(dict.fromkeys(by_counts)))
 
 
 def _dims(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Mapping[str, tuple[str, ...]]:
@@ -152,6 +163,34 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
     if several:
         _refuse("several horizons", checkpoints=checkpoints)
     return horizons, several
+
+
+def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
+    """Returns the units, or [None] for learners as they are."""
+    if unit is None:
+        return [None]
+    units = [unit] if isinstance(unit, str) else list(unit)
+    for one in units:
+        check_choice("unit", one, UNITS)
+    if "person" in units and world.visits is None:
+        raise ValueError(
+            'world must have visits for the unit "person", for example bernoulli_bandit(means, '
+            f"visits=jaxdp.Visits.random(people=..., each=...)), got {world!r}"
+        )
+    check_count("reports", reports)
+    return units
+
+
+def _with_unit(
+    name: str, contestant: Contestant, world: Environment, horizon: int, unit: str | None, reports: int
+) -> tuple[Learner, dict[str, Any]]:
+    """Returns a contestant's learner with a claim for this unit, and its own values of parameters."""
+    heard = horizon
+    if unit == "person":
+        assert world.visits is not None
+        heard = world.visits.num_heard(reports, min(horizon, len(world.visits)))
+    learner, own_values = make_learner(name, contestant, world, heard)
+    return (learner if unit is None else with_unit(learner, unit, reports)), own_values
 
 
 def make_learner(name: str, contestant: Contestant, world: Environment, horizon: int) -> tuple[Learner, dict[str, Any]]:

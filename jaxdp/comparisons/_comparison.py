@@ -51,18 +51,18 @@ class Comparison:
         return tables.as_html(self._contents())
 
     def values(self) -> xr.DataArray:
-        """Returns the metric after the last round: (`along`, horizon if there are several, epsilon, seed)."""
+        """Returns the metric after the last round: (`along`, unit and horizon if given, epsilon, seed)."""
         values = self.dataset[self.metric]
         values = values.isel(round=-1) if "round" in values.dims else values
-        horizons = ("horizon",) if "horizon" in values.dims else ()
-        return values.transpose(self.along, *horizons, "epsilon", "seed")
+        others = [name for name in ("unit", "horizon") if name in values.dims]
+        return values.transpose(self.along, *others, "epsilon", "seed")
 
     def not_worse(self) -> xr.DataArray:
         """Returns whether a mean is the best one or is not shown to be worse: dimensions of `values` without seeds.
 
         It is false where a mean is not finite.
 
-        At each epsilon and horizon, if all others are called worse, one or more of these calls are wrong with
+        At each epsilon, unit and horizon, if all others are called worse, one or more of these calls are wrong with
         probability at most 5%, as far as means over seeds are normal (Bonferroni, over all pairs).
 
         Raises:
@@ -90,19 +90,19 @@ class Comparison:
         """Returns the privacy claim of each contestant at each budget, as `jaxdp.claims`."""
         return claims(self.dataset)
 
-    def verdict(self, epsilon: float | None = None, horizon: int | None = None) -> str:
+    def verdict(self, epsilon: float | None = None, horizon: int | None = None, unit: str | None = None) -> str:
         """Returns one sentence: the best mean, the contestants that are not shown to be worse, and the others.
 
         Args:
             epsilon: the budget; may be left out if there is one only.
             horizon: the horizon, if there are several.
+            unit: "round" or "person", if there are both.
 
         Raises:
             ValueError: if there is no such column, or the seeds cannot answer.
         """
-        column = {"epsilon": self._choose("epsilon", epsilon)}
-        if "horizon" in self.values().dims:
-            column["horizon"] = self._choose("horizon", horizon)
+        choices = {"epsilon": epsilon, "horizon": horizon, "unit": unit}
+        column = {name: self._choose(name, value) for name, value in choices.items() if name in self.values().dims}
         contents = self._contents()
         cells = {name: row[contents.columns.index(column)] for name, row in contents.rows.items()}
         missing = [name for name in cells if not math.isfinite(cells[name].mean)]
@@ -115,7 +115,8 @@ class Comparison:
         first, *other_names = order
         equal = [labels_of[name] for name in other_names if cells[name].not_worse]
         worse = [labels_of[name] for name in other_names if not cells[name].not_worse]
-        when = plotting.epsilon_label(column["epsilon"]) + self._rounds(column.get("horizon"))
+        per = f" per {column['unit']}" if "unit" in column else ""
+        when = plotting.epsilon_label(column["epsilon"]) + per + self._rounds(column.get("horizon"))
         parts = [f"At {when}, {labels_of[first]} has the {self.best} mean {self._metric_text()}, {cells[first].text()}"]
         if equal:
             parts.append(f"{_list(equal)} {'is' if len(equal) == 1 else 'are'} not shown to be worse")
@@ -138,7 +139,7 @@ class Comparison:
         Returns:
             The axes, which a notebook shows.
         """
-        values = self.dataset[self.metric]
+        values = self._without_unit(self.dataset[self.metric])
         options = {"highlight": self._highlight(), **options}
         if "horizon" in values.dims:
             if values.sizes["epsilon"] == 1:
@@ -151,18 +152,31 @@ class Comparison:
         return plotting.cost_of_privacy(values, hue=self.along, **options)
 
     def _highlight(self) -> list[str] | None:
-        means = self.values().astype(float).mean("seed")
+        means = self._without_unit(self.values()).astype(float).mean("seed")
         means = means.isel(horizon=-1) if "horizon" in means.dims else means
         means = means.sortby("epsilon").isel(epsilon=means.sizes["epsilon"] // 2)
         names = means.sortby(means, ascending=self.best == "least")[self.along].values.tolist()
         return None if len(names) <= MOST_CURVES else names[: MOST_CURVES - 1]
+
+    def _without_unit(self, values: xr.DataArray) -> xr.DataArray:
+        """Returns values without the dimension of units, which goes into the names of contestants if there are both."""
+        if "unit" not in values.dims:
+            return values
+        if values.sizes["unit"] == 1:
+            return values.isel(unit=0)
+        names = values[self.along].values.tolist()
+        by_unit = [
+            values.sel(unit=unit, drop=True).assign_coords({self.along: [f"{name}, per {unit}" for name in names]})
+            for unit in values["unit"].values.tolist()
+        ]
+        return xr.concat(by_unit, self.along)
 
     def _choose(self, name: str, value: Any) -> Any:
         choices = self.dataset[name].values.tolist()
         if value is None and len(choices) == 1:
             return choices[0]
         if value not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(f'{one:g}' for one in choices)}, got {value}")
+            raise ValueError(f"{name} must be one of {', '.join(map(_text, choices))}, got {value}")
         return value
 
     def _values_to_compare(self) -> xr.DataArray:
@@ -227,6 +241,10 @@ def not_worse(values: xr.DataArray, along: str, best: str = "least") -> xr.DataA
     beside_least = pairs.isel(against=means.where(is_finite, math.inf).argmin(along))
     is_worse = (beside_least.p_adjusted <= LEVEL) | ~is_finite
     return ~is_worse.transpose(*means.dims)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -66,7 +66,7 @@ def write_report(
     """Returns a report as HTML that loads nothing and runs nothing; all names in it are escaped.
 
     Args:
-        dataset: the results of `compare`, or of a sweep over "epsilon" and at most "learner" or "estimator".
+        dataset: the results of `compare`, or of a sweep over "epsilon" and at most "unit" and "learner" or "estimator".
         metric: the output that is reported; by default the first of pseudo_regret, regret and dynamic_regret.
         epsilon: the chosen budget, which is marked; one of the dataset's, or None.
         audit: rows of `python -m jaxdp audit --json`; a row belongs to the learner of the same name.
@@ -136,7 +136,9 @@ def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
         along = "learner"
         name = next(iter(provenance(dataset).points[0].guarantees))
         dataset = dataset.expand_dims({along: [name]})
-    scalars = tuple(str(name) for name in dataset if {*dataset[name].dims} <= {along, "epsilon", "seed", "round"})
+    scalars = tuple(
+        str(name) for name in dataset if {*dataset[name].dims} <= {along, "unit", "epsilon", "seed", "round"}
+    )
     if "epsilon" not in dataset.dims or not scalars:
         raise ValueError(f"dataset must have the dimensions epsilon and seed, and no others, got {dict(dataset.sizes)}")
     chosen = next((name for name in METRICS if name in scalars), scalars[0]) if metric is None else metric

@@ -58,7 +58,7 @@ class Contents(NamedTuple):
     """The contents of a table.
 
     Attributes:
-        columns: for each column its epsilon, and its horizon or its instance if there are several.
+        columns: for each column its epsilon, and its unit, horizon or instance if given.
         rows: by name, a cell for each column.
         trust: by name, the trust model.
         unpaired: names of rows that met other worlds.
@@ -76,7 +76,8 @@ class Contents(NamedTuple):
     def headings(self) -> list[str]:
         """Returns the heading of each column."""
         return [
-            (f"T = {int(column['horizon']):,}, " if "horizon" in column else "")
+            (f"per {column['unit']}, " if "unit" in column else "")
+            + (f"T = {int(column['horizon']):,}, " if "horizon" in column else "")
             + (f"{column['instance']}, " if "instance" in column else "")
             + f"ε = {format_budget(column['epsilon'])}"
             for column in self.columns

@@ -12,6 +12,7 @@ from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Environment, Guarantee, Learner, MadeBy, check_interfaces
 from jaxdp.core.interface import text
 from jaxdp.numerics.platforms import is_cpu
+from jaxdp.persons import with_unit
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
@@ -45,6 +46,8 @@ def simulator(
     record: Mapping[str, RecordFn] | None = None,
     engine: str = "auto",
     outcomes: Sequence[str] | None = None,
+    unit: str | None = None,
+    reports: int = 1,
 ) -> Run:
     """Returns a run of the learner against the environment: pass it to `sweep`, or call it.
 
@@ -68,9 +71,9 @@ def simulator(
             `per_person` gets reports from fewer than 100 rounds per arm or fewer than its `min_horizon`, or expects
             more reports from each person than any person has visits.
             `params` warns if the environment's mean rewards lie outside the interval to which the learner clips
-            rewards; if people come back and the learner's claim is for one round; or if a delta is given and the
-            claim's delta is above 1 / horizon (1 / number of people for a person's claim). Python shows each warning
-            once for a learner and a line of your code.
+            rewards; if people come back, the claim is for one round, and no unit is given; or if a delta is given and
+            the claim's delta is above 1 / horizon (1 / number of people for a person's claim). Python shows each
+            warning once for a learner and a line of your code.
 
     Args:
         learner: the algorithm.
@@ -84,6 +87,10 @@ def simulator(
         outcomes: names of the environment's outcomes to sum; None sums all. Other outcomes are not computed. If the
             learner clips feedback (bandits with `rewards="bounded"` do), "clipped" is also a name: the number of rounds
             in which feedback lies outside the learner's interval.
+        unit: "round" plays the learner, whose claim is for one round; "person" plays it by `jaxdp.per_person`, with
+            rest="act" only if the learner has no best action. So `unit` may be a static axis of a sweep. None plays the
+            learner as it is.
+        reports: with the unit "person", the number of visits of a person that are heard.
 
     Returns:
         A run. Its outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
@@ -106,6 +113,8 @@ def simulator(
     """
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)
+    if unit is not None:
+        learner = with_unit(learner, unit, reports)
     horizon = check_horizon(horizon)
     if environment.horizon is not None and horizon > environment.horizon:
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
@@ -149,7 +158,7 @@ def simulator(
             "environment": check_leaves(owners[1], make_world(**select_values(environment.params, values))),
         }
         warn_outside(learner, environment, point, owners[0], parameters(learner.params))
-        if environment.visits is not None:
+        if environment.visits is not None and unit is None:
             warn_returning_people(environment.visits, guarantee(**values)["learner"])
         if values.get("delta") and (claim := guarantee(**values)["learner"]).is_private:
             people = environment.visits if claim.unit == "person" else None

@@ -1,0 +1,116 @@
+"""The axis `unit`: results equal separate runs bit for bit, tables say the unit, and misuse is refused by name."""
+
+import csv
+import io
+import warnings
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp import bandits, experts, per_person
+from jaxdp.persons import with_unit
+
+VISITS = jaxdp.Visits.random(people=120, each=3, seed=2)
+WORLD = bandits.bernoulli_bandit([0.2, 0.8], visits=VISITS)
+KEY = jax.random.key(3)
+GRID = {"axes": {"epsilon": [1.0, 4.0]}, "num_seeds": 8, "key": KEY, "tile_size": 16}
+
+
+def tree(horizon):
+    return bandits.ucb_central(num_arms=2, release="tree", horizon=horizon)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return jaxdp.compare(
+        {"UCB": bandits.ucb, "tree": tree},
+        WORLD,
+        epsilon=[1.0, 4.0],
+        horizon=len(VISITS),
+        num_seeds=8,
+        key=KEY,
+        unit=["round", "person"],
+        reports=2,
+    )
+
+
+def test_a_sweep_over_units_has_the_bits_of_two_sweeps():
+    learner = bandits.ucb(num_arms=2)
+    run = partial(jaxdp.simulator, learner, WORLD, len(VISITS), reports=2)
+    both = jaxdp.sweep(run, static_axes={"unit": ["round", "person"]}, **GRID)
+    for unit, played in (("round", learner), ("person", per_person(learner, reports=2))):
+        alone = jaxdp.sweep(jaxdp.simulator(played, WORLD, len(VISITS)), **GRID)
+        np.testing.assert_array_equal(both.pseudo_regret.sel(unit=unit).values, alone.pseudo_regret.values)
+    assert not np.array_equal(both.pseudo_regret.sel(unit="round"), both.pseudo_regret.sel(unit="person"))
+
+
+def test_a_comparison_has_the_bits_of_each_learner_with_its_number_of_heard_rounds(result):
+    for unit, learner in (("round", tree(360)), ("person", per_person(tree(240), reports=2))):
+        alone = jaxdp.sweep(jaxdp.simulator(learner, WORLD, len(VISITS)), **GRID)
+        values = result.dataset.pseudo_regret.sel(learner="tree", unit=unit)
+        np.testing.assert_array_equal(values.values, alone.pseudo_regret.values)
+
+
+def test_tables_name_the_unit_and_rank_each_unit_alone(result):
+    assert "per round, ε = 1" in result.table()
+    assert "per person, ε = 4" in result.table("markdown")
+    rows = list(csv.DictReader(io.StringIO(result.table("csv"))))
+    assert [row["unit"] for row in rows] == ["round", "round", "person", "person"] * 2
+    alone = jaxdp.Comparison(result.dataset.sel(unit=["person"]), "pseudo_regret")
+    np.testing.assert_array_equal(result.not_worse().sel(unit="person"), alone.not_worse().sel(unit="person"))
+    assert "At ε = 4 per person after 360 rounds" in result.verdict(epsilon=4.0, unit="person")
+    with pytest.raises(ValueError, match=r"unit must be one of round, person, got None"):
+        result.verdict(epsilon=4.0)
+
+
+def test_claims_are_for_the_unit_of_their_column(result):
+    claims = result.claims()
+    own = claims[claims.algorithm == "learner"]
+    assert set(own[own.unit == "person"].privacy_unit) == {"one person"}
+    assert set(own[own.unit == "round"].privacy_unit) == {"one round's reward"}
+    assert (own.claimed_epsilon == own.epsilon).all()
+
+
+def test_a_figure_has_a_curve_for_each_learner_and_unit(result):
+    _, names = result.plot().get_legend_handles_labels()
+    assert names == ["UCB, per round", "tree, per round", "UCB, per person", "tree, per person"]
+    one = jaxdp.Comparison(result.dataset.sel(unit=["person"]), "pseudo_regret")
+    assert one.plot().get_legend_handles_labels()[1] == ["UCB", "tree"]
+
+
+def test_a_learner_without_a_best_action_plays_its_own_next_one():
+    assert "rest='act'" in repr(with_unit(experts.exponential_weights(num_experts=2, horizon=80), "person"))
+    assert "reports=2, rest='best'" in repr(with_unit(bandits.ucb_central(num_arms=2), "person", 2))
+
+
+def test_a_learner_that_hears_persons_stays_as_it_is():
+    person = per_person(bandits.ucb(num_arms=2), reports=3)
+    assert with_unit(person, "person") is person
+    with pytest.raises(ValueError, match=r'unit must be "person" for a learner that hears persons, got "round"'):
+        with_unit(person, "round")
+
+
+def test_misuse_is_refused_by_name():
+    plain = bandits.bernoulli_bandit([0.2, 0.8])
+    small = {"epsilon": 1.0, "horizon": 20, "num_seeds": 5, "key": KEY}
+    with pytest.raises(ValueError, match=r'world must have visits for the unit "person", .*visits=jaxdp.Visits'):
+        jaxdp.compare({"UCB": bandits.ucb}, plain, unit="person", **small)
+    with pytest.raises(ValueError, match=r"unit must be one of round, person, got 'people'"):
+        jaxdp.compare({"UCB": bandits.ucb}, WORLD, unit=["people"], **small)
+    with pytest.raises(ValueError, match=r"reports must be .*>= 1, got 0"):
+        jaxdp.compare({"UCB": bandits.ucb}, WORLD, unit="person", reports=0, **small)
+    with pytest.raises(ValueError, match=r"environment must have visits .*visits=jaxdp.Visits"):
+        jaxdp.simulator(bandits.ucb(num_arms=2), plain, 20, unit="person")
+    with pytest.raises(ValueError, match=r"unit must be one of round, person, got 'record'"):
+        jaxdp.simulator(bandits.ucb(num_arms=2), WORLD, 20, unit="record")
+
+
+def test_a_run_for_a_round_warns_of_returning_people_only_if_no_unit_is_given():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for unit in ("round", None):
+            jaxdp.simulator(bandits.ucb(num_arms=2), WORLD, 20, unit=unit).params(epsilon=1.0)
+    assert len([one for one in caught if "a person comes up to 3 times" in str(one.message)]) == 1
