@@ -51,8 +51,7 @@ def predict_fit_cost(
         weighted: whether weights are "cut".
 
     Returns:
-        The prediction. The time and memory of a fit are within a factor of about two of it, but a fit that ends at its
-        radius may take five times as long.
+        The prediction. The time and memory of a fit are within a factor of about two of it.
 
     Raises:
         ValueError: if a size is below 1.

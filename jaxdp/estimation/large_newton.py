@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import root_scalar
 from scipy.special import expit
 
@@ -15,9 +15,9 @@ from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.solver import Estimate
 
 MAX_STEPS, MAX_INNER = 40, 40
-MOST_HALVINGS = 30
+MOST_HALVINGS, MOST_DOUBLINGS = 30, 60
 JITTER = 1e-8  # of the preconditioner, in columns of norm 1
-FAR = 10  # radii from 0 at which a search outside of the ball ends
+SMALL_JITTER = 1e-10  # of the problem in few directions, relative
 STRICTNESS = 10  # largest preconditioned norm of the gradient over the tolerance
 
 
@@ -27,31 +27,60 @@ class _Point(NamedTuple):
 
 
 class _Problem:
-    """The mean loss (1/n) sum_i w_i log(1 + exp(m_i)) - linear.theta + (ridge / 2) |theta|^2, m_i = x_i.theta."""
+    """The mean loss (1/n) sum_i w_i log(1 + exp(m_i)) - linear.theta + (ridge / 2) |theta|^2, m_i = x_i.theta.
 
-    def __init__(self, features: np.ndarray, moments: Moments, linear: np.ndarray, weights: Any, ridge: float):
-        self.features, self.linear, self.ridge = features, linear, ridge
+    `multiplier` belongs to the bound |theta| <= radius: the Lagrangian has the ridge ridge + multiplier.
+    """
+
+    def __init__(
+        self,
+        features: np.ndarray,
+        moments: Moments,
+        linear: np.ndarray,
+        weights: Any,
+        ridge: float,
+        radius: float,
+        offset: Any,
+    ):
+        self.features, self.moments, self.linear, self.ridge, self.radius = features, moments, linear, ridge, radius
+        self.offset = 0.0 if offset is None else offset
         self.weights = np.ones(len(features)) if weights is None else weights
-        sizes = np.sqrt(np.diagonal(moments.second) / 4 + ridge)
-        self._sizes = np.where(sizes > 0, sizes, 1)
-        model = moments.second / 4 / self._sizes / self._sizes[:, None]
-        model[np.diag_indices_from(model)] += ridge / self._sizes**2 + JITTER
-        self._factor = cho_factor(model, overwrite_a=True, check_finite=False)
+        self._shift = np.nan
 
-    def precondition(self, vector: np.ndarray) -> np.ndarray:
-        """Solves for the Hessian's upper bound, Sigma / 4 + ridge."""
+    def precondition(self, vector: np.ndarray, multiplier: float) -> np.ndarray:
+        """Solves for about the Hessian's upper bound, Sigma / 4 + ridge + multiplier."""
+        shift = self.ridge + multiplier
+        if not self._shift / 2 <= shift <= 2 * self._shift:
+            self._factor = None  # frees its memory
+            second = self.moments.second
+            sizes = np.sqrt(np.diagonal(second) / 4 + shift)
+            self._sizes = np.where(sizes > 0, sizes, 1)
+            model = second / (4 * self._sizes)
+            model /= self._sizes[:, None]
+            model[np.diag_indices_from(model)] += shift / self._sizes**2 + JITTER
+            self._factor, self._shift = cho_factor(model, overwrite_a=True, check_finite=False), shift
         return cho_solve(self._factor, vector / self._sizes, check_finite=False) / self._sizes
 
     def value(self, point: _Point) -> float:
         loss = float(np.mean(self.weights * np.logaddexp(0, point.margins)))
         return float(loss - self.linear @ point.theta + self.ridge / 2 * (point.theta @ point.theta))
 
-    def gradient(self, point: _Point) -> np.ndarray:
-        slopes = (self.weights * expit(point.margins)).astype(default_float())
-        total = np.zeros(len(self.linear))
+    def gradient(self, point: _Point) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the gradient, and the product of the Hessian with theta."""
+        chances = expit(point.margins)
+        bends = chances * (1 - chances) * (point.margins - self.offset)
+        slopes = (self.weights * np.stack([chances, bends])).astype(default_float())
+        total = np.zeros((2, len(self.linear)))
         for samples, rows in blocks(self.features):
-            total += slopes[samples] @ rows
-        return total / len(slopes) - self.linear + self.ridge * point.theta
+            total += slopes[:, samples] @ rows
+        gradient, product = total / len(chances) + self.ridge * point.theta
+        return gradient - self.linear, product
+
+    def multiplier(self, theta: np.ndarray, gradient: np.ndarray) -> float:
+        """Returns the multiplier for which the Lagrangian's gradient is least, 0 inside of the ball."""
+        if not np.linalg.norm(theta) >= self.radius * (1 - 1e-6):
+            return 0.0
+        return max(0.0, -float(gradient @ theta) / float(theta @ theta))
 
     def curve(self, vector: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns margins of a direction, and the product of the Hessian with it."""
@@ -62,29 +91,78 @@ class _Problem:
             total += (curvatures[samples] * margins[samples]).astype(rows.dtype) @ rows
         return margins, total / len(curvatures) + self.ridge * vector
 
-    def newton_step(self, point: _Point, gradient: np.ndarray, accuracy: float) -> _Point:
-        """Solves for Newton's direction by conjugate gradients, up to a relative accuracy."""
+    def newton_step(
+        self, point: _Point, gradient: np.ndarray, product: np.ndarray, towards: np.ndarray, target: float
+    ) -> _Point:
+        """Minimises the quadratic model over the ball, in the span of theta and preconditioned residuals.
+
+        Args:
+            point: where the model touches the loss.
+            gradient: of the loss there.
+            product: of the Hessian with theta.
+            towards: the first direction.
+            target: largest preconditioned squared norm of the Lagrangian's gradient.
+        """
         chances = expit(point.margins)
         curvatures = self.weights * chances * (1 - chances)
         step = _Point(np.zeros_like(gradient), np.zeros_like(point.margins))
-        residual = -gradient
-        solved = self.precondition(residual)
-        direction, squared = solved, residual @ solved
-        target = accuracy**2 * squared
+        directions, margins, products = (np.zeros((0, size)) for size in (len(gradient), len(chances), len(gradient)))
+        if np.isfinite(self.radius) and 0 < point.theta @ product < np.inf:
+            columns = point.theta, point.margins - self.offset, product
+            directions, margins, products = (column[None] / np.linalg.norm(point.theta) for column in columns)
         for _ in range(MAX_INNER):
-            margins, product = self.curve(direction, curvatures)
-            curvature = direction @ product
-            if not curvature > 0:
+            direction = towards / np.linalg.norm(towards)
+            margin, product = self.curve(direction, curvatures)
+            if not 0 < direction @ product < np.inf:
                 break
-            length = squared / curvature
-            step = _Point(step.theta + length * direction, step.margins + length * margins)
-            residual = residual - length * product
-            solved = self.precondition(residual)
-            before, squared = squared, residual @ solved
-            if not squared > target:
+            directions, products = np.vstack([directions, direction]), np.vstack([products, product])
+            margins = np.vstack([margins, margin])
+            hessian = (margins * curvatures) @ margins.T / len(chances) + self.ridge * directions @ directions.T
+            shares, multiplier = _minimize_in_ball(hessian, directions, gradient, point.theta, self.radius)
+            step = _Point(shares @ directions, shares @ margins)
+            residual = -gradient - shares @ products - multiplier * (point.theta + step.theta)
+            towards = self.precondition(residual, multiplier)
+            if not residual @ towards > target:
                 break
-            direction = solved + squared / before * direction
         return step
+
+
+def _minimize_in_ball(
+    hessian: np.ndarray, directions: np.ndarray, gradient: np.ndarray, theta: np.ndarray, radius: float
+) -> tuple[np.ndarray, float]:
+    """Minimises gradient.p + p.H p / 2 over |theta + p| <= radius, p = shares @ directions; returns the multiplier too.
+
+    Args:
+        hessian: [rank, rank] float64, of the shares.
+        directions: [rank, dim] float64, of unit norm.
+        gradient: [dim] float64.
+        theta: [dim] float64, a multiple of the first direction, or 0.
+        radius: of the ball.
+    """
+    hessian = hessian + np.diag(SMALL_JITTER * np.diagonal(hessian))
+    lengths, basis = eigh(directions @ directions.T, hessian)  # basis.T @ hessian @ basis is the identity
+    slope, inner = basis.T @ (directions @ gradient), basis.T @ (directions @ theta)
+
+    def shares(multiplier: float) -> np.ndarray:
+        return -(slope + multiplier * inner) / (1 + multiplier * lengths)
+
+    def norm(multiplier: float) -> float:
+        each = shares(multiplier)
+        return float(np.sqrt(max(theta @ theta + 2 * inner @ each + lengths @ each**2, 0)))
+
+    multiplier = 0.0
+    if norm(0.0) > radius:
+        highest = float(np.linalg.norm(gradient)) / radius
+        for _ in range(MOST_DOUBLINGS):
+            highest *= 1 if norm(highest) <= radius else 2
+
+        def excess(each: float) -> float:  # increases, and is nearly linear
+            return radius / max(norm(each), 1e-9 * radius) - 1
+
+        # the norm stays above the radius, by rounding, if no direction leads to 0
+        is_bracket = norm(highest) <= radius
+        multiplier = root_scalar(excess, bracket=(0.0, highest), xtol=1e-12 * highest).root if is_bracket else highest
+    return basis @ shares(multiplier), multiplier
 
 
 def _minimize(
@@ -92,18 +170,23 @@ def _minimize(
 ) -> tuple[_Point, float, int, bool]:
     """Returns the point, the gradient's norm for features of unit size, the number of steps, and if it converged.
 
-    It stops at a point with a norm above `farthest`.
+    The gradient is the Lagrangian's. It stops at a point with a norm above `farthest`.
     """
     point, certificate, steps = start, np.inf, 0
     for steps in range(1, MAX_STEPS + 1):
-        gradient = problem.gradient(point)
-        certificate = float(np.linalg.norm(gradient)) / unit
-        distance = float(np.sqrt(max(gradient @ problem.precondition(gradient), 0.0)))
+        gradient, product = problem.gradient(point)
+        multiplier = problem.multiplier(point.theta, gradient)
+        slope = gradient + multiplier * point.theta
+        certificate = float(np.linalg.norm(slope)) / unit
+        towards = problem.precondition(slope, multiplier)
+        squared = max(float(slope @ towards), 0.0)
         if not np.isfinite(certificate):
             return _Point(np.full_like(point.theta, np.nan), point.margins), np.nan, steps, False
-        if certificate <= tolerance and distance <= STRICTNESS * tolerance:
+        if certificate <= tolerance and squared <= (STRICTNESS * tolerance) ** 2:
             return point, certificate, steps, True
-        step = problem.newton_step(point, gradient, min(0.1, distance))
+        if steps == 1 and np.linalg.norm(towards) > problem.radius:
+            towards = problem.precondition(slope, float(np.linalg.norm(slope)) / problem.radius)
+        step = problem.newton_step(point, gradient, product, towards, squared * min(0.01, squared))
         length, value, moved = 1.0, problem.value(point), point
         slack = 4 * np.finfo(default_float()).eps * (1 + abs(value))  # a rise within rounding does not count
         for _ in range(MOST_HALVINGS):
@@ -142,41 +225,18 @@ def fit_blocks(
         offset: [num_samples] float64, public parts of the margins; None is 0.
 
     Returns:
-        The estimate; `converged` also needs sqrt(g.(Sigma/4 + beta/n)^-1 g) <= 10 tolerance for the gradient g.
+        The estimate; `converged` also needs sqrt(g.(Sigma/4 + beta/n)^-1 g) <= 10 tolerance for the gradient g. At the
+        radius, g and the matrix are the Lagrangian's.
     """
     count, dim = features.shape
-    linear, ridge = statistic / count, regularization / count
     size = np.sqrt(np.trace(moments.second) / dim)
     unit = 2.0 ** np.floor(np.log2(size)) if size > 0 else 1.0
     start = _Point(np.zeros(dim), np.zeros(count) if offset is None else offset)
-    steps, bounded = 0, bool(np.isfinite(radius) and radius * unit <= FARTHEST)
-    farthest = min(FARTHEST / unit, FAR * radius) if bounded else FARTHEST / unit
-
-    def solve(multiplier: float, point: _Point) -> tuple[_Point, float, bool]:
-        nonlocal steps
-        problem = _Problem(features, moments, linear, weights, ridge + multiplier)
-        point, certificate, more, converged = _minimize(problem, point, tolerance, unit, farthest)
-        steps += more
-        return point, certificate, converged
-
-    point, certificate, converged = solve(0.0, start)
-    if bounded and not np.linalg.norm(point.theta) <= radius:
-        first = float(np.linalg.norm(_Problem(features, moments, linear, weights, ridge).gradient(start)))
-        solutions = {0.0: (point, certificate, converged)}
-
-        def excess(multiplier: float) -> float:  # increases, and is nearly linear
-            if multiplier not in solutions:
-                nearest = solutions[min(solutions, key=lambda other: abs(other - multiplier))]
-                solutions[multiplier] = solve(multiplier, nearest[0] if nearest[2] else start)
-            size = float(np.linalg.norm(solutions[multiplier][0].theta))
-            return radius / max(size, 1e-9 * radius) - 1  # a large tolerance may accept 0
-
-        # |theta| <= first / multiplier at any multiplier, as the loss is convex
-        highest = first / radius * 1.01
-        root = root_scalar(excess, bracket=(0.0, highest), xtol=1e-9 * highest, rtol=1e-6).root
-        excess(root)
-        point, certificate, converged = solutions[root]
-        point = point._replace(theta=point.theta * min(1.0, radius / float(np.linalg.norm(point.theta))))
+    radius = radius if radius * unit <= FARTHEST else np.inf
+    problem = _Problem(features, moments, statistic / count, weights, regularization / count, radius, offset)
+    point, certificate, steps, converged = _minimize(problem, start, tolerance, unit, FARTHEST / unit)
+    if (norm := np.linalg.norm(point.theta)) > radius:
+        point = point._replace(theta=point.theta * (radius / norm))
     dtype = default_float()
     return Estimate(
         jnp.asarray(point.theta, dtype), jnp.asarray(certificate, dtype), jnp.int32(steps), jnp.asarray(converged)

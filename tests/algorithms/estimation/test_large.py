@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import expit
 
+from jaxdp.core import default_float
 from jaxdp.estimation import debiased_rr, estimate, large, large_fits, mle, objective_perturbation, predict_fit_cost
 from jaxdp.estimation.public_weights import predicted_errors
 
@@ -74,7 +76,10 @@ def test_a_sum_has_the_same_bits_in_any_blocks(pairs):
     sums = [large.block_statistic(features, factors, largest, block_size=size)[0] for size in (7, 64, 1000, 10**6)]
     for other in sums[1:]:
         np.testing.assert_array_equal(sums[0], other)
-    floats = [sum((rows.T @ factors[s] for s, rows in large.blocks(features, size)), np.zeros(DIM)) for size in (7, 64)]
+    singles = factors.astype(np.float32)
+    floats = [
+        sum(rows.T.astype(np.float32) @ singles[s] for s, rows in large.blocks(features, size)) for size in (7, 64)
+    ]
     assert np.any(floats[0] != floats[1])
 
 
@@ -97,7 +102,7 @@ def test_cuts_have_about_the_errors_of_inverted_hessians(pairs):
     features = pairs[0].astype(np.float32)
     lengths = large.block_lengths(features, None)
     cuts, errors = predicted_errors(
-        jnp.asarray(lengths, jnp.float32), jnp.asarray(features[:, None] / 2), jnp.float32(30.0)
+        jnp.asarray(lengths, default_float()), jnp.asarray(features[:, None] / 2, default_float()), jnp.asarray(30.0)
     )
     vectors = np.linalg.eigh(large.Moments.of(features).second)[1]
     own_cuts, own_errors = large.block_predicted_errors(features, lengths, 30.0, vectors)
@@ -191,6 +196,20 @@ def test_an_offset_does_not_move_the_ball(pairs):
     bounded = estimate(mle(), features, labels, key=KEY, radius=0.1, offset=np.ones(COUNT))
     assert bounded.converged
     assert np.linalg.norm(bounded.theta) == pytest.approx(0.1, rel=1e-5)
+    theta = np.asarray(bounded.theta, float)
+    for offset, is_least in [(1.0, True), (0.0, False)]:  # the gradient points to the centre
+        slope = features.astype(float).T @ (expit(features.astype(float) @ theta + offset) - labels)
+        cosine = -slope @ theta / np.linalg.norm(slope) / np.linalg.norm(theta)
+        assert (cosine > 1 - 1e-5) == is_least
+
+
+@pytest.mark.parametrize("radius", [1e-3, 0.5, 3.0])
+def test_a_radius_costs_no_search(pairs, monkeypatch, radius):
+    monkeypatch.setattr(large, "LARGE_SIZE", 100)
+    fitted = estimate(debiased_rr(), *pairs, key=KEY, epsilon=0.1, radius=radius)
+    assert fitted.converged
+    assert np.linalg.norm(fitted.theta) == pytest.approx(radius, rel=1e-5)
+    assert fitted.steps <= 10
 
 
 def test_wrong_offsets_are_refused(pairs):
