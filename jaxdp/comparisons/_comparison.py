@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from jaxdp import plotting
 from jaxdp.comparisons import tables
 from jaxdp.comparisons.tables import Cell, Contents
-from jaxdp.plotting.labels import title_of
+from jaxdp.plotting.labels import title_of, unit_sentence
 from jaxdp.simulation import claims
 from jaxdp.stats import all_pairs, mean_interval, seeds_needed
 from jaxdp.validation import check_choice
@@ -54,8 +54,8 @@ class Comparison:
         """Returns the metric after the last round: (`along`, unit and horizon if given, epsilon, seed)."""
         values = self.dataset[self.metric]
         values = values.isel(round=-1) if "round" in values.dims else values
-        others = [name for name in ("unit", "horizon") if name in values.dims]
-        return values.transpose(self.along, *others, "epsilon", "seed")
+        dims = [name for name in ("unit", "horizon") if name in values.dims]
+        return values.transpose(self.along, *dims, "epsilon", "seed")
 
     def not_worse(self) -> xr.DataArray:
         """Returns whether a mean is the best one or is not shown to be worse: dimensions of `values` without seeds.
@@ -164,12 +164,9 @@ class Comparison:
             return values
         if values.sizes["unit"] == 1:
             return values.isel(unit=0)
-        names = values[self.along].values.tolist()
-        by_unit = [
-            values.sel(unit=unit, drop=True).assign_coords({self.along: [f"{name}, per {unit}" for name in names]})
-            for unit in values["unit"].values.tolist()
-        ]
-        return xr.concat(by_unit, self.along)
+        pairs = values.stack(pair=("unit", self.along))
+        names = [f"{name} per {unit}" for unit, name in pairs["pair"].values]
+        return pairs.drop_vars(["pair", "unit", self.along]).rename(pair=self.along).assign_coords({self.along: names})
 
     def _choose(self, name: str, value: Any) -> Any:
         choices = self.dataset[name].values.tolist()
@@ -200,12 +197,18 @@ class Comparison:
         parts = [interval[part].values.reshape(shape).tolist() for part in ("mean", "low", "high")]
         cells = zip(*parts, not_worse.values.reshape(shape).tolist(), strict=True)  # a row each
         rows = {name: list(map(Cell, *row)) for name, row in zip(names, cells, strict=True)}
-        return Contents(columns, rows, self._trust(names), self.unpaired, self._caption(), self.metric)
+        units = dict(zip(names, self._privacy_units(values).reshape(shape).tolist(), strict=True))
+        return Contents(columns, rows, self._trust(names), units, self.unpaired, self._caption(), self.metric)
 
     def _trust(self, names: Sequence[str]) -> dict[str, str]:
         table = self.claims()
         key = self.along if self.along in table else "algorithm"
         return {name: str(table[table[key] == name].trust_model.iloc[0]) for name in names}
+
+    def _privacy_units(self, values: xr.DataArray) -> np.ndarray:
+        """Returns the privacy unit of each mean; "" if it is not known, or nothing is claimed."""
+        means = values.isel(seed=0, drop=True)
+        return xr.broadcast(means.coords.get("privacy_unit", xr.DataArray("")), means)[0].transpose(*means.dims).values
 
     def _metric_text(self) -> str:
         return title_of(self.dataset[self.metric])
@@ -221,6 +224,7 @@ class Comparison:
         sentences = [
             f"Mean {self._metric_text()}{self._rounds()} over {seeds}, with the half width of its 95% confidence "
             "interval (Student's t).",
+            *filter(None, [unit_sentence(self.dataset)]),
             f"{tables.MARKED}: the {self.best} mean of a column, and means that are not shown to be {other} at the 5% "
             "level, corrected for all pairs of the column (Bonferroni).",
         ]

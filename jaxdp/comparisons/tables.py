@@ -61,6 +61,7 @@ class Contents(NamedTuple):
         columns: for each column its epsilon, and its unit, horizon or instance if given.
         rows: by name, a cell for each column.
         trust: by name, the trust model.
+        units: by name, the privacy unit of the claim in each column.
         unpaired: names of rows that met other worlds.
         caption: sentences, with `MARKED`.
         metric: name of the output.
@@ -69,6 +70,7 @@ class Contents(NamedTuple):
     columns: Sequence[Mapping[str, Any]]
     rows: Mapping[str, Sequence[Cell]]
     trust: Mapping[str, str]
+    units: Mapping[str, Sequence[str]]
     unpaired: Sequence[str]
     caption: str
     metric: str
@@ -141,12 +143,14 @@ def as_csv(contents: Contents) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     keys = list(contents.columns[0])
-    writer.writerow(["name", "trust_model", *keys, "metric", "mean", "low", "high", "not_worse", "unpaired"])
+    head = ["name", "trust_model", "privacy_unit", *keys, "metric"]
+    writer.writerow([*head, "mean", "low", "high", "not_worse", "unpaired"])
     for name, cells in contents.rows.items():
-        for column, cell in zip(contents.columns, cells, strict=True):
+        for column, privacy_unit, cell in zip(contents.columns, contents.units[name], cells, strict=True):
             numbers = map(repr, map(float, (cell.mean, cell.low, cell.high)))
             ends = (int(cell.not_worse), int(name in contents.unpaired))
-            writer.writerow([name, contents.trust[name], *column.values(), contents.metric, *numbers, *ends])
+            row = [name, contents.trust[name], privacy_unit, *column.values(), contents.metric]
+            writer.writerow([*row, *numbers, *ends])
     return file.getvalue()
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from jaxdp.plotting._paper import current_paper
 from jaxdp.plotting.figure import axes_to_draw_on, finish
-from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, values_of
+from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, unit_sentence, values_of
 from jaxdp.plotting.layout import room_for_names
 from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import style
@@ -65,6 +65,7 @@ def dot_plot(
     )
     xlabel = title_of(values) if xlabel is None else xlabel
     ax = _draw(summary(values, band, over), y, hue, ax, labels, xlabel, title)
+    note(ax, unit_sentence(values, labels))
     if reference is not None:
         ax.axvline(reference, color=NEUTRAL, linewidth=0.8, zorder=BELOW)
     return finish(ax, legend=legend)
@@ -126,6 +127,7 @@ def slopes(
     estimates = Summary(fit.exponent, fit.low, fit.high, f"fitted exponent of the mean of {count}", spread)
     xlabel = f"exponent of {title_of(values, x)} in {title_of(values) or 'the mean'}" if xlabel is None else xlabel
     ax = _draw(estimates, y, hue, ax, labels, xlabel, title)
+    note(ax, unit_sentence(values, labels))
     if left_out:
         note(ax, "ε = ∞ is left out of the fit.")
     if expected is not None:

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
-from jaxdp.plotting.labels import Labels, label_of, natural_x, settle, title_of, values_of
+from jaxdp.plotting.labels import Labels, label_of, natural_x, settle, title_of, unit_sentence, values_of
 from jaxdp.plotting.lines import draw_curve
 from jaxdp.plotting.places import places, prepare_x, prepare_y
 from jaxdp.plotting.records import NEUTRAL, Drawn, curves_on, note, record, style_index
@@ -94,6 +94,7 @@ def paired(
             background = to_rgba(ax.get_facecolor())
             open_marks = {**look, "linestyle": "none", "markerfacecolor": background, "zorder": 3}
             ax.plot(points[insignificant], middle[insignificant], **open_marks)
+    note(ax, unit_sentence(settled["difference"], labels))
     if p_values is not None:
         note(ax, f"Open marks: {'p adjusted' if p_values.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")
     ax.grid(visible=True, which="major", alpha=0.35)

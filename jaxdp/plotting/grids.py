@@ -6,9 +6,10 @@ from typing import Any
 import xarray as xr
 from matplotlib.axes import Axes
 
+from jaxdp.plotting import records
 from jaxdp.plotting._paper import current_paper
 from jaxdp.plotting.figure import Figure, panels
-from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, values_of
+from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, unit_sentence, values_of
 from jaxdp.plotting.layout import room_for_names, wrap_text
 from jaxdp.plotting.lines import curves
 from jaxdp.validation import check_count
@@ -85,6 +86,8 @@ def facets(
     axes = (("x", x), ("y", y), ("hue", hue))
     options_chosen = (*axes, ("col", col), ("row", row))
     values = settle(values, *options_chosen, over=over, otherwise="draw them all with hue={0}, col={0} or row={0}")
+    sentence = unit_sentence(values, labels)
+    values = values.drop_vars("privacy_unit", errors="ignore")  # the sentence is for all panels
     columns = [None] if col is None else values_of(values[col])
     rows = [None] if row is None else values_of(values[row])
     style = current_paper()
@@ -111,6 +114,7 @@ def facets(
             )
         if row is not None and len(rows) > 1 and number % num_across == 0:
             panel.set_ylabel(f"{label_of(row, rows[row_index], labels)}\n{panel.get_ylabel()}")
+    records.note(grid[0], sentence)
     _outer_labels(figure, num_across, len(columns) * len(rows), sharex=sharex, sharey=sharey)
     if style is None:
         figure.set_figwidth(figure.get_figwidth() + room_for_names(grid[0]))

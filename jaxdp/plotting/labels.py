@@ -65,9 +65,30 @@ def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
     if name == "epsilon" and isinstance(value, int | float | np.number):
         return epsilon_label(float(value))
     if isinstance(value, str):
-        return plain(value)
+        return f"per {value}" if name == "unit" else plain(value)
     value_text = number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
     return f"{SHORT.get(name, plain(name.replace('_', ' ')))} = {value_text}"
+
+
+def unit_sentence(values: xr.DataArray | xr.Dataset, labels: Labels | None = None) -> str:
+    """Returns a sentence on the privacy unit of claims, for captions; "" if values have no coordinate `privacy_unit`.
+
+    Examples:
+        >>> units = ("learner", ["one person", "one round's reward"])
+        >>> values = xr.Dataset(coords={"learner": ["person_means", "ucb"], "privacy_unit": units})
+        >>> print(unit_sentence(values.isel(learner=0)), unit_sentence(values))
+        Claims are for one person. Claims are for one person (person_means) and one round's reward (ucb).
+    """
+    if "privacy_unit" not in values.coords:
+        return ""
+    units = values.coords["privacy_unit"]
+    names: dict[str, list[str]] = {unit: [] for unit in units.values.ravel().tolist() if unit}
+    if len(names) > 1 and units.ndim == 1:
+        dim = str(units.dims[0])
+        for value, unit in zip(values_of(units[dim]), units.values.tolist(), strict=True):
+            names.get(unit, []).append(label_of(dim, value, labels))
+    texts = [unit + (f" ({', '.join(members)})" if members else "") for unit, members in names.items()]
+    return f"Claims are for {' and '.join(texts)}." if texts else ""
 
 
 def number(value: Any) -> str:

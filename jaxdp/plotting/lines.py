@@ -8,9 +8,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
-from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, values_of
+from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, unit_sentence, values_of
 from jaxdp.plotting.places import FAINT, Places, draw_band, fit_y, places, prepare_x, prepare_y
-from jaxdp.plotting.records import Drawn, curves_on, record, style_index
+from jaxdp.plotting.records import Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import grey_style, style
 from jaxdp.plotting.summaries import summary
 
@@ -123,6 +123,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
         )
         draw_curve(ax, positions, curve, look, index, len(hues))
         record(ax, curve)
+    note(ax, unit_sentence(values, labels))
     fit_y(ax)
     if band == "share" and ax.get_yscale() == "linear":
         ax.set_ylim(-0.03, 1.03)

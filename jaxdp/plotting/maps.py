@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
-from jaxdp.plotting.labels import Labels, check_values, label_of, number, settle, title_of, values_of
+from jaxdp.plotting.labels import Labels, check_values, label_of, number, settle, title_of, unit_sentence, values_of
 from jaxdp.plotting.places import SCALES, suggested_scale
 from jaxdp.plotting.records import note
 from jaxdp.plotting.summaries import seed_count
@@ -95,6 +95,7 @@ def heatmap(
         ax,
         f"{meaning}{', of ' if name else ''}{name}.",
     )
+    note(ax, unit_sentence(values, labels))
     if not np.isfinite(mean).all():
         note(ax, "Empty: a value was not finite for at least one seed.")
     y_text = title_of(values, y) if ylabel is None else ylabel

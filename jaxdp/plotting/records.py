@@ -112,7 +112,7 @@ def note(ax: Axes, text: str) -> None:
     """Adds a sentence to the `caption` of the axes."""
     _begin(ax)
     notes = _NOTES.setdefault(ax, [])
-    if text not in notes:
+    if text and text not in notes:
         notes.append(text)
 
 

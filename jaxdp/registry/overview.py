@@ -1,6 +1,7 @@
 """The table of `python -m jaxdp list`, with a row for each algorithm and its variants in a column."""
 
 import itertools
+import re
 import textwrap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,12 +12,13 @@ from jaxdp.registry.table import HOW
 from jaxdp.validation import check_choice, check_count
 
 WIDTH = 100
-_HEADS = ("NAME", "TRUST", "CLAIM", "VARIANTS")
+_HEADS = ("NAME", "TRUST", "CLAIM", "UNIT", "VARIANTS")
 _GAP = "  "
 _PUBLISHED = "paper"  # the value of `constants` that selects the published constants
 _NOTE = (
     "A variant's name is the algorithm's name, then _ and the variant (fkm: gaussian is fkm_gaussian), or the "
-    "whole name. Its trust model is given where it differs. --all lists every variant with its claim at example "
+    "whole name. Its trust model is given where it differs. UNIT is one unit of the data that a claim protects; "
+    "jaxdp.per_person makes learners with claims for a person. --all lists every variant with its claim at example "
     "values, what it does and its paper."
 )
 
@@ -26,6 +28,7 @@ class _Row(NamedTuple):
     name: str
     trust: str
     claim: str
+    unit: str
     variants: str
 
 
@@ -37,8 +40,8 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
         width: characters of a line, >= 40. A longer row or name continues on the next line.
 
     Returns:
-        Lines of text. The trust model and the claim of an algorithm are taken from its first entry; the claim is
-        abbreviated, for example "ε-DP".
+        Lines of text. The trust model, the claim and its unit are taken from an algorithm's first entry; the claim is
+        abbreviated, for example "ε-DP", and the unit is one word: round, person, duel, label and others.
 
     Raises:
         ValueError: if kind is unknown, or width is not a whole number >= 40.
@@ -84,7 +87,12 @@ def _row(family: str, group: Mapping[str, Any]) -> _Row:
         if variant != name:
             variants.append(variant.removeprefix(f"{name}_") + (f" ({', '.join(remarks)})" if remarks else ""))
     claim = HOW[claims[first].kind] if claims[first].is_private else "none"
-    return _Row(family, name, trust, claim, ", ".join(variants))
+    return _Row(family, name, trust, claim, _unit(claims[first]), ", ".join(variants))
+
+
+def _unit(claim: Any) -> str:
+    """Returns the unit of a claim in one word: "round" for one round's reward."""
+    return re.sub(r"^one (\w+).*", r"\1", claim.privacy_unit) if claim.is_private else "-"
 
 
 def _trust(claim: Any) -> str:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.models import OptionInfo
@@ -14,6 +14,9 @@ from jaxdp.studies.declared import BoundStudy, Study, TextOnly
 from jaxdp.studies.numbers import with_parsers
 from jaxdp.studies.output import claim_folder, save
 from jaxdp.studies.terminal import terminal_width, wrap_prose
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Out = Annotated[
     Path | None,
@@ -62,7 +65,7 @@ def advise_command(study: Study) -> Callable[..., None]:
         bound = study.bind(**options)
         assert not isinstance(bound, TextOnly)
         if out is None:
-            _print(bound.report(bound.simulate(progress=True)))
+            _print(_report(bound, bound.simulate(progress=True)))
             return
         _write(bound, out, "advise")
 
@@ -75,7 +78,14 @@ def _write(study: BoundStudy, out: Path | None, name: str) -> None:
         results = study.simulate(progress=True)
         data, image = save(results, study.figure, folder)
         more = "" if study.files is None else f"\n\n{study.files(results, folder)}"
-    _print(f"{study.report(results)}\n\ndata:   {data}\nfigure: {image}{more}")
+    _print(f"{_report(study, results)}\n\ndata:   {data}\nfigure: {image}{more}")
+
+
+def _report(study: BoundStudy, dataset: "xr.Dataset") -> str:
+    """Returns the report of a study, and the privacy unit of its claims."""
+    from jaxdp.plotting.labels import unit_sentence
+
+    return "\n\n".join(filter(None, [study.report(dataset), unit_sentence(dataset)]))
 
 
 def _print(text: str) -> None:
@@ -114,7 +124,7 @@ def sweep_command(study: Study) -> Callable[..., None]:
             text = str(error).replace("overwrite=True", "--overwrite").replace("grow=True", "--grow")
             error.args = (text,)
             raise
-        _print(describe(store) if COMPUTED in results else f"{bound.report(results)}\n\nstore: {store}")
+        _print(describe(store) if COMPUTED in results else f"{_report(bound, results)}\n\nstore: {store}")
 
     return _with_options(
         command, study, "Writes to the store while it runs. If interrupted or killed, the same command resumes."

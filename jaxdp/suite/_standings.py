@@ -54,7 +54,7 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
     """Formats all standings: no table mixes trust models, privacy units or kinds of claim."""
     texts = []
     for group, scores in _tables(records).items():
-        table = tables.FORMATS[format](_contents(scores, group[1]))
+        table = tables.FORMATS[format](_contents(scores, group))
         if format != "markdown":
             texts.append(table)
             continue
@@ -87,7 +87,11 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
             label = name if index < MOST_CURVES else "_others"  # Matplotlib leaves names with _ out of the legend
             ax.plot(positions, means.sel(learner=name), label=label, **look)
         ax.set_xticks(positions, [tables.format_budget(epsilon) for epsilon in v1.EPSILONS])
-        ax.set(title=f"{group[0]}, {group[1]}, {group[3]}", xlabel="ε", ylabel="mean over instances of log10 score")
+        ax.set(
+            title=f"{group[0]}, {group[1]}, {group[3]}, {group[2]}",
+            xlabel="ε",
+            ylabel="mean over instances of log10 score",
+        )
         ax.legend()
     for ax in figure.axes[len(drawn) :]:
         ax.set_visible(False)
@@ -151,7 +155,7 @@ def _without_nan(values: Any) -> np.ndarray:
     return np.where(np.isnan(values), np.inf, values)
 
 
-def _contents(scores: xr.DataArray, trust: str) -> Contents:
+def _contents(scores: xr.DataArray, group: Group) -> Contents:
     marks, interval = not_worse(scores, "learner"), mean_interval(scores)
     columns = [
         {"instance": name.partition(".")[2], "epsilon": epsilon}
@@ -167,7 +171,9 @@ def _contents(scores: xr.DataArray, trust: str) -> Contents:
         f"half width of its 95% interval. {tables.MARKED}: the least mean of a column, and means not shown to be "
         "larger, by paired differences corrected for all pairs of the column."
     )
-    return Contents(columns, rows, dict.fromkeys(rows, trust), (), caption, "score")
+    caption += "" if group[3] == "none" else f" Claims are for {group[2]}."
+    trust, units = dict.fromkeys(rows, group[1]), dict.fromkeys(rows, [group[2]] * len(columns))
+    return Contents(columns, rows, trust, units, (), caption, "score")
 
 
 def geometric_means(scores: xr.DataArray, least: float) -> list[str]:

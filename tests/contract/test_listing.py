@@ -34,7 +34,7 @@ def test_a_listing_that_is_searched_has_a_line_for_each():
 
 def named(row):
     """Returns the names of the entries in a row of the overview."""
-    name, _, _, *variants = re.split(r"\s{2,}", row)
+    name, _, _, _, *variants = re.split(r"\s{2,}", row)
     told = [re.sub(r" \(.*\)", "", each) for each in re.split(r", (?![^(]*\))", variants[0])] if variants else []
     known = {*MECHANISMS, *LEARNERS, *ESTIMATORS}
     return [each for each in (name, *(f"{name}_{v}" if f"{name}_{v}" in known else v for v in told)) if each in known]
@@ -43,7 +43,7 @@ def named(row):
 def test_the_overview_names_everything_once_in_a_row_an_algorithm():
     text = overview(width=200)
     body = text.split("\n\nA variant's name")[0].splitlines()
-    assert body[0].split() == ["NAME", "TRUST", "CLAIM", "VARIANTS"]
+    assert body[0].split() == ["NAME", "TRUST", "CLAIM", "UNIT", "VARIANTS"]
     rows = [line for line in body[1:] if line and not line.endswith(":")]
     names = [name for row in rows for name in named(row)]
     assert sorted(names) == sorted((*MECHANISMS, *LEARNERS, *ESTIMATORS))
@@ -56,13 +56,13 @@ def test_the_overview_names_everything_once_in_a_row_an_algorithm():
     assert [line for line in only if line.endswith(":")] == ["estimation (estimators):"]
 
 
-def test_the_overview_tells_trust_and_what_is_as_published():
+def test_the_overview_tells_trust_unit_and_what_is_as_published():
     rows = {line.split()[0]: re.split(r"\s{2,}", line) for line in overview(width=200).splitlines() if "  " in line}
-    assert rows["rucb"] == ["rucb", "local", "ε-DP", "blocks (central)"]
-    assert rows["mirror_descent"][1:3] == ["central", "ρ-zCDP"]  # noqa: RUF001
-    assert "noisy_losses (local), paper (local, as published)" in rows["mirror_descent"][3]
-    assert rows["hedge"] == ["hedge", "-", "none"]
-    assert rows["gaussian"][3] == "classical_gaussian"
+    assert rows["rucb"] == ["rucb", "local", "ε-DP", "duel", "blocks (central)"]
+    assert rows["mirror_descent"][1:4] == ["central", "ρ-zCDP", "round"]  # noqa: RUF001
+    assert "noisy_losses (local), paper (local, as published)" in rows["mirror_descent"][4]
+    assert rows["hedge"] == ["hedge", "-", "none", "-"]
+    assert rows["gaussian"][4] == "classical_gaussian"
 
 
 def test_the_overview_fits(monkeypatch):

@@ -1,6 +1,7 @@
 """The axis `unit`: results equal separate runs bit for bit, tables say the unit, and misuse is refused by name."""
 
 import csv
+import dataclasses
 import io
 import warnings
 from functools import partial
@@ -76,9 +77,54 @@ def test_claims_are_for_the_unit_of_their_column(result):
 
 def test_a_figure_has_a_curve_for_each_learner_and_unit(result):
     _, names = result.plot().get_legend_handles_labels()
-    assert names == ["UCB, per round", "tree, per round", "UCB, per person", "tree, per person"]
+    assert names == ["UCB per round", "tree per round", "UCB per person", "tree per person"]
     one = jaxdp.Comparison(result.dataset.sel(unit=["person"]), "pseudo_regret")
     assert one.plot().get_legend_handles_labels()[1] == ["UCB", "tree"]
+
+
+def test_captions_and_every_row_say_the_privacy_unit(result):
+    assert "Claims are for one round's reward (per round) and one person (per person)." in result.caption()
+    in_figure = jaxdp.plotting.caption(result.plot())
+    assert "one round's reward (UCB per round, tree per round) and one person (UCB per person, tree" in in_figure
+    rows = list(csv.DictReader(io.StringIO(result.table("csv"))))
+    assert [row["privacy_unit"] for row in rows] == (["one round's reward"] * 2 + ["one person"] * 2) * 2
+
+
+def test_figures_of_a_sweep_say_the_unit(tmp_path):
+    learner, units = bandits.ucb(num_arms=2), ["round", "person"]
+    run = partial(jaxdp.simulator, learner, WORLD, len(VISITS))
+    store = tmp_path / "units.zarr"
+    both = jaxdp.sweep(run, static_axes={"unit": units}, store=store, **GRID)
+    for results in (both, jaxdp.open(store)):
+        assert results.privacy_unit.values.tolist() == ["one round's reward", "one person"]
+        caption = jaxdp.plotting.caption(jaxdp.plotting.cost_of_privacy(results.pseudo_regret, hue="unit"))
+        assert "Claims are for one round's reward (per round) and one person (per person)." in caption
+        one = jaxdp.plotting.cost_of_privacy(results.pseudo_regret.sel(unit="person"))
+        assert "Claims are for one person." in jaxdp.plotting.caption(one)
+        panels = jaxdp.plotting.facets(results.pseudo_regret, x="epsilon", col="unit")
+        assert jaxdp.plotting.caption(panels.axes).count("Claims are for") == 1
+
+
+def test_a_claim_for_a_person_is_not_shown_as_one_for_a_round():
+    learner = per_person(bandits.ucb(num_arms=2))
+    results = jaxdp.sweep(jaxdp.simulator(learner, WORLD, len(VISITS)), **GRID)
+    assert results.privacy_unit.item() == "one person"
+    # Planted: the claim of the learner inside.
+    wrong = dataclasses.replace(
+        jaxdp.simulator(learner, WORLD, len(VISITS)),
+        guarantee=lambda **values: {"learner": bandits.ucb(num_arms=2).guarantee(**values)},
+    )
+    assert jaxdp.sweep(wrong, **GRID).privacy_unit.item() != "one person"
+
+
+def test_estimators_without_a_claim_have_no_unit():
+    estimators = {"local": jaxdp.estimation.debiased_rr(), "clear": jaxdp.estimation.mle()}
+    run = jaxdp.estimation_run(estimators, jaxdp.estimation.gaussian_rewards(num_samples=50, dim=2))
+    results = jaxdp.sweep(run, axes={"epsilon": [1.0]}, num_seeds=2, key=KEY, tile_size=16)
+    assert dict(zip(results.estimator.values, results.privacy_unit.values, strict=True)) == {
+        "local": "one label",
+        "clear": "",
+    }
 
 
 def test_a_learner_without_a_best_action_plays_its_own_next_one():

@@ -172,7 +172,7 @@ def test_the_figure_has_a_panel_for_each_table_and_leaves_out_incomplete_rows():
     del made["half"]["instances"]["arms.hard"]
     figure = _standings.draw_standings(made)
     panels = [ax for ax in figure.axes if ax.get_visible()]
-    assert [ax.get_title() for ax in panels] == ["arms, central, pure", "arms, local, pure"]
+    assert [ax.get_title() for ax in panels] == ["arms, central, pure, one reward", "arms, local, pure, one reward"]
     heights = [{round(float(y), 6) for line in ax.lines for y in np.ravel(line.get_ydata())} - {0.0} for ax in panels]
     assert heights == [{-2.0}, {-1.0}]
     del made["good"], made["other"]

@@ -87,7 +87,7 @@ def simulator(
         outcomes: names of the environment's outcomes to sum; None sums all. Other outcomes are not computed. If the
             learner clips feedback (bandits with `rewards="bounded"` do), "clipped" is also a name: the number of rounds
             in which feedback lies outside the learner's interval.
-        unit: "round" plays the learner, whose claim is for one round; "person" plays it by `jaxdp.per_person`, with
+        unit: "round" plays a learner with a claim for one round; "person" plays it by `jaxdp.per_person`, with
             rest="act" only if the learner has no best action. So `unit` may be a static axis of a sweep. None plays the
             learner as it is.
         reports: with the unit "person", the number of visits of a person that are heard.

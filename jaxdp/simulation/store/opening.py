@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxdp.simulation.store.files import Store, open_dataset
+from jaxdp.simulation.store.provenance import add_privacy_unit
 from jaxdp.simulation.store.seal import COMPUTED
 from jaxdp.validation import check_local_path
 
@@ -50,6 +51,8 @@ def open(store: str | Path) -> "xr.Dataset":
     opened = Store(path)
     opened.check_files()  # Zarr would read missing files of integers as zeros
     results = open_dataset(path)
+    if "provenance" in results.attrs:
+        add_privacy_unit(results)
     if opened.lanes_computed() == np.prod(results[COMPUTED].shape):
         return results.drop_vars(COMPUTED)
     from jaxdp.simulation.store.masked import mask_missing  # here, as it imports xarray and pandas

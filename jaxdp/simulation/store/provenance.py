@@ -5,7 +5,7 @@ import importlib.metadata
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
 SHOWN = 60  # number of characters of a damaged provenance that an error shows
 LARGEST_LISTED = 64  # arrays with more numbers are recorded by shape and hash
+PRIVACY_UNIT = "privacy_unit"
 EARLIER = {"sees": "adversary_view", "unit_leaves": "sensitive_fields"}  # names in stores up to format 3
 
 
@@ -90,6 +91,35 @@ def _parse(record: Mapping[str, Any]) -> Provenance:
             for point in program["points"]
         ],
     )
+
+
+def add_privacy_unit(dataset: "xr.Dataset") -> None:
+    """Adds the coordinate `privacy_unit` of claims to results of a sweep; captions of figures read it.
+
+    Its dimensions are the static axes and the axis of algorithms along which units differ. It is "" for algorithms
+    without a claim. A variable with this name stays as it is.
+    """
+    record = provenance(dataset)
+    names = list(record.points[0].guarantees)
+    if PRIVACY_UNIT in dataset.variables or not names:
+        return
+    along = next((str(dim) for dim, labels in dataset.coords.items() if labels.values.tolist() == names), None)
+    algorithms = names[:1] if along is None else names  # the second claim of a learner is for a person
+    size = len(record.points) // len(record.static_points)
+    programs = [record.points[first : first + size] for first in range(0, len(record.points), size)]
+    units = np.array([[_unit(name, points) for name in algorithms] for points in programs], object)
+    dims = [*record.static_points[0], *filter(None, [along])]
+    units = units.reshape([dataset.sizes[dim] for dim in dims])
+    for axis in reversed(range(units.ndim)):
+        if (units == units.take([0], axis)).all():
+            units = units.take(0, axis)
+            del dims[axis]
+    dataset.coords[PRIVACY_UNIT] = (dims, np.asarray(units, object))  # Zarr has a standard for text of any length only
+
+
+def _unit(name: str, points: Sequence[Point]) -> str:
+    claims = [point.guarantees[name] for point in points if name in point.guarantees]
+    return " or ".join(dict.fromkeys(claim.privacy_unit for claim in claims if claim.is_private))
 
 
 def versions() -> dict[str, str]:

@@ -17,6 +17,7 @@ from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
 from jaxdp.simulation.store.identity import differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import UnwritableError, can_lock, share_lock
 from jaxdp.simulation.store.nans import NanCount
+from jaxdp.simulation.store.provenance import add_privacy_unit
 from jaxdp.simulation.sweeps._replay import Recipe, attach
 from jaxdp.simulation.sweeps.growth import can_grow, grow_store
 from jaxdp.simulation.sweeps.lanes import Device
@@ -124,6 +125,7 @@ def sweep(
     Returns:
         A dataset with dimensions (*static_axes, *axes, seed, *dimensions of the run) and the values as coordinates. If
         the values of an axis are neither all numbers nor all text (links, None), their labels are their names or texts.
+        The coordinate `privacy_unit` has the unit of the claims ("" without a claim), where they differ by algorithm.
         The attribute `provenance` is JSON text: versions, devices, processor, XLA flags, key, tile size, and every grid
         point's parameters and guarantees. With a store, values are read from disk when they are used. If lanes of other
         processes are missing, the dataset has the variable `computed`.
@@ -233,6 +235,7 @@ def sweep(
         if type(stop) is not KeyboardInterrupt:
             raise
         raise KeyboardInterrupt(_interruption(stop, path, report.now())) from None  # no traceback of the internals
+    add_privacy_unit(results)
     attach(results, Recipe(plan.build, {**plan.static_axes, **plan.axes}))
     nans.report()
     return results
