@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 import xarray as xr
 
+from jaxdp.core import Visits
 from jaxdp.registry.table import paper
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.processor import cores
@@ -22,13 +23,14 @@ from jaxdp.studies.advise_problems import (
     Problem,
     Sizes,
     affordable,
+    algorithm_of,
     engine_of,
     run_of,
     with_means,
+    with_people,
 )
 from jaxdp.studies.advise_report import figure, report
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
-from jaxdp.studies.comparison import resize
 from jaxdp.studies.declared import Study
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import (
@@ -47,6 +49,8 @@ NUM_SEEDS = 16
 FEWEST_SEEDS = 5
 DELTA = 1e-6
 LEAST_HORIZON = 100
+WITH_PEOPLE = ("bandit", "duels", "experts")
+REPORTS = (1, 2, 5, 10)  # numbers of visits that a person's candidates hear
 
 
 def advise(
@@ -88,6 +92,18 @@ def advise(
             show_default=False,
         ),
     ] = None,
+    people: Annotated[
+        int | None,
+        typer.Option(
+            help="For bandit, duels, experts: number of people, who come back. Budgets are then for a person, and the "
+            "number of visits of a person that are heard is chosen. Give --visits, too.",
+            show_default=False,
+        ),
+    ] = None,
+    visits: Annotated[
+        int | None,
+        typer.Option(help="Visits of each person, in random order; rounds are people * visits.", show_default=False),
+    ] = None,
     epsilon: Annotated[float, typer.Option(help="Your privacy budget epsilon, > 0.")] = 1.0,
     trust: Annotated[
         str, typer.Option(help="Whom you trust. central: a curator. shuffle: a shuffler at most. local: nobody.")
@@ -109,12 +125,17 @@ def advise(
     for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated. With `means`,
     or with `rate` and `lift`, "best-arm" is simulated on this instance alone.
 
+    With `people` and `visits` the claims are for a person: each learner is a candidate by `jaxdp.per_person` with 1, 2,
+    5 and 10 heard visits of a person, as far as there are so many, such as "ucb (2 reports)". All are played for all
+    people * visits rounds.
+
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
         slow for a horizon. For "best-arm" also `censored` (1 if a run was cut off) and `wrong` (1 if it named another
         arm); for "labels" also `unsolved` (1 if a minimisation missed its tolerance). Coordinates by learner: `claim`,
         `trust_model` and `unit` (the private unit, and how neighbours differ) at your budget, `proof`, `played`
-        (counts, blocks, rounds or labels), `summary` and `paper`; and `asked`, your budget.
+        (counts, blocks, rounds or labels), `summary` and `paper`, and `reports` if there are people; and `asked`, your
+        budget.
 
     Raises:
         ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.
@@ -129,32 +150,44 @@ def advise(
     if not math.isfinite(check_positive("epsilon", epsilon)):
         raise ValueError(f"epsilon must be finite, got {epsilon}")
     check_delta(delta)
-    setting, known = PROBLEMS[problem], PROBLEMS[problem].candidates()
+    setting, entries = PROBLEMS[problem], PROBLEMS[problem].candidates()
+    for name in learner:
+        check_choice("learner", name, tuple(entries))
+    candidates = {name: (entries[name], 0) for name in learner or entries}
     if own_means:
         setting, num_arms = with_means(setting, own_means), len(own_means)
+    if people is not None or visits is not None:
+        schedule = _schedule(problem, people, visits, horizon)
+        setting = with_people(setting, schedule)
+        candidates = {
+            f"{name} ({reports} report{'s' * (reports > 1)})": (entry, reports)
+            for name, (entry, _) in candidates.items()
+            for reports in REPORTS
+            if reports <= schedule.most
+        }
     sizes = _sizes(problem, num_arms=num_arms, dim=dim)
     least = max(LEAST_HORIZON, 10 * sizes.get("num_arms", 0))
     rounds = _whole(setting.horizon if horizon is None else horizon, least)
     check_count("num_seeds", num_seeds, FEWEST_SEEDS)
-    for name in learner:
-        check_choice("learner", name, tuple(known))
 
     epsilons = [float(f"{epsilon * factor:.3g}") if factor != 1 else float(epsilon) for factor in AROUND]
     lanes = len(epsilons) * len(setting.instances) * num_seeds
     claims, algorithms, left_out = {}, {}, []
-    for name in learner or known:
+    first = next(iter(setting.instances.values()))
+    for name, (entry, reports) in candidates.items():
         try:
-            run = run_of(setting, known[name], sizes, [rounds], delta, instance=next(iter(setting.instances.values())))
+            run = run_of(setting, entry, sizes, [rounds], delta, first, reports)
             (claim,) = run.guarantee(epsilon=epsilon).values()
         except ValueError as error:
             left_out.append(f"{name} ({error})")
             continue
         if claim.is_private and claim.trust_model in TRUST[trust] and (claim.kind == "pure" or not pure):
-            claims[name], algorithms[name] = claim, resize(known[name], rounds, **sizes).make()
+            claims[name] = claim
+            algorithms[name] = algorithm_of(setting, entry, sizes, rounds, reports)
     if not algorithms:
         raise ValueError(f"trust must leave a candidate for {problem}, got {trust}{' with pure' if pure else ''}")
     seconds = {name: setting.seconds(algorithm, sizes) for name, algorithm in algorithms.items()}
-    common = affordable(list(seconds.values()), rounds, lanes)
+    common = rounds if setting.visits else affordable(list(seconds.values()), rounds, lanes)
     horizons = [common] if common == rounds else [common, rounds]
     own_horizons = {
         name: [n if n == common or affordable([one], rounds, lanes) == rounds else 0 for n in horizons]
@@ -165,7 +198,8 @@ def advise(
 
     def build(learner: str, instance: str = "") -> Run:
         value = setting.instances[instance] if instance else None
-        return run_of(setting, known[learner], sizes, own_horizons[learner], delta, value)
+        entry, reports = candidates[learner]
+        return run_of(setting, entry, sizes, own_horizons[learner], delta, value, reports)
 
     instances = list(setting.instances)
     results = sweep(
@@ -182,12 +216,14 @@ def advise(
         "claim": [str(claim) for claim in claims.values()],
         "trust_model": [claim.trust_model for claim in claims.values()],
         "unit": [f"{claim.privacy_unit}, {claim.adjacency}" for claim in claims.values()],
-        "proof": [known[name].proof for name in algorithms],
+        "proof": [candidates[name][0].proof for name in algorithms],
         "played": [engine_of(algorithm) for algorithm in algorithms.values()],
-        "summary": [known[name].summary for name in algorithms],
-        "paper": [paper(known[name].source) for name in algorithms],
+        "summary": [candidates[name][0].summary for name in algorithms],
+        "paper": [paper(candidates[name][0].source) for name in algorithms],
     }
     by_learner: dict[str, Any] = {name: ("learner", values) for name, values in texts.items()}
+    if setting.visits:
+        by_learner["reports"] = ("learner", [candidates[name][1] for name in algorithms])
     own_coords = {"instance": instances, "horizon": horizons, "asked": epsilon, "problem": problem, **sizes}
     results = results.assign_coords({**by_learner, **own_coords})
     is_played = xr.DataArray([[n > 0 for n in own_horizons[name]] for name in algorithms], dims=("learner", "horizon"))
@@ -195,6 +231,18 @@ def advise(
     results.attrs["left_out"] = "; ".join(left_out)
     results.attrs["instances_text"] = setting.instances_text
     return results.transpose("learner", "instance", "epsilon", "horizon", "seed", ...)
+
+
+def _schedule(problem: str, people: int | None, visits: int | None, horizon: float | None) -> Visits:
+    """Returns the schedule of the visits of people, in random order."""
+    if problem not in WITH_PEOPLE:
+        raise ValueError(f"problem must be one of {', '.join(WITH_PEOPLE)} with people and visits, got {problem}")
+    if people is None or visits is None:
+        raise ValueError(f"people and visits must be given together, got {people} and {visits}")
+    if horizon is not None:
+        raise ValueError(f"horizon must be left out with people and visits, as it is their product, got {horizon:g}")
+    check_count("people", people)
+    return Visits.random(people=people, each=check_count("visits", visits))
 
 
 def _own_means(

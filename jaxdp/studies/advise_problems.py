@@ -11,8 +11,9 @@ import numpy as np
 from jaxdp import dueling, experts
 from jaxdp.bandits import bernoulli_bandit
 from jaxdp.bandits.contextual import linear_contexts, linear_ucb, linear_ucb_joint
-from jaxdp.core import Environment, Estimator, Learner
+from jaxdp.core import Environment, Estimator, Learner, Visits, add_visits
 from jaxdp.estimation import gaussian_rewards, thurstone_rr
+from jaxdp.persons import with_unit
 from jaxdp.registry import ESTIMATORS, LEARNERS, EstimatorEntry, LearnerEntry
 from jaxdp.simulation import Run, estimation_run, simulator
 from jaxdp.studies import comparison, dueling_regret, dueling_trust, trust_models
@@ -54,6 +55,7 @@ class Problem(NamedTuple):
         horizon_unit: the unit of the horizon.
         shares: table headings of outputs that are shares of runs, by output.
         fixed: values of candidates that take them.
+        visits: the schedule of people; candidates then have claims for a person. None for claims as registered.
         tile: lanes in a tile, at most.
     """
 
@@ -70,6 +72,7 @@ class Problem(NamedTuple):
     horizon_unit: str = "rounds"
     shares: Mapping[str, str] = {}
     fixed: Mapping[str, float] = {}
+    visits: Visits | None = None
     tile: int = 256
 
 
@@ -117,12 +120,20 @@ def engine_of(algorithm: Algorithm) -> str:
 
 def _simulator(learner: Learner, world: Environment, rounds: int) -> Run:
     engine = engine_of(learner)
-    return simulator(learner, world, rounds, checkpoints=[rounds], engine="auto" if engine == "blocks" else engine)
+    return simulator(learner, world, rounds, checkpoints=[rounds], engine="counts" if engine == "counts" else "auto")
 
 
-def _regret(learner: Learner, sizes: Sizes, rounds: int, instance: Any, *, world: Callable[..., Environment]) -> Run:
+def _regret(
+    learner: Learner,
+    sizes: Sizes,
+    rounds: int,
+    instance: Any,
+    *,
+    world: Callable[..., Environment],
+    visits: Visits | None = None,
+) -> Run:
     del instance
-    run = _simulator(learner, world(**sizes), rounds)
+    run = _simulator(learner, add_visits(world(**sizes), visits), rounds)
     return _with_outputs(run, lambda outputs: {"loss": outputs["pseudo_regret"][-1]})
 
 
@@ -255,6 +266,20 @@ def with_means(problem: Problem, means: tuple[float, ...]) -> Problem:
     return problem._replace(horizon=10**9, instances={"your": means}, instances_text=text)
 
 
+def with_people(problem: Problem, visits: Visits) -> Problem:
+    """Returns a problem of regret in which people come back, by this schedule."""
+    assert isinstance(problem.play, partial)
+    return problem._replace(horizon=len(visits), play=partial(problem.play, visits=visits), visits=visits)
+
+
+def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, reports: int = 0) -> Algorithm:
+    """Returns a candidate for so many rounds; with people it hears `reports` visits of each."""
+    if problem.visits is None:
+        return comparison.resize(entry, rounds, **sizes).make()
+    heard = problem.visits.num_heard(reports, rounds)
+    return with_unit(comparison.resize(entry, heard, **sizes).make(), "person", reports)
+
+
 SECONDS_OF_COMPILING = 10.0  # per candidate, with tracing, on one core
 SECONDS_OF_A_CANDIDATE = 10.0  # limit of a candidate's rounds, on one core
 FEWEST_ROUNDS = 1000
@@ -271,18 +296,25 @@ def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
 
 
 def run_of(
-    problem: Problem, entry: Entry, sizes: Sizes, horizons: Sequence[int], delta: float, instance: Any = None
+    problem: Problem,
+    entry: Entry,
+    sizes: Sizes,
+    horizons: Sequence[int],
+    delta: float,
+    instance: Any = None,
+    reports: int = 0,
 ) -> Run:
     """Returns a candidate's run at several horizons, each played by an algorithm made for that horizon.
 
-    A horizon is 0 if the candidate is too slow; its outputs there are meaningless. `instance` is as for `Problem.play`.
+    A horizon is 0 if the candidate is too slow; its outputs there are meaningless. `instance` is as for `Problem.play`,
+    and `reports` as for `algorithm_of`.
     """
     import jax.numpy as jnp
 
     fixed = {name: value for name, value in {**problem.fixed, "delta": delta}.items() if name in entry.values}
     names = ("loss", *problem.shares)
     runs = [
-        problem.play(comparison.resize(entry, rounds, **sizes).make(), sizes, rounds, instance)
+        problem.play(algorithm_of(problem, entry, sizes, rounds, reports), sizes, rounds, instance)
         for rounds in horizons
         if rounds
     ]

@@ -11,6 +11,7 @@ from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.comparison import learner_labels
 
 LEVEL = 0.05
+MOST_CURVES = 7  # in colours, where each learner is there with several numbers of reports
 SIMULTANEOUS = "more than the first, all pairs"
 
 
@@ -27,6 +28,12 @@ def _problem(results: xr.Dataset) -> Problem:
 
 def _horizon_text(results: xr.Dataset, horizon: int) -> str:
     return f"{horizon:,} {_problem(results).horizon_unit}"
+
+
+def _budget_text(results: xr.Dataset) -> str:
+    """Formats the user's budget, with its privacy unit if all candidates have the same."""
+    units = {claim.rpartition(", ")[0] for claim in results.unit.values.tolist()}
+    return f"epsilon = {float(results.asked):g}" + (f" for {units.pop()}" if len(units) == 1 else "")
 
 
 def losses_at(results: xr.Dataset, instance: str, epsilon: float, horizon: int) -> xr.DataArray:
@@ -55,7 +62,7 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
         more = "" if name == order[0] else f"{low:,.4g} to {high:,.4g}"
         cells = [f"{float(share.sel(learner=name)):.0%}" for share in shares.values()]
         rows.append([name, trust[name], f"{middle:,.4g} +- {half_width:,.2g}", more, *cells, verdict])
-    title = f"{instance} instance, {_horizon_text(results, horizon)}, epsilon = {float(results.asked):g}"
+    title = f"{instance} instance, {_horizon_text(results, horizon)}, {_budget_text(results)}"
     return "\n".join([f"{title}: {_problem(results).loss}", *columns(rows)])
 
 
@@ -92,7 +99,7 @@ def advice(results: xr.Dataset) -> str:
             text = f"{', '.join(common)} are statistically indistinguishable; more seeds may separate them"
         else:
             text = "none is best on every instance; the best one depends on how hard yours is"
-        lines.append(f"ADVICE at epsilon = {float(results.asked):g}, {_horizon_text(results, horizon)}: {text}.")
+        lines.append(f"ADVICE at {_budget_text(results)}, {_horizon_text(results, horizon)}: {text}.")
     return "\n".join(lines)
 
 
@@ -151,6 +158,7 @@ def figure(results: xr.Dataset) -> Figure:
     """Draws loss against epsilon, a panel for each instance, at the horizon that all candidates were played for."""
     problem, horizon = _problem(results), int(results.horizon.values[0])
     nouns = {"num_arms": "experts" if "experts" in problem.title else "arms", "dim": "features"}
+    order = ranking(losses_at(results, str(results.instance.values[0]), float(results.asked), horizon))[0]
     size_text = ", ".join(f"{int(results[name])} {nouns[name]}" for name in problem.sizes)
     return plotting.facets(
         results.loss.sel(horizon=horizon, drop=True).sortby("epsilon"),
@@ -163,4 +171,5 @@ def figure(results: xr.Dataset) -> Figure:
         xscale="log",
         yscale="log",
         ylabel=problem.loss,
+        highlight=None if len(order) <= MOST_CURVES or "reports" not in results.coords else order[: MOST_CURVES - 1],
     )

@@ -9,10 +9,12 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+from jaxdp import per_person
 from jaxdp.__main__ import app
-from jaxdp.bandits import bernoulli_bandit, pairwise_elimination
-from jaxdp.core import Learner
+from jaxdp.bandits import bernoulli_bandit, pairwise_elimination, ucb
+from jaxdp.core import Learner, Visits
 from jaxdp.estimation import gaussian_rewards, mle_rr
+from jaxdp.plotting import caption
 from jaxdp.registry import LEARNERS
 from jaxdp.simulation import estimation_run, simulator, sweep
 from jaxdp.stats import all_pairs, paired
@@ -159,6 +161,13 @@ WRONG = {
     "a rate beyond 1": ({"rate": 1.5, "lift": 0.1}, r"rate must be in \(0, 1\), got 1\.5"),
     "no lift": ({"rate": 0.5, "lift": 0.0}, "lift must be > 0, got 0"),
     "a lift beyond 1": ({"rate": 0.5, "lift": 1.5}, "lift must be at most 1 at rate 0.5, got 1.5"),
+    "people alone": ({"people": 50, "horizon": None}, "people and visits must be given together, got 50 and None"),
+    "people and rounds": ({"people": 50, "visits": 9}, "horizon must be left out with people and visits, .* got 400"),
+    "no people": ({"people": 0, "visits": 9, "horizon": None}, "people must be a whole number >= 1, got 0"),
+    "contexts of people": (
+        {"people": 50, "visits": 9, "problem": "contextual"},
+        "problem must be one of bandit, duels, experts with people and visits, got contextual",
+    ),
     "no features": ({"problem": "contextual", "dim": 0}, "dim must be a whole number >= 1, got 0"),
 }
 
@@ -266,7 +275,7 @@ def test_labels():
     np.testing.assert_allclose(unsure, alone.l2_error.values.ravel(), rtol=1e-4)
     assert (results.unsolved.sel(learner="sgd_rr") == 0).all()  # it has no tolerance to miss
     said = report(results)
-    assert "unsure instance, 200 labels, epsilon = 2: l2 error of the reward parameter" in said
+    assert "unsure instance, 200 labels, epsilon = 2 for one label: l2 error of the reward parameter" in said
     assert "not solved" in said
     assert "mle" not in advise_problems.PROBLEMS["labels"].candidates()
     assert figure(results).axes
@@ -298,7 +307,7 @@ def test_the_command(tmp_path):
     arguments = ["advise", "--arms", "3", "--horizon", "4e2", "--seeds", "5", "--learner", "ucb_central"]
     result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
-    assert "ADVICE at epsilon = 1, 400 rounds: use ucb_central." in result.output
+    assert "ADVICE at epsilon = 1 for one round's reward, 400 rounds: use ucb_central." in result.output
     assert "ucb_central: 1-DP (rounding: delta 2e-10), central, one round's reward; proved; by counts" in result.output
     assert (tmp_path / "out" / "figure.png").stat().st_size > 0
     assert STUDY.simulate is advise
@@ -325,6 +334,35 @@ def test_your_own_means():
 def test_a_rate_and_a_lift_are_means():
     lifted = advise(rate=0.45, lift=1 / 3, num_arms=3, **OWN, learner=PAIRS[:1])
     assert lifted.attrs["instances_text"].startswith("means 0.6, 0.45, 0.45; ")
+
+
+def test_people_who_come_back():
+    """The number of reports is chosen by regret, paired with runs of `per_person` in the same worlds."""
+    asked = {"num_arms": 2, "num_seeds": 6, "key": jax.random.key(4), "epsilon": 2.0}
+    results = advise(people=60, visits=4, learner=["ucb"], **asked)
+    names = ["ucb (1 report)", "ucb (2 reports)"]  # nobody comes five times
+    assert results.learner.values.tolist() == names
+    assert (results.reports.values.tolist(), results.horizon.item()) == ([1, 2], 240)
+    schedule = Visits.random(people=60, each=4)
+    for name, count in zip(names, (1, 2), strict=True):
+        learner = per_person(ucb(num_arms=2), reports=count)
+        run = simulator(learner, bernoulli_bandit([0.75, 0.5], visits=schedule), 240)
+        alone = sweep(run, axes={"epsilon": [2.0], "gap": [0.25]}, num_seeds=6, key=asked["key"])
+        loss = results.loss.sel(learner=name, epsilon=2.0, instance="easy").values
+        np.testing.assert_array_equal(loss.ravel(), alone.pseudo_regret.values.ravel())
+    text = report(results)
+    assert text.startswith("ADVICE at epsilon = 2 for one person, 240 rounds: ")
+    assert "ucb (2 reports): 2-DP, local, one person" in text
+    order, _ = ranking(results.loss.sel(epsilon=2.0, instance="easy", horizon=240))
+    assert f"use {order[0]}" in text or "indistinguishable" in text
+    assert "Claims are for one person." in caption(figure(results).axes)
+
+
+def test_a_planted_claim_for_a_round_is_not_printed_as_one_for_a_person(monkeypatch):
+    monkeypatch.setattr(advise_problems, "with_unit", lambda learner, unit, reports: learner)
+    asked = {"num_arms": 2, "num_seeds": 5, "key": jax.random.key(4)}
+    with pytest.raises(ValueError, match="trust must leave a candidate"):  # a claim for a round is left out
+        advise(people=60, visits=4, learner=["ucb"], **asked)
 
 
 def test_several_means_follow_one_option():
