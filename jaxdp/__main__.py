@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import warnings
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from jaxdp.studies.command import Seed
 from jaxdp.studies.menu import MainGroup, RunGroup, SweepGroup
 from jaxdp.studies.numbers import whole_number
 from jaxdp.studies.terminal import terminal_width, wrap_prose
+from jaxdp.user_cache import stored_text
 
 if TYPE_CHECKING:
     from jaxdp.audit._scoreboard import Step
@@ -65,6 +67,7 @@ def read_registry(modules: list[str] | None) -> None:
 
 @app.command("list")
 def list_entries(
+    context: typer.Context,
     kind: Annotated[str | None, typer.Option(help="List only this kind: mechanism, learner or estimator.")] = None,
     every: Annotated[
         bool,
@@ -81,24 +84,30 @@ def list_entries(
     with_: With = None,
 ) -> None:
     """List every mechanism, learner and estimator: one row for each algorithm, in at most 100 columns."""
-    from jaxdp import registry
-    from jaxdp.registry.overview import WIDTH, overview
-
     if claims and kind is not None:
         raise ValueError(f"kind must be left out with --claims, got {kind!r}")
     if claims and sources:
         raise ValueError("sources must be left out with --claims")
     if claims and every:
         raise ValueError("all must be left out with --claims")
-    read_registry(with_)
-    if claims:
-        typer.echo(registry.claims_table())
-        return
     width = terminal_width()
-    if every or sources:  # a line for each entry where it goes into a pipe or a file
-        typer.echo(registry.listing(kind, sources=sources, width=width))
+
+    def text() -> str:
+        from jaxdp import registry
+        from jaxdp.registry.overview import WIDTH, overview
+
+        read_registry(with_)
+        if claims:
+            return registry.claims_table()
+        if every or sources:  # a line for each entry where it goes into a pipe or a file
+            return registry.listing(kind, sources=sources, width=width)
+        return overview(kind, width=min(width or WIDTH, WIDTH))
+
+    # JAX takes a second to start. Texts with entries of users are not stored, since their modules may change.
+    if with_ or entry_points(group="jaxdp.register") or context.find_root().params["no_cache"]:
+        typer.echo(text())
     else:
-        typer.echo(overview(kind, width=min(width or WIDTH, WIDTH)))
+        typer.echo(stored_text(f"list {kind} {every} {claims} {sources} {width}", text))
 
 
 @app.command("audit")
@@ -290,6 +299,7 @@ def print_version(requested: bool) -> None:
 
 @app.callback()
 def before_jax_starts(
+    context: typer.Context,
     cpu_devices: Annotated[
         int | None,
         typer.Option(
@@ -302,7 +312,8 @@ def before_jax_starts(
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=print_version)
     ] = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Do not store compiled programs in your cache directory, nor read them.")
+        bool,
+        typer.Option("--no-cache", help="Do not use your cache directory: compiled programs, and the text of `list`."),
     ] = False,
 ) -> None:
     """Sets options that JAX reads when it starts."""
@@ -312,7 +323,7 @@ def before_jax_starts(
         from jaxdp.validation import check_count
 
         jax.config.update("jax_num_cpu_devices", check_count("cpu_devices", cpu_devices))
-    if "--help" in sys.argv:  # nothing will be compiled, and JAX need not start
+    if "--help" in sys.argv or context.invoked_subcommand == "list":  # nothing will be compiled; JAX need not start
         return
     from jaxdp.simulation.sweeps.compilation import configure_cache
 

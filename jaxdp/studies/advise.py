@@ -295,4 +295,4 @@ def _print_time(setting: Problem, seconds: Mapping[str, float], horizons: Mappin
     typer.echo(f"Candidates: {', '.join(seconds)}. They take about {max(1, round(total / 60))} min here.", err=True)
 
 
-STUDY = Study(advise, figure, report)
+STUDY = Study(advise, figure, report, quick={"num_seeds": 5}, minutes=1)

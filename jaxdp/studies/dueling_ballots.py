@@ -301,4 +301,10 @@ def figure(results: xr.Dataset) -> Figure:
     )
 
 
-STUDY = Study(dueling_ballots, figure, report)
+STUDY = Study(
+    dueling_ballots,
+    figure,
+    report,
+    quick={"num_seeds": 20, "learner": ("ebs_local", "double_thompson_blocks")},
+    minutes=2,
+)

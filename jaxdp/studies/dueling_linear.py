@@ -235,4 +235,4 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-STUDY = Study(dueling_linear, figure, report)
+STUDY = Study(dueling_linear, figure, report, quick={"dim": (2,), "num_seeds": 8}, minutes=1)

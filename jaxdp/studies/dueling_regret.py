@@ -182,4 +182,10 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), growth(results), *notes])
 
 
-STUDY = Study(dueling_regret, figure, report)
+STUDY = Study(
+    dueling_regret,
+    figure,
+    report,
+    quick={"horizon": 2000, "learner": ("ebs_phased", "rucb_blocks", "ebs_local"), "num_seeds": 10},
+    minutes=2,
+)

@@ -207,4 +207,10 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([*tables, winners(results), *notes])
 
 
-STUDY = Study(dueling_trust, figure, report)
+STUDY = Study(
+    dueling_trust,
+    figure,
+    report,
+    quick={"horizon": 2000, "num_arms": (4,), "learner": ("ebs_phased", "ebs_shuffle", "ebs_local")},
+    minutes=1.5,
+)

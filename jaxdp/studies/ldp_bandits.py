@@ -215,4 +215,10 @@ def _above(results: xr.Dataset) -> xr.DataArray:
     return regret.mean("seed") + (3 * regret.std("seed", ddof=1) / np.sqrt(count) if count > 1 else 0.0)
 
 
-STUDY = Study(ldp_bandits, figure, report)
+STUDY = Study(
+    ldp_bandits,
+    figure,
+    report,
+    quick={"horizon": (10_000,), "problem": ("convex", "strongly_convex"), "num_seeds": 8},
+    minutes=1,
+)

@@ -82,7 +82,7 @@ def ldp_best_arm(
 
     def build(learner: str) -> Run:
         made = LEARNERS[learner](num_arms)
-        engine = "auto" if made.blocks else "counts"
+        engine = "counts" if made.counts and not made.blocks else "auto"
         run = simulator(made, world, horizon, engine=engine, checkpoints=[horizon])
         fixed = {"failure_prob": failure_prob, **({"delta": delta} if "delta" in parameters(made.params) else {})}
         return bind_values(keep_stopping_outputs(run), fixed)
@@ -235,4 +235,4 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-STUDY = Study(ldp_best_arm, figure, report)
+STUDY = Study(ldp_best_arm, figure, report, quick={"num_seeds": 40, "epsilon": (1.0, float("inf"))}, minutes=1)

@@ -313,4 +313,4 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-STUDY = Study(ldp_linear, figure, report)
+STUDY = Study(ldp_linear, figure, report, quick={"dim": (2,), "horizon": 10_000}, minutes=1)

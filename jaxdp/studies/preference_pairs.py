@@ -235,4 +235,6 @@ def write_head(dataset: xr.Dataset, folder: Path) -> str:
     )
 
 
-STUDY = Study(preference_pairs, figure, report, instead=make_release, files=write_head)
+STUDY = Study(
+    preference_pairs, figure, report, instead=make_release, files=write_head, quick={"num_seeds": 4}, minutes=1
+)

@@ -237,4 +237,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), meaning, *noise, *notes(results)])
 
 
-STUDY = Study(private_policy, figure, report)
+STUDY = Study(private_policy, figure, report, quick={"num_samples": (500,), "num_seeds": 20}, minutes=1)

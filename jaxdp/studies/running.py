@@ -1,7 +1,7 @@
 """The commands that run a study: `run` writes to a new folder, `sweep` to a store that can resume, `advise` prints."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,47 +38,78 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the conten
 Grow = Annotated[
     bool, typer.Option("--grow", help="Keep this sweep's results in the store, and add more seeds and values.")
 ]
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="A smaller form of the study, for a first look; other options replace its values."),
+]
 
 
 def run_command(name: str, study: Study) -> Callable[..., None]:
     """Returns the command that runs a study and writes its data and figure to a folder."""
 
-    def command(out: Out = None, **options: Any) -> None:
+    def command(context: typer.Context, out: Out = None, quick: Quick = False, **options: Any) -> None:
+        options, note = _quick_form(study, context, options) if quick else (options, "")
         bound = study.bind(**options)
         if isinstance(bound, TextOnly):
-            if out is not None:
-                raise ValueError(f"out must be left out if only text is printed, got {out}")
+            for option, value in (("out", out), ("quick", quick)):
+                if value:
+                    raise ValueError(f"{option} must be left out if only text is printed, got {value}")
             _print(bound.text())
             return
-        _write(bound, out, name)
+        _write(bound, out, name, note)
 
-    return _with_options(command, study, "Writes data.zarr and figure.png, and prints a table.")
+    return _with_options(command, study, f"Writes data.zarr and figure.png, and prints a table. {_time(study)}")
 
 
 def advise_command(study: Study) -> Callable[..., None]:
     """Returns the command that prints a study's report; with --out it also writes data and figure."""
 
     def command(
+        context: typer.Context,
         out: Annotated[Path | None, typer.Option(help="New or empty folder for data.zarr and figure.png.")] = None,
+        quick: Quick = False,
         **options: Any,
     ) -> None:
+        options, note = _quick_form(study, context, options) if quick else (options, "")
         bound = study.bind(**options)
         assert not isinstance(bound, TextOnly)
         if out is None:
-            _print(_report(bound, bound.simulate(progress=True)))
+            _print(_report(bound, bound.simulate(progress=True)) + note)
             return
-        _write(bound, out, "advise")
+        _write(bound, out, "advise", note)
 
-    return _with_options(command, study, "Prints a report; with --out, also writes data.zarr and figure.png.")
+    ending = f"Prints a report; with --out, also writes data.zarr and figure.png. {_time(study)}"
+    return _with_options(command, study, ending)
 
 
-def _write(study: BoundStudy, out: Path | None, name: str) -> None:
-    """Runs a study, writes its data and figure to a folder, and prints its report."""
+def _time(study: Study) -> str:
+    return f"With its defaults it takes about {study.minutes:g} min on two cores, with --quick a few seconds."
+
+
+def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Returns the options of the quick form, in which the user's own options stay, and a note that lists them."""
+    sources = {name: context.get_parameter_source(name) for name in study.quick}
+    replaced = {
+        name: study.quick[name] for name, source in sources.items() if source is None or source.name != "COMMANDLINE"
+    }
+    names = {option.name: _option_name(option) for option in study.options}
+    listed = [
+        f"{names[name]} {one}"
+        for name, value in replaced.items()
+        for one in (value if isinstance(value, tuple) else (value,))
+    ]
+    note = f"\n\nQuick form: {' '.join(listed)}. Without --quick it takes about {study.minutes:g} min on two cores."
+    as_lists = {name: list(value) if isinstance(value, tuple) else value for name, value in replaced.items()}
+    return {**options, **as_lists}, note
+
+
+def _write(study: BoundStudy, out: Path | None, name: str, note: str) -> None:
+    """Runs a study, writes its data and figure to a folder, and prints its report and the note."""
     with claim_folder(out, name) as folder:
         results = study.simulate(progress=True)
         data, image = save(results, study.figure, folder)
         more = "" if study.files is None else f"\n\n{study.files(results, folder)}"
-    _print(f"{_report(study, results)}\n\ndata:   {data}\nfigure: {image}{more}")
+    _print(f"{_report(study, results)}{note}\n\ndata:   {data}\nfigure: {image}{more}")
 
 
 def _report(study: BoundStudy, dataset: "xr.Dataset") -> str:
@@ -158,12 +189,19 @@ def _with_option_name(text: str, parameters: Sequence[inspect.Parameter]) -> str
     """Replaces the argument at the start of a message by its option, if the option has another name, e.g. --seeds."""
     first, *remainder = text.split(" ", 1)
     for parameter in parameters:
-        for extra in getattr(parameter.annotation, "__metadata__", ()):
-            # An annotated option has no default; Typer keeps the option's first name in that field.
-            names = [extra.default, *(extra.param_decls or ())] if isinstance(extra, OptionInfo) else []
-            if parameter.name == first and names and isinstance(names[0], str):
-                return " ".join([names[0], *remainder])
+        option = _option_name(parameter)
+        if parameter.name == first and option != f"--{first.replace('_', '-')}":
+            return " ".join([option, *remainder])
     return text
+
+
+def _option_name(parameter: inspect.Parameter) -> str:
+    for extra in getattr(parameter.annotation, "__metadata__", ()):
+        # An annotated option has no default; Typer keeps the option's first name in that field.
+        names = [extra.default, *(extra.param_decls or ())] if isinstance(extra, OptionInfo) else []
+        if names and isinstance(names[0], str):
+            return names[0]
+    return f"--{parameter.name.replace('_', '-')}"
 
 
 def _number(text: str | None) -> int | str | None:

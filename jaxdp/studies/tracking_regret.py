@@ -245,4 +245,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([*parts, *notes])
 
 
-STUDY = Study(tracking_regret, figure, report)
+STUDY = Study(tracking_regret, figure, report, quick={"horizon": (2000,), "num_switches": (3,)}, minutes=1)

@@ -197,4 +197,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), *notes])
 
 
-STUDY = Study(tracking_separation, figure, report)
+STUDY = Study(tracking_separation, figure, report, quick={"horizon": (2000,)}, minutes=1)

@@ -151,4 +151,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table, *notes])
 
 
-STUDY = Study(trust_models, figure, report)
+STUDY = Study(trust_models, figure, report, quick={"horizon": 2000, "learner": ("ucb", "ucb_central")}, minutes=1)

@@ -67,7 +67,7 @@ def test_every_option_comes_of_a_parameter_of_the_study(name):
     study = module.STUDY
     assert "key" in typing.get_type_hints(study.simulate), "annotations can be read"
     for command in (run_command(name, study), sweep_command(study)):
-        own = {"out", "store", "chunk_size", "process_index", "num_processes", "overwrite", "grow"}
+        own = {"context", "out", "quick", "store", "chunk_size", "process_index", "num_processes", "overwrite", "grow"}
         options = {key: value for key, value in inspect.signature(command).parameters.items() if key not in own}
         assert list(options) == [option.name for option in study.options]
     for key, parameter in inspect.signature(study.simulate).parameters.items():
@@ -92,7 +92,7 @@ def second(epsilon: Epsilons = (0.5, math.inf), seeds: NumSeeds = 3) -> Any:
 
 
 def test_a_second_signature_is_found():
-    study = Study(made_up, told, told)
+    study = Study(made_up, told, told, quick={}, minutes=1)
     assert not faults(SimpleNamespace(STUDY=study, made_up=made_up, told=told))
     said = faults(SimpleNamespace(STUDY=study, made_up=made_up, told=told, second=second))
     assert "epsilon is declared twice" in said
@@ -105,25 +105,25 @@ def test_a_second_signature_is_found():
     assert "num_seeds is no option" in said
     assert "num_seeds is given by nothing" in said
     with pytest.raises(ValueError, match="epsilon must be declared once"):
-        _ = Study(made_up, told, told, instead=second).options
+        _ = Study(made_up, told, told, quick={}, minutes=1, instead=second).options
 
 
 def test_arguments_are_settled():
-    settled = Study(made_up, told, told).bind(epsilon=[2.0], seed=7)
+    settled = Study(made_up, told, told, quick={}, minutes=1).bind(epsilon=[2.0], seed=7)
     assert isinstance(settled, BoundStudy)
     results: Any = settled.simulate(progress=True)
     assert results.pop("key") == root_key(7)
     assert results == {"epsilon": [2.0], "num_seeds": 3, "progress": True}
     assert settled.report(results) == (results, [2.0])
     with pytest.raises(TypeError, match="horizon"):
-        Study(made_up, told, told).bind(horizon=3)
+        Study(made_up, told, told, quick={}, minutes=1).bind(horizon=3)
 
 
 def test_a_text_in_place_of_a_study():
     def instead(options: Any, *, wanted: Annotated[bool, typer.Option("--wanted")] = False) -> TextOnly | None:
         return TextOnly(lambda: f"{options['num_seeds']}") if wanted else None
 
-    study = Study(made_up, told, told, instead=instead)
+    study = Study(made_up, told, told, quick={}, minutes=1, instead=instead)
     assert [option.name for option in study.options] == ["epsilon", "num_seeds", "seed", "wanted"]
     assert isinstance(study.bind(), BoundStudy)
     printed = study.bind(wanted=True, num_seeds=4)
@@ -140,7 +140,7 @@ def test_what_makes_an_argument_may_be_made_of_options_itself():
     ) -> Any:
         return sizes, at
 
-    made = Study(study, told, told)
+    made = Study(study, told, told, quick={}, minutes=1)
     kinds = {option.name: option.annotation.__args__[0] for option in made.options}
     assert kinds == {"sizes": list[int] | None, "seed": int, "by": int}
     settled = made.bind(seed=2, by=3)

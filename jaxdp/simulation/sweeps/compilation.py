@@ -5,7 +5,6 @@ import hashlib
 import importlib.metadata
 import os
 import platform
-import sys
 import tempfile
 import threading
 import warnings
@@ -16,6 +15,7 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxdp.simulation.store.processor import host_processor
+from jaxdp.user_cache import user_cache
 
 WIDEST = ("avx512f", "avx2", "avx", "sse4_2", "sve", "asimd", "neon")
 CACHE_HIT = "/jax/compilation_cache/cache_hits"  # an event of JAX
@@ -47,7 +47,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
     if folder is None and configured:
         return Path(configured)
     try:
-        path = (_user_cache() / "jaxdp" if folder is None else Path(folder).resolve()) / folder_name()
+        path = (user_cache() / "jaxdp" if folder is None else Path(folder).resolve()) / folder_name()
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=path):
             pass
@@ -116,14 +116,3 @@ def folder_name() -> str:
     digest = hashlib.sha256(words.encode()).hexdigest()[:8]
     machine = platform.machine().lower() or "unknown"
     return f"jaxlib-{importlib.metadata.version('jaxlib')}-{machine}-{widest}-{digest}"
-
-
-def _user_cache() -> Path:
-    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"])
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    xdg_folder = os.environ.get("XDG_CACHE_HOME", "")
-    return (
-        Path(xdg_folder) if os.path.isabs(xdg_folder) else Path.home() / ".cache"
-    )  # the XDG specification allows only absolute paths

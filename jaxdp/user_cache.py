@@ -1,0 +1,59 @@
+"""The user's cache directory, and texts that are stored in it until the package's sources change."""
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+TEXTS = "texts.json"
+
+
+def user_cache() -> Path:
+    """Returns the user's cache directory; raises a RuntimeError if there is no home."""
+    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"])
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    xdg_folder = os.environ.get("XDG_CACHE_HOME", "")
+    return (
+        Path(xdg_folder) if os.path.isabs(xdg_folder) else Path.home() / ".cache"
+    )  # the XDG specification allows only absolute paths
+
+
+def stored_text(name: str, make: Callable[[], str]) -> str:
+    """Returns the text with this name from the user's cache directory, or makes and stores it.
+
+    Texts are dropped when any source file of the package has another size or time of change. A folder that cannot be
+    read or written is no error: the text is then made each time.
+    """
+    try:
+        file = user_cache() / "jaxdp" / TEXTS
+    except RuntimeError:
+        return make()
+    sources, texts = _sources(), {}
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        stored = json.loads(file.read_text(encoding="utf-8"))
+        if stored["sources"] == sources:
+            texts = dict(stored["texts"])
+    if not isinstance(texts.get(name), str):
+        texts[name] = make()
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.NamedTemporaryFile("w", dir=file.parent, encoding="utf-8", delete=False) as new_file:
+                json.dump({"sources": sources, "texts": texts}, new_file)
+            os.replace(new_file.name, file)  # another process reads the old file or the new one
+    return texts[name]
+
+
+def _sources() -> str:
+    """Returns a digest of the names, sizes and times of change of all source files of the package."""
+    digest = hashlib.sha256()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        status = file.stat()
+        digest.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
