@@ -44,8 +44,9 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
-        f"rate {setting.rate:g} against {setting.true_rates[1]:g} (lift {setting.lift:+g}), epsilon "
-        f"{setting.epsilon:g}, {setting.trust} privacy, power {setting.power:g}, error {setting.failure_prob:g}",
+        f"rate {setting.rate:g} against {setting.true_rates[1]:g} (lift {setting.lift:+g}), "
+        f"epsilon {setting.epsilon:g} per user, {setting.trust} privacy, power {setting.power:g}, "
+        f"error {setting.failure_prob:g}",
         "",
         *("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows),
         "",

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from jaxdp.core.made_by import shorten
+from jaxdp.core.shown import unit_word
 
 COLUMNS = (
     "NAME",
-    *("CURRENCY", "CLAIMED", "DELTA", "LOWER BOUND", "RATIO", "EXACT", "PATH", "TRIALS", "SECONDS"),
+    *("CURRENCY", "CLAIMED", "DELTA", "UNIT", "LOWER BOUND", "RATIO", "EXACT", "PATH", "TRIALS", "SECONDS"),
     "VERDICT",
 )
-WIDTHS = (8, 8, 8, 11, 6, 8, 8, 9, 7)
+WIDTHS = (8, 8, 8, 10, 11, 6, 8, 8, 9, 7)
 NARROW = ("NAME", "CLAIM", "BOUND", "RATIO", "PATH", "VERDICT")
 NARROW_WIDTHS = (13, 7, 6, 7)
 LAST = 11  # characters of the longest verdict
@@ -70,6 +71,7 @@ class ScoreboardRow:
         code: Python code that audits the inputs that gave the lower bound, if a search found them; else empty.
         confidence: confidence that all lower bounds of the row hold.
         attempts: the black-box attacks, in order.
+        privacy_unit: the unit of the claim, such as "one label"; empty if nothing is claimed.
     """
 
     name: str
@@ -90,6 +92,7 @@ class ScoreboardRow:
     code: str = ""
     confidence: float = 0.95
     attempts: tuple[Attempt, ...] = ()
+    privacy_unit: str = ""
 
     def __repr__(self) -> str:
         bound = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
@@ -120,6 +123,7 @@ def format_row(row: ScoreboardRow, names: Iterable[str], width: int | None = Non
         row.currency,
         f"{row.claimed:g}",
         f"{row.delta:g}",
+        unit_word(row.privacy_unit) or "-",
         f"{row.lower_bound:.4f}",
         f"{row.ratio:.3f}",
         "-" if row.exact is None else f"{row.exact:.6g}",

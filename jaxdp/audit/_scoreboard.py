@@ -253,6 +253,7 @@ class _Audit:
             code="" if worst is None else worst.way.code,
             confidence=self.confidence,
             attempts=tuple(self.seen),
+            privacy_unit=target.guarantee.privacy_unit if target.guarantee.is_private else "",
         )
 
     def derive_key(self, what: str) -> jax.Array:

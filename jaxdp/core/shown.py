@@ -2,6 +2,7 @@
 
 import html
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -27,6 +28,11 @@ EXAMPLES = {
 # A claim at these values shows which parts of it do not depend on the budget.
 OTHERS = {"epsilon": 2.0, "rho": 1.0, "mu": 2.0}
 Rows = list[tuple[str, str]]
+
+
+def unit_word(privacy_unit: str) -> str:
+    """Returns a privacy unit in one word: "round" for "one round's reward"."""
+    return re.sub(r"^one (\w+).*", r"\1", privacy_unit)
 
 
 def html_of(value: Any, kind: str) -> str:

@@ -18,6 +18,7 @@ TITLES = {
     "num_arms": "arms K",
     "num_experts": "experts N",
 }
+CLAIMS_ARE = "Claims are for"
 SHORT = {"epsilon": "ε", "delta": "δ", "num_samples": "n", "num_features": "d", "num_arms": "K", "num_experts": "N"}
 Labels = Mapping[Any, str]
 
@@ -88,7 +89,7 @@ def unit_sentence(values: xr.DataArray | xr.Dataset, labels: Labels | None = Non
         for value, unit in zip(values_of(units[dim]), units.values.tolist(), strict=True):
             names.get(unit, []).append(label_of(dim, value, labels))
     texts = [unit + (f" ({', '.join(members)})" if members else "") for unit, members in names.items()]
-    return f"Claims are for {' and '.join(texts)}." if texts else ""
+    return f"{CLAIMS_ARE} {' and '.join(texts)}." if texts else ""
 
 
 def number(value: Any) -> str:

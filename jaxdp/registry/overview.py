@@ -1,11 +1,11 @@
 """The table of `python -m jaxdp list`, with a row for each algorithm and its variants in a column."""
 
 import itertools
-import re
 import textwrap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from jaxdp.core.shown import unit_word
 from jaxdp.registry.plugins import load_plugins
 from jaxdp.registry.registered import KINDS, TABLES, claim_of
 from jaxdp.registry.table import HOW
@@ -87,12 +87,8 @@ def _row(family: str, group: Mapping[str, Any]) -> _Row:
         if variant != name:
             variants.append(variant.removeprefix(f"{name}_") + (f" ({', '.join(remarks)})" if remarks else ""))
     claim = HOW[claims[first].kind] if claims[first].is_private else "none"
-    return _Row(family, name, trust, claim, _unit(claims[first]), ", ".join(variants))
-
-
-def _unit(claim: Any) -> str:
-    """Returns the unit of a claim in one word: "round" for one round's reward."""
-    return re.sub(r"^one (\w+).*", r"\1", claim.privacy_unit) if claim.is_private else "-"
+    unit = unit_word(claims[first].privacy_unit) if claims[first].is_private else "-"
+    return _Row(family, name, trust, claim, unit, ", ".join(variants))
 
 
 def _trust(claim: Any) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from jaxdp.studies.terminal import terminal_width, wrap_prose
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure as AnyFigure
 
 Out = Annotated[
     Path | None,
@@ -107,7 +109,7 @@ def _write(study: BoundStudy, out: Path | None, name: str, note: str) -> None:
     """Runs a study, writes its data and figure to a folder, and prints its report and the note."""
     with claim_folder(out, name) as folder:
         results = study.simulate(progress=True)
-        data, image = save(results, study.figure, folder)
+        data, image = save(results, partial(_figure, study), folder)
         more = "" if study.files is None else f"\n\n{study.files(results, folder)}"
     _print(f"{_report(study, results)}{note}\n\ndata:   {data}\nfigure: {image}{more}")
 
@@ -117,6 +119,19 @@ def _report(study: BoundStudy, dataset: "xr.Dataset") -> str:
     from jaxdp.plotting.labels import unit_sentence
 
     return "\n\n".join(filter(None, [study.report(dataset), unit_sentence(dataset)]))
+
+
+def _figure(study: BoundStudy, dataset: "xr.Dataset") -> "AnyFigure":
+    """Draws the figure of a study, with a caption that has the privacy unit of its claims."""
+    from jaxdp.plotting import Figure, caption
+    from jaxdp.plotting.labels import CLAIMS_ARE, unit_sentence
+    from jaxdp.plotting.records import note
+
+    figure = study.figure(dataset)
+    if isinstance(figure, Figure) and CLAIMS_ARE not in caption(figure.axes):
+        note(figure.axes[0], unit_sentence(dataset))
+        figure.refresh()
+    return figure
 
 
 def _print(text: str) -> None:

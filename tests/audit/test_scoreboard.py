@@ -1,5 +1,6 @@
 """Rows of the scoreboard: all attacks on a target, the worst path, what could not be attacked."""
 
+import dataclasses
 import json
 import math
 
@@ -79,7 +80,9 @@ def test_the_first_column_is_as_wide_as_the_names():
     assert format_row(ROW, []).startswith("a_long_name  ")
     assert format_header([ROW.name]).index("CURRENCY") == len(ROW.name) + 2
     assert len(format_header([ROW.name])) - len(COLUMNS[-1]) == len(format_row(ROW, [ROW.name])) - len(ROW.verdict)
-    assert format_row(ROW, []).split()[1:3] == ["rho", "1"]
+    assert format_row(ROW, []).split()[1:5] == ["rho", "1", "0", "-"]
+    of_a_round = dataclasses.replace(ROW, privacy_unit="one round's reward")
+    assert format_row(of_a_round, []).split()[4] == "round"
 
 
 def test_no_rows():
@@ -122,7 +125,7 @@ def test_exact_distributions():
     row = row_of(target({"release": 1.0}, distributions=response_distributions(1.0)))
     assert row.exact == pytest.approx(1.0, rel=1e-12)
     assert row.verdict == "consistent"
-    assert format_row(row, []).split()[6] == "1"
+    assert format_row(row, []).split()[7] == "1"
     assert row_of(target({"release": 0.1}, distributions=response_distributions(1 + 1e-5))).verdict == "violated"
     assert row_of(target({}, distributions=response_distributions(1.0))).verdict == "consistent"
     row = row_of(target({"release": 0.1}, distributions=lambda: ({0: 1.0}, {1: 1.0})))

@@ -9,10 +9,14 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdp
 from jaxdp import bandits, experts, per_person
 from jaxdp.persons import with_unit
+from jaxdp.plotting import dot_plot, panels
+from jaxdp.studies import running
+from jaxdp.studies.declared import BoundStudy
 
 VISITS = jaxdp.Visits.random(people=120, each=3, seed=2)
 WORLD = bandits.bernoulli_bandit([0.2, 0.8], visits=VISITS)
@@ -103,6 +107,23 @@ def test_figures_of_a_sweep_say_the_unit(tmp_path):
         assert "Claims are for one person." in jaxdp.plotting.caption(one)
         panels = jaxdp.plotting.facets(results.pseudo_regret, x="epsilon", col="unit")
         assert jaxdp.plotting.caption(panels.axes).count("Claims are for") == 1
+
+
+def test_reports_and_figures_of_studies_say_the_unit():
+    units = {"privacy_unit": ("learner", ["one person", "one duel's outcome"]), "learner": ["means", "duels"]}
+    dataset = xr.Dataset({"regret": (("learner", "seed"), np.ones((2, 3)))}, units)
+    sentence = "Claims are for one person (means) and one duel's outcome (duels)."
+    for values in (dataset.regret, dataset.regret.drop_vars("privacy_unit")):  # drawn by the study, or added
+
+        def draw(_, drawn=values):
+            figure = panels()
+            dot_plot(drawn, y="learner", ax=figure.axes[0])
+            figure.explain(title="Regret")
+            return figure
+
+        study = BoundStudy(simulate=lambda: dataset, figure=draw, report=lambda _: "A table.")
+        assert running._report(study, dataset) == f"A table.\n\n{sentence}"
+        assert jaxdp.plotting.caption(running._figure(study, dataset).axes).count(sentence) == 1
 
 
 def test_a_claim_for_a_person_is_not_shown_as_one_for_a_round():
