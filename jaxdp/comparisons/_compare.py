@@ -167,7 +167,10 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
 
 def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
     """Returns the units, or [None] for learners as they are."""
+    check_count("reports", reports)
     if unit is None:
+        if reports != 1:
+            raise ValueError(f'reports must come with unit="person", got {reports} without a unit')
         return [None]
     units = [unit] if isinstance(unit, str) else list(unit)
     for one in units:
@@ -177,7 +180,6 @@ def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
             'world must have visits for the unit "person", for example bernoulli_bandit(means, '
             f"visits=jaxdp.Visits.random(people=..., each=...)), got {world!r}"
         )
-    check_count("reports", reports)
     return units
 
 

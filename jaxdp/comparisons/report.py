@@ -190,6 +190,7 @@ def _rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guar
     for point in points:
         for algorithm, claim in point.guarantees.items():
             name = str((point.static | point.values).get(along, algorithm))
+            name += f" per {point.static['unit']}" if "unit" in point.static else ""
             rows.append((name, algorithm, float(point.values.get("epsilon", math.inf)), claim))
     return rows
 

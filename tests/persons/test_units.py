@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import re
 import warnings
 from functools import partial
 
@@ -13,6 +14,7 @@ import xarray as xr
 
 import jaxdp
 from jaxdp import bandits, experts, per_person
+from jaxdp.comparisons.report import write_report
 from jaxdp.persons import with_unit
 from jaxdp.plotting import dot_plot, panels
 from jaxdp.studies import running
@@ -109,6 +111,13 @@ def test_figures_of_a_sweep_say_the_unit(tmp_path):
         assert jaxdp.plotting.caption(panels.axes).count("Claims are for") == 1
 
 
+def test_a_report_names_the_unit_of_each_row(result):
+    text = re.sub("<[^>]+>", " ", write_report(result.dataset))
+    rows = re.findall(r"UCB per (\w+) +1 +(one round|one person)", text)
+    assert {("round", "one round"), ("person", "one person")} <= set(rows)
+    assert ("person", "one round") not in rows
+
+
 def test_reports_and_figures_of_studies_say_the_unit():
     units = {"privacy_unit": ("learner", ["one person", "one duel's outcome"]), "learner": ["means", "duels"]}
     dataset = xr.Dataset({"regret": (("learner", "seed"), np.ones((2, 3)))}, units)
@@ -169,6 +178,10 @@ def test_misuse_is_refused_by_name():
         jaxdp.compare({"UCB": bandits.ucb}, WORLD, unit=["people"], **small)
     with pytest.raises(ValueError, match=r"reports must be .*>= 1, got 0"):
         jaxdp.compare({"UCB": bandits.ucb}, WORLD, unit="person", reports=0, **small)
+    with pytest.raises(ValueError, match=r'reports must come with unit="person", got 2 without a unit'):
+        jaxdp.compare({"UCB": bandits.ucb}, WORLD, reports=2, **small)
+    with pytest.raises(ValueError, match=r'reports must come with unit="person", .*got 2 without a unit'):
+        jaxdp.simulator(bandits.ucb(num_arms=2), WORLD, 20, reports=2)
     with pytest.raises(ValueError, match=r"environment must have visits .*visits=jaxdp.Visits"):
         jaxdp.simulator(bandits.ucb(num_arms=2), plain, 20, unit="person")
     with pytest.raises(ValueError, match=r"unit must be one of round, person, got 'record'"):

@@ -115,6 +115,8 @@ def simulator(
     check_made("environment", environment, Environment)
     if unit is not None:
         learner = with_unit(learner, unit, reports)
+    elif reports != 1:
+        raise ValueError(f'reports must come with unit="person", or use jaxdp.per_person, got {reports} without a unit')
     horizon = check_horizon(horizon)
     if environment.horizon is not None and horizon > environment.horizon:
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")

@@ -103,7 +103,8 @@ def add_privacy_unit(dataset: "xr.Dataset") -> None:
     names = list(record.points[0].guarantees)
     if PRIVACY_UNIT in dataset.variables or not names:
         return
-    along = next((str(dim) for dim, labels in dataset.coords.items() if labels.values.tolist() == names), None)
+    sized = {str(dim): labels for dim, labels in dataset.coords.items() if labels.shape == (len(names),)}
+    along = next((dim for dim, labels in sized.items() if labels.values.tolist() == names), None)
     algorithms = names[:1] if along is None else names  # the second claim of a learner is for a person
     size = len(record.points) // len(record.static_points)
     programs = [record.points[first : first + size] for first in range(0, len(record.points), size)]

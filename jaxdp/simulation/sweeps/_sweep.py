@@ -90,7 +90,8 @@ def sweep(
         build: (**static) -> Run, called once for every combination of static values, before anything is compiled; or a
             Run, if there are no static_axes.
         axes: lists of values of the run's parameters, by name; the grid is their product.
-        static_axes: lists of values of `build`'s arguments, such as arguments that fix shapes.
+        static_axes: lists of values of `build`'s arguments, such as arguments that fix shapes, or `unit` of
+            `simulator`.
         num_seeds: number of seeds at every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
         tile_size: number of lanes that are compiled together, >= 1; memory grows with it. None is the tile size of the
