@@ -31,6 +31,14 @@ def digest(folder: Path, repository: Repository) -> str:
     return content.hexdigest()[:16]
 
 
+def check_files(parser: argparse.ArgumentParser, name: str, checkout: Path) -> None:
+    """Ends the program if the files of a checkout differ from the files of the commit."""
+    repository = REPOSITORIES[name]
+    found = digest(checkout, repository)
+    if found != repository.digest:
+        parser.error(f"--checkout must be {name} at {repository.commit}: its files have another digest, {found}")
+
+
 def attack(case: Case, trials: int) -> dict[str, object]:
     """Returns the row of one attack."""
     start = time.perf_counter()
@@ -84,13 +92,8 @@ def main() -> None:
         return
     if options.checkout is None:
         parser.error("--checkout must name a folder")
-    repository = REPOSITORIES[options.repository]
-    found = digest(options.checkout, repository)
-    if found != repository.digest:
-        parser.error(
-            f"--checkout must be {options.repository} at {repository.commit}: its files have another digest, {found}"
-        )
-    for name, case in repository.cases(options.checkout.resolve()).items():
+    check_files(parser, options.repository, options.checkout)
+    for name, case in REPOSITORIES[options.repository].cases(options.checkout.resolve()).items():
         if options.only and name not in options.only:
             continue
         row = attack(case, options.trials)

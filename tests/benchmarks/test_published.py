@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.published import run
+from benchmarks.published import regret, run
 from benchmarks.published.adapters import REPOSITORIES
 from benchmarks.published.arms import Pulling
+from benchmarks.published.matches import matches, play_arms
 from jaxdp.audit import python_learner
 from jaxdp.audit.adversary import UserData
 
@@ -71,3 +72,41 @@ def test_other_files_than_the_attacked_commit_are_refused(tmp_path, monkeypatch,
     with pytest.raises(SystemExit):
         run.main()
     assert "its files have another digest" in capsys.readouterr().err
+
+
+def test_the_pages_show_kept_regret_apart_from_refuted_claims():
+    results = json.loads(regret.RESULTS.read_text())
+    attacks = Path(run.__file__).with_name("README.md").read_text()
+    linked = Path(run.__file__).parents[2].joinpath("docs/project/beside_published_code.md").read_text()
+    assert regret.table(results, refuted=True) in attacks
+    assert regret.table(results, refuted=False) in linked
+    for name, rows in json.loads(run.RESULTS.read_text()).items():
+        for code, row in rows.items():
+            assert row["verdict"] != "violated" or code not in linked, f"{name}: {code}"
+
+
+def test_kept_regret_is_of_today_s_matches():
+    today = matches()
+    assert set(today) <= set(REPOSITORIES)
+    for name, rows in json.loads(regret.RESULTS.read_text()).items():
+        for code, row in rows.items():
+            match = today[name][code]
+            assert (row["world"], row["epsilon"], row["horizon"], row["note"]) == ((*match[:3], match.note))
+            assert set(row["ours"]) == set(match.ours)
+
+
+def test_arms_are_played_with_their_means():
+    class Alternating:
+        round = 0
+
+        def act(self):
+            return self.round % 5
+
+        def update(self, arm, reward):
+            assert arm == self.round % 5
+            assert reward in (0.0, 1.0)
+            self.round += 1
+
+    total, seconds = play_arms(lambda generator: Alternating(), 20)(np.random.default_rng(0))
+    assert total == pytest.approx(4 * (0.125 + 0.25 + 0.375 + 0.5))
+    assert seconds >= 0
