@@ -102,7 +102,7 @@ def batched_elimination(epsilon: float, horizon: int) -> Callable[[Path], Play]:
     return theirs
 
 
-def compiled(module: str, name: str, horizon: int, *options: float) -> Callable[[Path], Play]:
+def compiled(module: str, name: str, *options: float) -> Callable[[Path], Play]:
     """Returns a player of a Numba function of NP-Hardest/DP-NCB, which draws its own rewards."""
     gaps = MEANS.max() - MEANS
 
@@ -110,8 +110,7 @@ def compiled(module: str, name: str, horizon: int, *options: float) -> Callable[
         numba = importlib.import_module("numba")
         function = getattr(load(folder, f"algorithms.{module}"), name)
         seed = numba.njit(lambda value: np.random.seed(value))  # noqa: NPY002 -- Numba's generator
-        *first, last = options
-        arguments = (MEANS, *first, horizon, *([last] if name != "LDP_UCB_L_single" else []), 0)
+        arguments = MEANS, *options
         seed(0)
         function(*arguments)  # compiles
 
@@ -239,7 +238,7 @@ def matches() -> dict[str, dict[str, Match]]:
                 1.0,
                 horizon,
                 100,
-                compiled("AdaPUCB", "adap_ucb_single", horizon, 1.0, 3.1),
+                compiled("AdaPUCB", "adap_ucb_single", 1.0, horizon, 3.1, 0),
                 {
                     "ucb_central()": (bandits.ucb_central(num_arms=len(MEANS)), {"epsilon": 1.0}),
                     "ucb_central(), exploration_rate 3.1": (
@@ -254,10 +253,10 @@ def matches() -> dict[str, dict[str, Match]]:
                 1.0,
                 horizon,
                 100,
-                compiled("LDPUCB", "LDP_UCB_L_single", horizon, 1.0, 0.0),
+                compiled("LDPUCB", "LDP_UCB_L_single", 1.0, horizon, 0),
                 {"ucb()": (bandits.ucb(num_arms=len(MEANS)), {"epsilon": 1.0})},
-                "The same algorithm. Theirs has the published radius, and Laplace reports clipped to [0, 1]; ucb has a "
-                "smaller radius, and randomized response",
+                "UCB on local reports in both. Theirs has a larger radius, forced plays, and Laplace reports clipped "
+                "to [0, 1]; ucb has randomized response",
             ),
         },
         "liangzp/LDP-Bandit": {
