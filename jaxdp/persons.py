@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Interface, Learner, State, Visit, factory
+from jaxdp.core import BestActionFn, Guarantee, Interface, Learner, State, Visit, factory
 from jaxdp.core.interface import is_space
 from jaxdp.core.person_values import person_claim, record_values
 from jaxdp.core.visited import ANY_VISIT
@@ -141,6 +141,7 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
         update=update,
         blocks=(),
         counts=None,
+        best_action=best_action,
         interface=interface._replace(context=ANY_VISIT),
         reports=reports,
     )
@@ -184,7 +185,7 @@ def _check_learner(learner: Any) -> Interface:
     return learner.interface
 
 
-def _best_action(learner: Learner, interface: Interface) -> Callable[[Any, Any], Any] | None:
+def _best_action(learner: Learner, interface: Interface) -> BestActionFn | None:
     if learner.best_action is not None:
         return learner.best_action
     if learner.recommend is not None and is_space(interface.action) and interface.recommendation == interface.action:

@@ -22,9 +22,8 @@ from jaxdp.audit.units import map_units
 from jaxdp.audit.unrecorded import Played, judge_changes
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner, Visits
-from jaxdp.simulation.run.engines import ENGINES
 from jaxdp.simulation.run.late import hear_late
-from jaxdp.validation import check_choice, check_count, check_key
+from jaxdp.validation import check_count, check_key
 
 
 def grey_box(
@@ -128,7 +127,7 @@ def grey_box(
         if table.shape != (rounds,) or table.dtype.kind not in "iu" or table.min() < 0:
             raise ValueError(f"delays must be {rounds} integers >= 0, one for each round, got {delays!r}")
         learner = hear_late(learner, table)
-    if check_choice("path", path, ENGINES) not in paths_of(learner):
+    if path not in paths_of(learner):
         raise ValueError(f"path must be one of the learner's, {', '.join(paths_of(learner))}, got {path!r}")
     claim = audited_claim(learner, learner.guarantee(**values), unit, visits)
     params = jax.tree.map(jnp.asarray, learner.params(**values))

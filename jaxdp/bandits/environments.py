@@ -18,6 +18,7 @@ from jaxdp.core import (
     arms,
     default_float,
     factory,
+    repeat_outcome,
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
@@ -221,6 +222,9 @@ def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, feedback_
         del contexts
         return jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
 
+    def unheard(params: Params, world, action, rounds):
+        return world, repeat_outcome(gap_outcome(params, action), rounds)
+
     return Environment(
         params=params,
         init=lambda key, params: (),
@@ -231,4 +235,5 @@ def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, feedback_
         feedback_totals=feedback_totals,
         interface=Interface(arms(num_arms), rewards, recommendation=arms(num_arms)),
         means=lambda params: params.means,
+        unheard=unheard,
     )

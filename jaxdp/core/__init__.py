@@ -27,8 +27,10 @@ from jaxdp.core.environment import (
     HindsightFn,
     MeansFn,
     Outcome,
+    UnheardFn,
     UserLevel,
     WorldFn,
+    repeat_outcome,
 )
 from jaxdp.core.estimator import (
     CheckDataFn,
@@ -129,6 +131,7 @@ __all__ = [
     "State",
     "SwitchWhenFn",
     "TotalFn",
+    "UnheardFn",
     "UpdateFn",
     "UserLevel",
     "Visit",
@@ -147,6 +150,7 @@ __all__ = [
     "leaf_rounded_down",
     "only",
     "pairs",
+    "repeat_outcome",
     "reusing_factory",
     "scalar_leaf",
 ]

@@ -95,5 +95,5 @@ def _late(world: Environment, delays: Delays, most_rounds: int | None) -> Enviro
         raise ValueError(f"world must have feedback without delays, got {world.delays!r}")
     limits = [limit for limit in (world.horizon, most_rounds) if limit is not None]
     return world._replace(
-        block=None, feedback_totals=None, contexts=None, delays=delays, horizon=min(limits, default=None)
+        block=None, feedback_totals=None, contexts=None, unheard=None, delays=delays, horizon=min(limits, default=None)
     )

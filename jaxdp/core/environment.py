@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core.interface import Interface
@@ -90,6 +91,16 @@ class FeedbackTotalsFn(Protocol):
     def __call__(self, key: jax.Array, params: Any, world: Any, counts: jax.Array) -> tuple[Any, Any, Outcome]: ...
 
 
+class UnheardFn(Protocol):
+    """Plays one action in rounds in which nobody hears feedback: returns (world, totals of outcomes).
+
+    Totals are the sums that these rounds add in a run round by round. Outcomes that are drawn, such as the winner of a
+    duel, are left out. Feedback of later rounds must not depend on these rounds, except by their number.
+    """
+
+    def __call__(self, params: Any, world: Any, action: Any, rounds: jax.Array) -> tuple[Any, Outcome]: ...
+
+
 class UserLevel(NamedTuple):
     """The persons who give feedback, if one person may answer in several rounds.
 
@@ -118,6 +129,22 @@ class Delays(NamedTuple):
         return self.text
 
 
+def repeat_outcome(outcome: Outcome, rounds: jax.Array) -> dict[str, jax.Array]:
+    """Returns totals of an outcome that is the same in each of `rounds` rounds.
+
+    Args:
+        outcome: dict of [] floats and truth values.
+        rounds: [] integer >= 0.
+    """
+
+    def total(value: jax.Array) -> jax.Array:
+        if value.dtype == bool:
+            return jnp.where(value, rounds, 0)
+        return jnp.where(rounds > 0, value * rounds.astype(value.dtype), 0)  # no rounds of a NaN are 0
+
+    return {name: total(jnp.asarray(value)) for name, value in outcome.items()}
+
+
 class Environment(NamedTuple):
     """A problem that a learner plays. It never gets the learner's keys: every learner meets the same world.
 
@@ -141,6 +168,7 @@ class Environment(NamedTuple):
             advance.
         visits: the schedule of people, who are the contexts; None if rounds have no people.
         delays: the public delays of feedback, by `jaxdp.delayed` or `jaxdp.batched`; None if feedback comes at once.
+        unheard: plays one action in many rounds that nobody hears; or None.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 
@@ -160,6 +188,7 @@ class Environment(NamedTuple):
     means: MeansFn | None = None
     visits: Visits | None = None
     delays: Delays | None = None
+    unheard: UnheardFn | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

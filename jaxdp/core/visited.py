@@ -57,7 +57,8 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
             change by a bit.
         visits: the schedule; None returns the environment itself.
         of_person: (key, params, person) -> params; the environment answers this person with these parameters. The key
-            is the same for all people in a lane. None if people do not differ.
+            is the same for all people in a lane. Outcomes of an environment with `unheard` must stay the same. None if
+            people do not differ.
 
     Returns:
         An environment that is played round by round, for at most the rounds of the schedule. Its public context is a
@@ -72,11 +73,12 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
         raise ValueError(f"visits must be a jaxdp.Visits, got {type(visits).__name__}")
     if environment.context is not None or environment.interface is None:
         raise ValueError(f"visits must be of an environment with an interface and no contexts, got {environment!r}")
-    interface, evaluate, hindsight, means = (
+    interface, evaluate, hindsight, means, world_unheard = (
         environment.interface,
         environment.evaluate,
         environment.hindsight,
         environment.means,
+        environment.unheard,
     )
     last = Visit(*(Space("integers", (), 0, size - 1) for size in (visits.num_people, visits.most)))
 
@@ -102,6 +104,11 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
         after, answer, outcome = environment.feedback(key, world_params, world.world, action)
         return VisitedWorld(world.round + 1, world.key, after), answer, outcome
 
+    def unheard(params: VisitedParams, world: VisitedWorld, action, rounds):
+        assert world_unheard is not None
+        after, totals = world_unheard(params.world, world.world, action, rounds)
+        return VisitedWorld(world.round + rounds, world.key, after), totals
+
     return environment._replace(
         params=params,
         init=init,
@@ -117,4 +124,5 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
         user_level=UserLevel(PERSON, visits.most),
         means=means and (lambda params: means(params.world)),
         visits=visits,
+        unheard=world_unheard and unheard,
     )

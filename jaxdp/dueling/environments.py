@@ -7,7 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, Interface, Space, Visits, add_visits, arms, default_float, factory, pairs
+from jaxdp.core import (
+    Environment,
+    Interface,
+    Space,
+    Visits,
+    add_visits,
+    arms,
+    default_float,
+    factory,
+    pairs,
+    repeat_outcome,
+)
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.gaps import ROUNDING, with_smallest
@@ -206,9 +217,15 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         won = answer(key, jnp.asarray(params.preferences), action[0], action[1])
         return world, won, outcome(params, action, won)
 
-    def outcome(params: Params, action, won) -> dict[str, jax.Array]:
+    def regrets_of(params: Params, action) -> dict[str, jax.Array]:
         regrets = {name: entry(jnp.asarray(regret), action[0], action[1]) for name, regret in params.regrets.items()}
-        return {**regrets, "best_duels": regrets["pseudo_regret"] == 0, "left_wins": won}
+        return {**regrets, "best_duels": regrets["pseudo_regret"] == 0}
+
+    def outcome(params: Params, action, won) -> dict[str, jax.Array]:
+        return {**regrets_of(params, action), "left_wins": won}
+
+    def unheard(params: Params, world, action, rounds):
+        return world, repeat_outcome(regrets_of(params, action), rounds)
 
     def evaluate(params: Params, world, recommendation) -> dict[str, jax.Array]:
         del world
@@ -240,4 +257,5 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         block=block,
         feedback_totals=feedback_totals,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
+        unheard=unheard,
     )

@@ -301,5 +301,5 @@ def test_an_engine_that_is_missing(name, engine, missing):
 
 def test_an_unknown_engine():
     learner, environment, horizon = PAIRS["binary"]
-    with pytest.raises(ValueError, match="engine must be one of rounds, blocks, counts, auto, got 'steps'"):
+    with pytest.raises(ValueError, match="engine must be one of rounds, blocks, counts, heard, auto, got 'steps'"):
         simulator(learner, environment, horizon, engine="steps")

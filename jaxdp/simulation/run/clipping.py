@@ -58,7 +58,7 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         """Adapts a function of (key, params, ...) so that it gets only the environment's parameters."""
         return function and (lambda key, params, *arguments: function(key, params["environment"], *arguments))
 
-    evaluate = environment.evaluate
+    evaluate, unheard = environment.evaluate, environment.unheard
     return environment._replace(
         init=after_key(environment.init),
         context=after_key(environment.context),
@@ -66,5 +66,6 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         feedback=feedback,
         block=block and block_with_clipped,
         evaluate=evaluate and (lambda params, *arguments: evaluate(params["environment"], *arguments)),
+        unheard=unheard and (lambda params, *arguments: unheard(params["environment"], *arguments)),
         feedback_totals=None,  # totals do not show which rounds were clipped
     )

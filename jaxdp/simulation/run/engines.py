@@ -1,4 +1,4 @@
-"""Plays from one checkpoint to the next, round by round, in blocks or by counts."""
+"""Plays from one checkpoint to the next: round by round, in blocks, by counts, or by heard rounds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,10 +10,11 @@ from jaxdp.core import Blocks, CountPlan, Environment, Learner, SwitchWhenFn
 from jaxdp.numerics.kernels import any_lane, lanes_last_if_small
 from jaxdp.simulation.run import outcomes
 from jaxdp.simulation.run.blocks import play_block
+from jaxdp.simulation.run.heard import NEXT_HEARD
 from jaxdp.simulation.run.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
 
-ENGINES = ("rounds", "blocks", "counts")
+ENGINES = ("rounds", "blocks", "counts", "heard")
 Advance = Callable[
     [Keys, Any, Play, jax.Array], Play
 ]  # (roots, params, play, stop): plays a round or is_before_stop, up to `stop`
@@ -64,6 +65,11 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
             *([] if learner.counts else ["the learner's counts"]),
             *([] if environment.feedback_totals else ["the environment's feedback_totals"]),
             *(["a problem without contexts"] if environment.context else []),
+        ],
+        "heard": [
+            *([] if learner.reports else ["a learner by per_person"]),
+            *([] if learner.best_action else ["the rest that plays one action, per_person(rest='best')"]),
+            *([] if environment.unheard else ["the environment's unheard, which delays and losses of experts lack"]),
         ],
     }
     if engine == "auto":
@@ -187,8 +193,49 @@ def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[
     return [Stage(advance, None)]
 
 
+def play_heard(
+    learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
+) -> Play:
+    """Plays the next round if it is heard, and then at once all rounds up to the next heard one, or up to `stop`."""
+    best_action, unheard = learner.best_action, environment.unheard
+    assert best_action is not None
+    assert unheard is not None
+
+    def next_heard(round_: jax.Array) -> jax.Array:
+        return jnp.asarray(params[NEXT_HEARD])[round_].astype(round_.dtype)
+
+    play = jax.lax.cond(
+        next_heard(play.round) == play.round,
+        lambda: play_round(learner, environment, horizon, roots, params, play)[0],
+        lambda: play,
+    )
+    rounds = jnp.minimum(next_heard(play.round), stop) - play.round
+    if play.stopped is not None:
+        rounds = jnp.where(play.stopped, 0, rounds)
+    action = best_action(params["learner"], play.state.public)
+    world, totals = unheard(params["environment"], play.world, action, rounds)
+    return play._replace(
+        round=play.round + rounds,
+        world=world,
+        outcomes=outcomes.add(play.outcomes, totals),
+        action=None
+        if play.action is None
+        else jax.tree.map(lambda best, latest: jnp.where(rounds > 0, best, latest), action, play.action),
+    )
+
+
+def by_heard(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
+    """Returns the one stage that plays heard rounds, with the keys and the actions of single rounds."""
+
+    def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
+        return play_heard(learner, environment, horizon, roots, params, play, stop)
+
+    return [Stage(advance, None)]
+
+
 MAKERS: dict[str, Callable[[Learner, Environment, int], list[Stage]]] = {
     "rounds": by_rounds,
     "blocks": by_blocks,
     "counts": by_counts,
+    "heard": by_heard,
 }

@@ -1,8 +1,16 @@
 """Rounds that a learner by `per_person` hears."""
 
+from collections.abc import Collection
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from jaxdp.core import Environment, Guarantee, Learner, Space, Visits
 from jaxdp.validation import warn_caller
 
+NEXT_HEARD = "next_heard"  # name of the table among a run's parameters
 FEW = 100  # heard rounds of an arm: the mean of so many binary rewards has a standard error of 0.05
 
 
@@ -25,6 +33,28 @@ def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> in
             f"visits=jaxdp.Visits.random(people=..., each=...)), got {environment!r}"
         )
     return environment.visits.num_heard(learner.reports, horizon)
+
+
+def next_heard_rounds(learner: Learner, environment: Environment, horizon: int) -> np.ndarray:
+    """Returns the first heard round from each round on, or the horizon if there is none, [horizon + 1] int32."""
+    assert learner.reports is not None
+    assert environment.visits is not None
+    heard = np.flatnonzero(environment.visits.nth[:horizon] < learner.reports)
+    index = np.searchsorted(heard, np.arange(horizon + 1))
+    return np.append(heard, horizon).astype(np.int32)[index]
+
+
+def check_unheard(environment: Environment, params: Any, world: Any, action: Any, selected: Collection[str]) -> None:
+    """Raises a ValueError if an outcome is to be summed that the environment does not know for unheard rounds."""
+    assert environment.unheard is not None
+    rounds = jnp.zeros((), jnp.result_type(int))
+    _, totals = jax.eval_shape(environment.unheard, params["environment"], world, action, rounds)
+    drawn = [name for name in selected if name not in totals]
+    if drawn:
+        raise ValueError(
+            f"outcomes must be a list of some of {', '.join(totals)} with engine='heard', which does not play the "
+            f"rounds in which others are drawn, got {', '.join(drawn)}"
+        )
 
 
 def warn_few_heard(learner: Learner, environment: Environment, horizon: int, heard: int) -> None:

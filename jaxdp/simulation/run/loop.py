@@ -1,4 +1,4 @@
-"""Plays an online learner against an environment, by rounds, blocks or counts."""
+"""Plays an online learner against an environment, by rounds, blocks, counts or heard rounds."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,14 @@ from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.run.fit import begin, check_many, check_round
-from jaxdp.simulation.run.heard import rounds_heard, warn_few_heard, warn_returning_people
+from jaxdp.simulation.run.heard import (
+    NEXT_HEARD,
+    check_unheard,
+    next_heard_rounds,
+    rounds_heard,
+    warn_few_heard,
+    warn_returning_people,
+)
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.late import hear_late
 from jaxdp.simulation.run.pieces import known_turns, play_pieces
@@ -63,6 +70,10 @@ def simulator(
       bit.
     - "counts" draws totals over the rounds that the learner plans. Its results have the same distribution. Its worlds
       differ between values of epsilon and depend on the checkpoints.
+    - "heard" plays the rounds that a learner by `per_person` hears, and adds the outcomes of the rounds between them at
+      once. Worlds, states and actions are bit for bit as with "rounds"; sums of floats may differ by rounding.
+      The learner needs rest="best", the environment feedback without delays, and outcomes that are drawn in each round
+      cannot be summed.
     - "auto" is "blocks" if the learner and the environment have blocks, otherwise "rounds".
 
     Warns:
@@ -83,7 +94,7 @@ def simulator(
             rounds, or `log_spaced(n)`. None records only at the horizon.
         record: functions by name. Each is called at the checkpoints with one `Snapshot` (params, public, world, action,
             round) and returns an array. With the engine "counts" the action is None.
-        engine: "rounds", "blocks", "counts" or "auto".
+        engine: "rounds", "blocks", "counts", "heard" or "auto".
         outcomes: names of the environment's outcomes to sum; None sums all. Other outcomes are not computed. If the
             learner clips feedback (bandits with `rewards="bounded"` do), "clipped" is also a name: the number of rounds
             in which feedback lies outside the learner's interval.
@@ -136,10 +147,14 @@ def simulator(
     counts_clipped = learner.clip is not None and CLIPPED in (outcomes or ())
     played_world = count_clipped(learner, environment) if counts_clipped else environment
     engine = choose_engine(learner, played_world, engine)
+    by_heard = engine == "heard"
+    tables = {NEXT_HEARD: next_heard_rounds(learner, environment, horizon)} if by_heard else {}
+    entries = ("learner", "environment", *tables)
     stages = MAKERS[engine](learner, played_world, horizon)
     step = stages[0].advance
     turns = known_turns(learner, engine, looks)
-    same_length = engine == "rounds" and learner.done is None  # all lanes play the same number of rounds: no masks
+    # All lanes play the same rounds: no masks.
+    same_length = engine in ("rounds", "heard") and learner.done is None
     recorded = dict(record or {})
     learner_name = maker(learner.act) if learner.made_by is None else learner.made_by.name
     owners = f"the learner {learner_name}", f"the environment {maker(environment.feedback)}"
@@ -158,6 +173,7 @@ def simulator(
         point = {
             "learner": check_leaves(owners[0], learner.params(**select_values(learner.params, values))),
             "environment": check_leaves(owners[1], make_world(**select_values(environment.params, values))),
+            **tables,
         }
         warn_outside(learner, environment, point, owners[0], parameters(learner.params))
         if environment.visits is not None and unit is None:
@@ -185,14 +201,17 @@ def simulator(
         world = begin("the environment's init", played_world.init, key_world, params["environment"])
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
         shapes = check_round(learner, played_world, keys, params, state, world)
-        if engine != "rounds":
+        if engine in ("blocks", "counts"):
             check_many(learner, played_world, engine, keys, params, state, world, shapes)
         action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes.action)
+        selected = _select_outcomes(shapes.outcome, outcomes)
+        if by_heard:
+            check_unheard(played_world, params, world, action, selected)
         return roots, Play(
             round=jnp.zeros((), jnp.result_type(int)),
             state=state,
             world=world,
-            outcomes=sums.empty(_select_outcomes(shapes.outcome, outcomes)),
+            outcomes=sums.empty(selected),
             action=action if recorded and engine != "counts" else None,
             stopped=None if learner.done is None else jnp.asarray(False),
         )
@@ -206,12 +225,16 @@ def simulator(
 
     @with_full_products
     def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
-        check_point(params, ("learner", "environment"))
+        check_point(params, entries)
         params = jax.tree.map(jnp.asarray, params)  # NumPy arrays cannot be indexed by traced integers
         inputs = both_params(params)
         roots, play = start(key, inputs)
 
         def until(stop: jax.Array, play: Play) -> Play:
+            if same_length and by_heard:
+                return jax.lax.while_loop(
+                    lambda play: play.round < stop, lambda play: step(roots, inputs, play, stop), play
+                )
             if same_length:
                 return jax.lax.fori_loop(play.round, stop, lambda _, play: step(roots, inputs, play, stop), play)
             return play_until(stages, roots, inputs, play, stop)
@@ -235,7 +258,7 @@ def simulator(
     def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
         if num_rounds > horizon:
             raise ValueError(f"num_rounds must be <= the horizon {horizon}, got {num_rounds}")
-        check_point(params, ("learner", "environment"))
+        check_point(params, entries)
         params = jax.tree.map(jnp.asarray, params)  # as in `simulate`
         inputs = both_params(params)
         roots, play = start(key, inputs)
