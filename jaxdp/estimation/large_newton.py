@@ -141,14 +141,14 @@ def _minimize_in_ball(
     """
     hessian = hessian + np.diag(SMALL_JITTER * np.diagonal(hessian))
     lengths, basis = eigh(directions @ directions.T, hessian)  # basis.T @ hessian @ basis is the identity
-    slope, inner = basis.T @ (directions @ gradient), basis.T @ (directions @ theta)
+    slope, along_theta = basis.T @ (directions @ gradient), basis.T @ (directions @ theta)
 
     def shares(multiplier: float) -> np.ndarray:
-        return -(slope + multiplier * inner) / (1 + multiplier * lengths)
+        return -(slope + multiplier * along_theta) / (1 + multiplier * lengths)
 
     def norm(multiplier: float) -> float:
-        each = shares(multiplier)
-        return float(np.sqrt(max(theta @ theta + 2 * inner @ each + lengths @ each**2, 0)))
+        step = shares(multiplier)
+        return float(np.sqrt(max(theta @ theta + 2 * along_theta @ step + lengths @ step**2, 0)))
 
     multiplier = 0.0
     if norm(0.0) > radius:
@@ -156,8 +156,8 @@ def _minimize_in_ball(
         for _ in range(MOST_DOUBLINGS):
             highest *= 1 if norm(highest) <= radius else 2
 
-        def excess(each: float) -> float:  # increases, and is nearly linear
-            return radius / max(norm(each), 1e-9 * radius) - 1
+        def excess(multiplier: float) -> float:  # increases, and is nearly linear
+            return radius / max(norm(multiplier), 1e-9 * radius) - 1
 
         # the norm stays above the radius, by rounding, if no direction leads to 0
         is_bracket = norm(highest) <= radius

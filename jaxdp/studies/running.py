@@ -85,7 +85,7 @@ def advise_command(study: Study) -> Callable[..., None]:
 
 
 def _time(study: Study) -> str:
-    return f"With its defaults it takes about {study.minutes:g} min on two cores, with --quick a few seconds."
+    return f"With its defaults it takes about {study.minutes:g} min on two cores, with --quick 10 to 20 s."
 
 
 def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
