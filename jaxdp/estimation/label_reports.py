@@ -38,7 +38,8 @@ def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
     del features
     if jnp.issubdtype(labels.dtype, jnp.floating):
         key_coin = jax.random.fold_in(key, _COINS)  # a new key: the words of `key` decide which labels flip
-        labels = (jax.random.uniform(key_coin, labels.shape) < labels).astype(jnp.int32)
+        uniforms = jax.random.uniform(key_coin, labels.shape)
+        labels = (uniforms < labels.astype(uniforms.dtype)).astype(jnp.int32)
     return LABELS.report(key, LabelParams(epsilon=params.epsilon), labels)
 
 
