@@ -93,8 +93,12 @@ def user_pairs(
         masks = [persons == names[index] for index in order[:MOST_PERSONS]]
     contexts = _contexts(generator, setting, rounds)
     pairs = []
-    for answers in _answers(generator, setting, rounds):
+    for background in _answers(generator, setting, rounds):
         for changed in masks:
+            answers = background.copy()
+            if setting.problem == "experts":  # a constant that is added to all losses changes nothing for many learners
+                is_constant = changed & (np.ptp(answers, axis=1) == 0)
+                answers[is_constant] = np.where(np.arange(setting.num_actions) == 0, *setting.ends)
             other_answers, other_contexts = answers.copy(), contexts
             other_answers[changed] = np.where(answers[changed] == setting.ends[0], *setting.ends[::-1])
             if changes_contexts and contexts is not None:
