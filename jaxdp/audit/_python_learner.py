@@ -289,7 +289,8 @@ def python_learner(
     check_count("num_actions", num_actions, 2)
     if not isinstance(context_shape, tuple) or (problem == "contextual") != bool(context_shape):
         raise ValueError(
-            f'context_shape must be a tuple, not empty for "contextual" only, got {context_shape} for "{problem}"'
+            f'context_shape must be a tuple such as (2,) for "contextual" and () for others, got {context_shape!r} for '
+            f'"{problem}"'
         )
     for size in context_shape:
         check_count("context_shape", size)
@@ -321,6 +322,8 @@ def read_python_learner(name: str) -> PythonLearner:
         ValueError: if there is no such module or name, or it is another object.
     """
     module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise ValueError(f"python must be module:name, such as my_module:my_learner, got {name}")
     sys.path.insert(0, "")  # modules in the folder of the shell
     try:
         named = getattr(importlib.import_module(module), attribute)
@@ -330,10 +333,11 @@ def read_python_learner(name: str) -> PythonLearner:
         ) from error
     finally:
         sys.path.remove("")
-    learner = named() if not isinstance(named, PythonLearner) and callable(named) else named
+    learner = named() if callable(named) and not isinstance(named, type) else named
     if not isinstance(learner, PythonLearner):
         raise ValueError(
-            f"python must name a result of jaxdp.audit.python_learner, or a function of it, got {learner!r}"
+            "python must name a result of jaxdp.audit.python_learner, or a function without arguments that returns "
+            f"one, got {learner!r}"
         )
     return learner
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import jaxdp
 from jaxdp.audit import Attack, UserData, audit, python_learner
+from jaxdp.audit._python_learner import read_python_learner
 from jaxdp.audit._python_users import Setting, user_pairs
 from jaxdp.core import Guarantee
 from tests.audit.python_classes import CLASSES, NoisyLeader
@@ -99,6 +100,26 @@ def test_neighbours_differ_where_they_say(problem):
                 off = ~np.eye(3, dtype=bool)
                 assert (first.answers + first.answers.swapaxes(1, 2))[:, off].min() == 1
         assert len({tuple(changed) for *_, changed in pairs}) >= 3
+
+
+def test_changed_losses_of_experts_are_not_shifted_by_a_constant():
+    """Checks that every pair changes the differences of losses, which are all that most learners use."""
+    setting = Setting("experts", 3, (), (-1.0, 2.0))
+    options = {"rounds": 8, "persons": None, "changes_contexts": False, "changes_last": True}
+    for pair in user_pairs(np.random.default_rng(0), setting, **options):
+        first, second = (users.answers[pair.changed] for users in pair[:2])
+        assert (np.ptp(second - first, axis=1) > 0).all()
+        assert set(np.unique([first, second])) == {-1.0, 2.0}
+        np.testing.assert_array_equal(pair.first.answers[~pair.changed], pair.second.answers[~pair.changed])
+
+
+def test_a_name_that_is_no_wrapped_learner_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "their_class.py").write_text("class Learner:\n    def __init__(self, generator): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"must name a result of .*, or a function"):
+        read_python_learner("their_class:Learner")
+    with pytest.raises(ValueError, match=r"python must be module:name, such as .*, got their_class"):
+        read_python_learner("their_class")
 
 
 def test_claims_about_persons_need_persons():
