@@ -51,7 +51,7 @@ def while_unlucky(key):
     def again(state):
         return state[1] < 0
 
-    return jax.lax.while_loop(again, lambda state: (state[0], normal(state[0])), (key, jnp.float32(-1)))
+    return jax.lax.while_loop(again, lambda state: (state[0], normal(state[0])), (key, -jnp.ones(())))
 
 
 def words_in_a_loop(key):
@@ -156,7 +156,7 @@ def test_keys_that_are_the_same_in_every_run(use):
 
 
 def test_a_state_that_keeps_a_key_is_found_where_it_is_repeated():
-    closed = jax.make_jaxpr(lambda scale, key: (key, scale * normal(key)))(jnp.float32(1), jax.random.key(0))
+    closed = jax.make_jaxpr(lambda scale, key: (key, scale * normal(key)))(jnp.ones(()), jax.random.key(0))
     check_keys_of(closed)
     with pytest.raises(AssertionError, match="a key is used twice: in every iteration of a loop"):
         check_keys_of(closed, num_carried=1)
