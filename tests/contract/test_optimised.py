@@ -111,6 +111,7 @@ def test_an_optimised_program_chooses_as_an_unoptimised_one(case):
 
 
 @pytest.mark.always
+@pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="in 64 bits XLA on a CPU rounds both uses alike")
 def test_scores_that_are_compared_with_their_maximum_are_noticed(monkeypatch):
     def largest(scores, order):
         tied = scores == jnp.max(scores, axis=-1, keepdims=True)
