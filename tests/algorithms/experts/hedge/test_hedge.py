@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxdp.core import default_float
 from jaxdp.experts import hedge
 from tests.algorithms.experts.shifted_losses import COMPARATOR, HORIZON, NATS, NUM_EXPERTS, regret, shifted_losses
 
@@ -27,7 +28,7 @@ def test_the_expert_with_the_smallest_losses_is_played():
     learner, keys = hedge(num_experts=3, horizon=5), jax.random.split(jax.random.key(0), 20)
     params = learner.params(learning_rate=100.0)
     start = learner.init(keys[0], params)
-    public = learner.update(keys[0], params, start, np.asarray([1.0, 0.0, 1.0], np.float32)).public
+    public = learner.update(keys[0], params, start, np.asarray([1.0, 0.0, 1.0], default_float())).public
     plays = jax.vmap(lambda key, public: learner.act(key, params, public, None), in_axes=(0, None))
     assert set(plays(keys, public).tolist()) == {1}
     assert set(plays(keys, start.public).tolist()) == {0, 1, 2}
