@@ -93,7 +93,7 @@ def unprojected(key, params, value):
     """Plants a norm that overflows, and is taken for 0."""
     norm = jnp.sqrt(jnp.sum(value * value))
     shown = jnp.where(jnp.isfinite(norm), value / jnp.maximum(norm, 1), jnp.clip(value, -1, 1))
-    return shown + params.noise_stddev * jax.random.normal(key, value.shape, value.dtype)
+    return shown + params.noise_stddev.astype(value.dtype) * jax.random.normal(key, value.shape, value.dtype)
 
 
 MUTANTS = {
