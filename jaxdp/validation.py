@@ -4,7 +4,8 @@ import difflib
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,6 +30,17 @@ def check_coordinates(where: str, names: Iterable[Any]) -> None:
         raise ValueError(
             f"{where} must not have the name of a result ({', '.join(RESULT_NAMES)}), got {', '.join(clash)}: rename it"
         )
+
+
+@contextmanager
+def name_options(**options: str) -> Iterator[None]:
+    """Replaces the argument that starts a ValueError's message by the option of the command line, such as --release."""
+    try:
+        yield
+    except ValueError as error:
+        first, *remainder = str(error).split(" ", 1)
+        error.args = (" ".join([options.get(first, first), *remainder]),)
+        raise
 
 
 def check_epsilon(epsilon: float) -> float:

@@ -11,7 +11,7 @@ import pandas as pd
 from jaxdp.abtests._plan import Plan
 from jaxdp.abtests._release import num_releases
 from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal, Verdict
-from jaxdp.validation import check_local_path, refuse_private
+from jaxdp.validation import check_local_path, name_options, refuse_private
 
 NUM_COLUMNS = 2
 
@@ -117,8 +117,9 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | No
             instead of a file of bits.
     """
     if release is not None:
-        curator, earlier = plan.test(kind, release=True), num_releases(release)
-        verdict = curator.evaluate(arms.control, arms.treatment, release, arms=arms.order)
+        with name_options(path="--release", arms="--reports"):
+            curator, earlier = plan.test(kind, release=True), num_releases(release)
+            verdict = curator.evaluate(arms.control, arms.treatment, release, arms=arms.order)
         claim, added = curator.guarantee(), num_releases(release) - earlier
         text = verdict_text(kind, verdict, arms, 1 - plan.failure_prob)
         state = (

@@ -86,6 +86,9 @@ def load(table: str | None, prompt: str | None = None, **columns: Any) -> Data:
     columns = {name: value for name, value in columns.items() if value is not None}
     if table is None and prompt is None and not columns:
         return demo()
+    if None in (columns.get("chosen"), columns.get("rejected")):
+        sides = {name: columns.get(name) for name in ("chosen", "rejected")}
+        raise ValueError(f"chosen and rejected must both be given with other columns or a table, got {sides}")
     pairs = read_pairs(table, **columns)
     prompts = None if prompt is None else read_ids(table, prompt, len(pairs.rows))[pairs.rows]
     return Data(pairs, prompts, str(table or "your files"))

@@ -22,7 +22,7 @@ from jaxdp.studies import study
 from jaxdp.studies.declared import TextOnly
 from jaxdp.studies.pair_data import Part, load, split
 from jaxdp.studies.pair_heads import local_radius, predictions, score
-from jaxdp.validation import check_above, check_choice, check_delta, check_epsilon, warn_large_delta
+from jaxdp.validation import check_above, check_choice, check_delta, warn_large_delta
 
 RELEASED = ("randomized_response", "gaussian")
 UNREAD = ("epsilon", "num_seeds", "seed", "feature_norm")  # options of the simulation alone
@@ -64,7 +64,7 @@ def make_release(
     if options["head"] != "auto":
         check_choice("head", options["head"], RELEASED)
     for name, epsilon in (("head_epsilon", options["head_epsilon"]), ("evaluate_epsilon", evaluate_epsilon)):
-        if epsilon is not None and math.isinf(check_epsilon(epsilon)):
+        if epsilon is not None and math.isinf(check_above(name, epsilon, 0.0)):
             raise ValueError(f"{name} must be finite with --release, got {epsilon}")
     columns = {name: options[name] for name in ("table", "chosen", "rejected", "tie", "person", "prompt")}
     return TextOnly(lambda: _release(path, columns, options, evaluate_epsilon))
@@ -96,14 +96,21 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
         )
     else:
         head = local_head(part, epsilon, margin_stddev, has_persons)
+    if not np.isfinite(head.theta).all():
+        raise ValueError(
+            f"theta must be finite, got {int((~np.isfinite(head.theta)).sum())} entries of {head.theta.size} that are "
+            "not; nothing was written. Bring features to sizes near 1, or remove columns that depend on others"
+        )
+    score_line = ""
+    if held_out is not None and evaluate_epsilon is not None:
+        score_line = f"\n{accuracy(head.theta, held_out, evaluate_epsilon, has_persons)}"
     np.savez(
         path, theta=head.theta, mechanism=mechanism, claim=str(head.claim), argument=head.claim.argument,
         unit=head.claim.privacy_unit, epsilon=epsilon, delta=head.claim.delta, jaxdp=jaxdp.__version__,
     )  # fmt: skip
     doubt = "" if head.converged else "; its fit did not converge: do not rely on theta"
-    text = f"head:   {path}, by {mechanism}, from {len(part.labels):,} comparisons{doubt}\nclaim:  {head.claim}"
-    if held_out is not None and evaluate_epsilon is not None:
-        text += f"\n{accuracy(head.theta, held_out, evaluate_epsilon, has_persons)}"
+    text = f"head:   {path}, by {mechanism}, from {len(part.labels):,} comparisons{doubt}\n"
+    text += f"claim:  {head.claim}{score_line}"
     public = "ids and numbers of labels, " if has_persons else ""
     return (
         f"{text}\nPublic, and not protected: features, {public}which rows there are. Keep the head: a second release "

@@ -93,7 +93,8 @@ def preference_pairs(
     check_count("num_seeds", num_seeds)
     check_above("margin_stddev", margin_stddev, 0.0)
     check_choice("head", head, ("auto", *MECHANISMS))
-    for value in (*epsilon, head_epsilon):
+    check_above("head_epsilon", head_epsilon, 0.0)
+    for value in epsilon:
         check_epsilon(value)
     data = split(load(table, chosen=chosen, rejected=rejected, tie=tie, person=person, prompt=prompt))
     train, held_out, per_person = data.train, data.held_out, data.has_persons

@@ -39,7 +39,7 @@ from jaxdp.studies.ranking_release import default_delta, default_radius, ranking
 from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, BallotTable, report
 from jaxdp.studies.seeds import warn_of_few_seeds
 from jaxdp.studies.tiles import cpu_tile
-from jaxdp.validation import check_choice, check_delta, check_positive
+from jaxdp.validation import check_choice, check_delta, check_positive, name_options
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 BALLOT_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
@@ -321,9 +321,13 @@ def make_release(
         ranking_release, data, epsilon=budget, delta=options["delta"], radius=options["radius"], key=key
     )
     fresh, of_ballots = options["seed"] is None, options["ballots"] is not None
-    return TextOnly(
-        lambda: release_report(make_ranking(), fresh=fresh, of_ballots=of_ballots, unranked=options["unranked"])
-    )
+
+    def print_ranking() -> str:
+        with name_options(data="--ballots" if of_ballots else "--comparisons"):
+            ranking = make_ranking()
+        return release_report(ranking, fresh=fresh, of_ballots=of_ballots, unranked=options["unranked"])
+
+    return TextOnly(print_ranking)
 
 
 def _release_budget(epsilon: Sequence[float] | None, seeds: int | None) -> float:

@@ -88,3 +88,16 @@ def test_nothing_is_overwritten_and_endings_are_known(log, tmp_path):
 def test_counts_that_are_looked_at_once_are_no_file(log):
     result = run("--trust", "central", "--reports", log, "--control", "old", "--kind", "fixed")
     assert "kind must be anytime for a file with central trust" in str(result.exception)
+
+
+def test_errors_of_a_release_name_its_options(log, tmp_path):
+    options = ("--trust", "central", "--reports", log, "--control", "old", "--kind", "fixed", "--release")
+    for path, message in [
+        (tmp_path / "no" / "file", "--release must lie in a folder that exists"),
+        (log, "--release must be a file of releases that jaxdp wrote"),
+    ]:
+        assert str(run(*options, path).exception).startswith(message)
+    assert run(*options, tmp_path / "released").exit_code == 0
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join([*lines[:1], *sorted(lines[1:]), ""]))
+    assert str(run(*options, tmp_path / "released").exception).startswith("--reports must begin with the 9,000 users")

@@ -60,7 +60,7 @@ def test_the_command_writes_a_head_and_the_lines_that_use_it(table):
     [
         (("--person", "nobody"), "no column 'nobody'"),
         ((*SMALL, "--head", "laplace"), "head must be one of auto, randomized_response"),
-        ((*SMALL, "--head-epsilon", "0"), "epsilon must be > 0"),
+        ((*SMALL, "--head-epsilon", "0"), "head_epsilon must be > 0"),
         ((*SMALL, "--margin-stddev", "0"), "margin_stddev must be > 0"),
     ],
 )
@@ -189,7 +189,7 @@ def test_the_released_accuracy_has_the_noise_of_its_claim(monkeypatch):
         (("--head", "k_norm"), "head must be one of randomized_response, gaussian"),
         (("--head-epsilon", "inf"), "head_epsilon must be finite with --release"),
         (("--evaluate-epsilon", "inf"), "evaluate_epsilon must be finite with --release"),
-        (("--evaluate-epsilon", "-1"), "epsilon must be > 0"),
+        (("--evaluate-epsilon", "-1"), "evaluate_epsilon must be > 0"),
     ],
 )
 def test_wrong_options_of_a_release_are_refused(table, more, message):
@@ -197,6 +197,26 @@ def test_wrong_options_of_a_release_are_refused(table, more, message):
     assert run.exit_code != 0
     assert message in run.output + str(run.exception)
     assert not (table / "one.npz").exists()
+
+
+def test_a_head_that_is_not_a_number_is_not_written(table, monkeypatch):
+    fit = pair_release.release_head
+
+    def broken(*args, **values):
+        released = fit(*args, **values)
+        return released._replace(theta=released.theta * np.nan)
+
+    monkeypatch.setattr(pair_release, "release_head", broken)
+    options = ("--head", "gaussian", "--evaluate-epsilon", "2", "--release", str(table / "one.npz"))
+    run = CliRunner().invoke(app, arguments(table, *RELEASE, *options))
+    assert f"theta must be finite, got {DIM} entries of {DIM} that are not; nothing was written" in str(run.exception)
+    assert not (table / "one.npz").exists()
+
+
+def test_one_of_two_responses_is_refused_by_its_options(table):
+    run = CliRunner().invoke(app, ["run", "preference-pairs", "--chosen", str(table / "chosen.npy")])
+    assert "chosen and rejected must both be given" in str(run.exception)
+    assert "first" not in str(run.exception)
 
 
 def test_errors_over_persons_are_those_of_drawn_persons():

@@ -105,8 +105,14 @@ VOTES = "\n".join(
         (["--epsilon", "1", "--radius", "inf"], "radius must be finite, got inf"),
         (["--epsilon", "1", "--delta", "1"], "delta must be in (0, 1), got 1.0"),
         (["--epsilon", "1", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
-        (["--epsilon", "1", "--ballots", "votes.soi"], "data must be comparisons for a release, as ballot_objective_"),
-        (["--epsilon", "1", "--comparisons", "apart.csv"], "data must connect all items by comparisons, got 2 groups"),
+        (
+            ["--epsilon", "1", "--ballots", "votes.soi"],
+            "--ballots must be comparisons for a release, as ballot_objective_",
+        ),
+        (
+            ["--epsilon", "1", "--comparisons", "apart.csv"],
+            "--comparisons must connect all items by comparisons, got 2 groups",
+        ),
     ],
 )
 def test_refusals(arguments, message, command, tmp_path):
