@@ -159,7 +159,8 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
         reports: how many visits of a person are heard, if the unit is "person".
 
     Raises:
-        ValueError: as `per_person`; if the unit is no such name; or if it is "round", and the claim is for a person.
+        ValueError: as `per_person`; if the unit is no such name; or if the learner's claim is for a person already, and
+            the unit is "round" or `reports` is another number.
     """
     check_choice("unit", unit, UNITS)
     if learner.reports is None and learner.visits is None:
@@ -169,6 +170,8 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
         return per_person(learner, reports=reports, rest="act" if best_action is None else "best")
     if unit == "round":
         raise ValueError(f'unit must be "person" for a learner that hears persons, got "round" for {learner!r}')
+    if learner.reports is not None and reports not in (1, learner.reports):
+        raise ValueError(f"reports must be left out for a learner that hears {learner.reports} already, got {reports}")
     return learner
 
 

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,9 +43,12 @@ def stored_text(name: str, make: Callable[[], str]) -> str:
         texts[name] = make()
         with contextlib.suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with tempfile.NamedTemporaryFile("w", dir=file.parent, encoding="utf-8", delete=False) as new_file:
-                json.dump({"sources": sources, "texts": texts}, new_file)
-            os.replace(new_file.name, file)  # another process reads the old file or the new one
+            new_file = file.with_name(f"{file.name}.{os.getpid()}")
+            try:
+                new_file.write_text(json.dumps({"sources": sources, "texts": texts}), encoding="utf-8")
+                os.replace(new_file, file)  # another process reads the old file or the new one
+            finally:
+                new_file.unlink(missing_ok=True)
     return texts[name]
 
 

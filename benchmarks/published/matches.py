@@ -79,17 +79,17 @@ def play_arms(make: Callable[[np.random.Generator], Any], horizon: int) -> Play:
 def keirp(module: str, name: str, epsilon: float, horizon: int, **options: Any) -> Callable[[Path], Play]:
     """Returns a player of a solver of keirp/private-bandits."""
 
-    def theirs(folder: Path) -> Play:
+    def make_player(folder: Path) -> Play:
         solver = getattr(load(folder, f"private_bandits.solvers.private.{module}"), name)
         return play_arms(lambda _: Stepping(solver(n_arms=len(MEANS), epsilon=epsilon, **options)), horizon)
 
-    return theirs
+    return make_player
 
 
 def batched_elimination(epsilon: float, horizon: int) -> Callable[[Path], Play]:
     """Returns a player of `DPSE` of sayakrc/Differentially-Private-Bandits."""
 
-    def theirs(folder: Path) -> Play:
+    def make_player(folder: Path) -> Play:
         module = load(folder, "MABPrivate")
         world = SimpleNamespace(K=len(MEANS), epsilon=epsilon)
 
@@ -99,14 +99,14 @@ def batched_elimination(epsilon: float, horizon: int) -> Callable[[Path], Play]:
 
         return play_arms(make, horizon)
 
-    return theirs
+    return make_player
 
 
-def compiled(module: str, name: str, *options: float) -> Callable[[Path], Play]:
+def numba_player(module: str, name: str, *options: float) -> Callable[[Path], Play]:
     """Returns a player of a Numba function of NP-Hardest/DP-NCB, which draws its own rewards."""
     gaps = MEANS.max() - MEANS
 
-    def theirs(folder: Path) -> Play:
+    def make_player(folder: Path) -> Play:
         numba = importlib.import_module("numba")
         function = getattr(load(folder, f"algorithms.{module}"), name)
         seed = numba.njit(lambda value: np.random.seed(value))  # noqa: NPY002 -- Numba's generator
@@ -122,13 +122,13 @@ def compiled(module: str, name: str, *options: float) -> Callable[[Path], Play]:
 
         return play
 
-    return theirs
+    return make_player
 
 
 def reports(server: str, mechanism: str, epsilon: float, delta: float, horizon: int) -> Callable[[Path], Play]:
     """Returns a player of a server and a mechanism of liangzp/LDP-Bandit, on the contexts and rewards of `CONTEXTS`."""
 
-    def theirs(folder: Path) -> Play:
+    def make_player(folder: Path) -> Play:
         scheme = folder / "Scheme2"
         parts = load(scheme, "servers.LDP_servers"), load(scheme, "mechanisms.LDP")
         classes = getattr(parts[0], server), getattr(parts[1], mechanism)
@@ -165,7 +165,7 @@ def reports(server: str, mechanism: str, epsilon: float, delta: float, horizon: 
 
         return play
 
-    return theirs
+    return make_player
 
 
 def elimination(constants: str, epsilon: float) -> tuple[jaxdp.Learner, dict[str, float]]:
@@ -238,7 +238,7 @@ def matches() -> dict[str, dict[str, Match]]:
                 1.0,
                 horizon,
                 100,
-                compiled("AdaPUCB", "adap_ucb_single", 1.0, horizon, 3.1, 0),
+                numba_player("AdaPUCB", "adap_ucb_single", 1.0, horizon, 3.1, 0),
                 {
                     "ucb_central()": (bandits.ucb_central(num_arms=len(MEANS)), {"epsilon": 1.0}),
                     "ucb_central(), exploration_rate 3.1": (
@@ -253,7 +253,7 @@ def matches() -> dict[str, dict[str, Match]]:
                 1.0,
                 horizon,
                 100,
-                compiled("LDPUCB", "LDP_UCB_L_single", 1.0, horizon, 0),
+                numba_player("LDPUCB", "LDP_UCB_L_single", 1.0, horizon, 0),
                 {"ucb()": (bandits.ucb(num_arms=len(MEANS)), {"epsilon": 1.0})},
                 "UCB on local reports in both. Theirs has a larger radius, forced plays, and Laplace reports clipped "
                 "to [0, 1]; ucb has randomized response",

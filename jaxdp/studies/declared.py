@@ -71,8 +71,8 @@ class Study:
         instead: (options by name, **options) -> `TextOnly` if the options replace the simulation by a text, else None;
             None if the study has no such options.
         files: as in `BoundStudy`.
-        quick: values of options, by parameter name, that replace defaults with --quick: about ten seconds on two cores.
-        minutes: how long the study takes with its defaults on two cores, with compilation.
+        quick: values of options, by parameter name, that replace defaults with --quick, for a first look.
+        minutes: how long the study takes with its defaults on two cores, with compilation; None if it depends on data.
     """
 
     simulate: "Callable[..., xr.Dataset]"
@@ -82,7 +82,7 @@ class Study:
     instead: Callable[..., TextOnly | None] | None = None
     files: "Callable[[xr.Dataset, Path], str] | None" = None
     quick: Mapping[str, Any]
-    minutes: float
+    minutes: float | None
 
     @property
     def text(self) -> str:

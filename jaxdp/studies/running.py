@@ -85,7 +85,9 @@ def advise_command(study: Study) -> Callable[..., None]:
 
 
 def _time(study: Study) -> str:
-    return f"With its defaults it takes about {study.minutes:g} min on two cores, with --quick 10 to 20 s."
+    if study.minutes is None:
+        return "Its time depends on your data; --quick is a smaller form."
+    return f"With its defaults it takes about {study.minutes:g} min on two cores; --quick is a smaller form."
 
 
 def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -100,7 +102,7 @@ def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]
         for name, value in replaced.items()
         for one in (value if isinstance(value, tuple) else (value,))
     ]
-    note = f"\n\nQuick form: {' '.join(listed)}. Without --quick it takes about {study.minutes:g} min on two cores."
+    note = f"\n\nQuick form: {' '.join(listed) or 'your own options'}. {_time(study)}"
     as_lists = {name: list(value) if isinstance(value, tuple) else value for name, value in replaced.items()}
     return {**options, **as_lists}, note
 

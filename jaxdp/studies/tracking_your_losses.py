@@ -216,4 +216,4 @@ def report(results: xr.Dataset) -> str:
     )
 
 
-STUDY = Study(tracking_your_losses, figure, report, quick={}, minutes=1)
+STUDY = Study(tracking_your_losses, figure, report, quick={"num_seeds": 3}, minutes=None)

@@ -337,7 +337,7 @@ def test_a_rate_and_a_lift_are_means():
 
 
 def test_people_who_come_back():
-    """The number of reports is chosen by regret, paired with runs of `per_person` in the same worlds."""
+    """Checks that the number of reports is chosen by regret, paired with runs of `per_person` in the same worlds."""
     asked = {"num_arms": 2, "num_seeds": 6, "key": jax.random.key(4), "epsilon": 2.0}
     results = advise(people=60, visits=4, learner=["ucb"], **asked)
     names = ["ucb (1 report)", "ucb (2 reports)"]  # nobody comes five times

@@ -52,7 +52,7 @@ def test_options_of_the_user_replace_those_of_the_quick_form(tmp_path, arguments
     assert result.exit_code == 0, result.output
     printed = " ".join(result.output.split())
     assert printed.startswith(simulated)
-    text = f"Quick form: {note}. Without --quick it takes about 3 min on two cores."
+    text = f"Quick form: {note}. With its defaults it takes about 3 min on two cores"
     assert text in printed if note else "Quick form" not in printed
 
 

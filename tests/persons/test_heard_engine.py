@@ -64,7 +64,7 @@ def run_of(learner, world, horizon=None, **options):
         return jaxdp.simulator(learner, world, horizon or len(world.visits), **options)
 
 
-def played(learner, world, engine, epsilon=4.0, **options):
+def play_lanes(learner, world, engine, epsilon=4.0, **options):
     """Returns the outputs of all lanes at checkpoints within and at the ends of unheard stretches."""
     visits, horizon = world.visits, len(world.visits) - 7
     unheard = np.flatnonzero(visits.nth[:horizon] >= learner.reports)
@@ -87,7 +87,7 @@ def assert_same(first, second):
 @pytest.mark.parametrize("name", CASES)
 def test_heard_rounds_are_rounds(name):
     learner, world, options = CASES[name]
-    rounds, heard = (played(learner, world, engine, **options) for engine in ("rounds", "heard"))
+    rounds, heard = (play_lanes(learner, world, engine, **options) for engine in ("rounds", "heard"))
     assert_same(rounds, heard)
     assert len(np.unique(np.asarray(rounds["seen"]).reshape(LANES, -1), axis=0)) > 1  # lanes differ
     if name == "stopping":
@@ -97,7 +97,7 @@ def test_heard_rounds_are_rounds(name):
 @pytest.mark.parametrize("wrong", ["length", "action", "clock"])
 def test_wrong_weights_are_noticed(wrong):
     learner, world, _ = CASES["ucb_central"]
-    rounds, unheard = played(learner, world, "rounds"), world.unheard
+    rounds, unheard = play_lanes(learner, world, "rounds"), world.unheard
     if wrong == "length":
         world = world._replace(unheard=lambda params, state, action, rounds: unheard(params, state, action, rounds + 1))
     elif wrong == "action":
@@ -107,7 +107,7 @@ def test_wrong_weights_are_noticed(wrong):
             unheard=lambda params, state, action, rounds: (state, unheard(params, state, action, rounds)[1])
         )
     with pytest.raises(AssertionError):
-        assert_same(rounds, played(learner, world, "heard"))
+        assert_same(rounds, play_lanes(learner, world, "heard"))
 
 
 def test_a_sweep_of_heard_rounds_is_a_sweep_of_rounds():
@@ -146,14 +146,14 @@ def bytes_per_lane(people, engine):
     world = bandit(Visits.random(people=people, each=1))
     run = run_of(per_person(bandits.ucb_central(num_arms=3)), world, engine=engine)
 
-    def held(lanes):
+    def temporary_bytes(lanes):
         lowered = jax.jit(jax.vmap(run, (0, None))).lower(
             jaxdp.lane_keys(jax.random.key(0), lanes), run.params(epsilon=1.0)
         )
         analysis: Any = lowered.compile().memory_analysis()
         return analysis.temp_size_in_bytes
 
-    return (held(128) - held(64)) / 64
+    return (temporary_bytes(128) - temporary_bytes(64)) / 64
 
 
 @pytest.mark.parametrize("engine", ["rounds", "heard"])

@@ -167,6 +167,9 @@ def test_a_learner_that_hears_persons_stays_as_it_is():
     assert with_unit(person, "person") is person
     with pytest.raises(ValueError, match=r'unit must be "person" for a learner that hears persons, got "round"'):
         with_unit(person, "round")
+    assert with_unit(person, "person", 3) is person
+    with pytest.raises(ValueError, match="reports must be left out for a learner that hears 3 already, got 5"):
+        with_unit(person, "person", 5)
 
 
 def test_misuse_is_refused_by_name():
