@@ -105,6 +105,12 @@ def test_help_starts_nothing():
     assert (version, rest) == (f"jaxdp {jaxdp.__version__}\n", "")
 
 
+def test_bars_of_notebooks_are_imported_where_the_warning_about_missing_widgets_is_silenced():
+    package = Path(jaxdp.__file__).parent
+    texts = {str(path.relative_to(package)): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    assert [path for path, text in texts.items() if "tqdm.auto" in text] == ["simulation/sweeps/progress.py"]
+
+
 def test_the_sentence_of_each_study_is_the_first_of_what_it_says_itself():
     for name, sentence in STUDIES.items():
         assert study(name).text.splitlines()[0] == sentence

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from tqdm.auto import tqdm
 
 from jaxdp.audit._python_users import Pair, Setting, user_pairs
 from jaxdp.audit._search import separation
@@ -19,7 +18,7 @@ from jaxdp.audit.checks import budget
 from jaxdp.audit.host import python_release
 from jaxdp.audit.sampling import BUCKETS, Outputs
 from jaxdp.core import Guarantee, default_float
-from jaxdp.simulation.sweeps.progress import is_seen
+from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import warn_caller
 
 PILOTS = ((160, 12), (640, 2))  # runs under each neighbour in a stage of the pilot, and pairs that stay after it
@@ -89,7 +88,7 @@ def attack_runs(
         changes_contexts=claim.sensitive_fields is None or "contexts" in claim.sensitive_fields,
         changes_last=observes,
     )
-    bar = tqdm(
+    bar = make_bar(
         total=_num_runs(len(pairs), trials),
         unit="run",
         leave=False,

@@ -10,14 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from tqdm.auto import tqdm
 
 from jaxdp.core import Environment, Space, arms, pairs
 from jaxdp.random import key_from_data
 from jaxdp.simulation import lane_keys
 from jaxdp.simulation.run.checkpoints import resolve
 from jaxdp.simulation.run.rounds import round_keys, split_lane_key
-from jaxdp.simulation.sweeps.progress import is_seen
+from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import check_key
 
 
@@ -39,7 +38,7 @@ def play_worlds(
     keys = lane_keys(check_key(key), num_seeds)
     task = learner, world, world.params(**values), horizon, looks, str(jax.random.key_impl(keys))
     data = np.asarray(jax.random.key_data(keys))
-    with tqdm(total=num_seeds, unit="seed", leave=False, disable=not (progress and is_seen())) as bar:
+    with make_bar(total=num_seeds, unit="seed", leave=False, disable=not (progress and is_seen())) as bar:
         runs = []
         for run in _runs(task, data, min(jobs, num_seeds)):
             runs.append(run)

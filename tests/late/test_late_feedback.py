@@ -102,7 +102,8 @@ def test_reports_are_heard_as_by_lists_of_reports(name):
     actions, public, updates = play_by_queues(learner, world, delays, key)
     assert played["action"].tolist() == actions
     last = jax.tree.map(lambda leaf: leaf[-1], played["public"])
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5), last.learner, public)
+    # What compensated sums leave over is itself a rounding error, of the size of one.
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5), last.learner, public)
     assert (
         int(last.used.sum()) == updates <= int(last.arrived.sum()) == int((np.arange(ROUNDS) + delays < ROUNDS).sum())
     )

@@ -51,7 +51,9 @@ class Reporter:
         self._seconds, self._since = 0.0, None
         self._devices: tuple[str, ...] = ()
         self._tile = self._program = ""
-        self._bar = _bar(num_lanes, "tracing") if show is True and is_seen() else None
+        self._bar = None
+        if show is True and is_seen():
+            self._bar = make_bar(desc="tracing", total=num_lanes, unit="lane", bar_format=BAR)
 
     def start(self, num_lanes: int, already: int, devices: Sequence[str]) -> None:
         """Shows the number of lanes of this call, the number that are done already, and the devices."""
@@ -135,9 +137,9 @@ def is_seen() -> bool:
     return in_kernel or bool(sys.stderr is not None and sys.stderr.isatty())
 
 
-def _bar(num_lanes: int, text: str) -> Any:
-    """Returns a progress bar; in a notebook an ipywidgets bar, or a text bar if ipywidgets is missing."""
+def make_bar(**options: Any) -> Any:
+    """Returns a bar of tqdm with these options; in a notebook one of ipywidgets, or of text if that is missing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning about missing widgets
         from tqdm.auto import tqdm
-    return tqdm(desc=text, total=num_lanes, unit="lane", bar_format=BAR)
+    return tqdm(**options)
