@@ -1,4 +1,4 @@
-"""The description that a package index shows: the README, without links into the repository."""
+"""Writes the description that a package index shows: the README, without links into the repository."""
 
 import re
 from pathlib import Path
@@ -10,24 +10,24 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\\[\[\]])*)\]\((?!https?://|mailto:)([^()\
 
 
 def description(readme: str) -> str:
-    """The README as text that stands alone: links to files become their names, links within the page their text.
+    """Returns the README as text that stands alone: links to files become names, links within the page become text.
 
     Args:
         readme: in Markdown. Code is left as it is.
     """
     kept: list[str] = []
 
-    def away(found: re.Match[str]) -> str:
-        kept.append(found.group())
+    def hide(code: re.Match[str]) -> str:
+        kept.append(code.group())
         return f"\x00{len(kept) - 1}\x00"
 
-    plain = LINK.sub(_told, CODE.sub(away, readme))
+    plain = LINK.sub(_replacement, CODE.sub(hide, readme))
     while "\x00" in plain:  # a link's text may be code
-        plain = re.sub("\x00(\\d+)\x00", lambda found: kept[int(found[1])], plain)
+        plain = re.sub("\x00(\\d+)\x00", lambda number: kept[int(number[1])], plain)
     return plain
 
 
-def _told(link: re.Match[str]) -> str:
+def _replacement(link: re.Match[str]) -> str:
     picture, text, target = link.groups()
     if target.startswith("#"):
         return text
