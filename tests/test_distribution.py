@@ -41,13 +41,13 @@ def shipped(built):
         return {name.split("/", 1)[1] for name in sdist.getnames() if "/" in name}
 
 
-def described(readme):
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.description(readme)
+    return module
 
 
 def test_the_description_has_no_link_that_is_dead_elsewhere(metadata):
@@ -111,4 +111,15 @@ def test_exact_versions_name_no_host():
     ],
 )
 def test_links(markdown, text):
-    assert described(markdown) == text
+    assert load("hatch_build").description(markdown) == text
+
+
+def test_a_version_is_not_built_before_all_files_name_it():
+    faults = load("release").faults
+    assert [line.split()[0] for line in faults("9.9.9")][:3] == ["pyproject.toml", "CITATION.cff", "CHANGELOG.md"]
+    heading = "CHANGELOG.md has no heading"
+    dated = re.search(
+        rf"^## {re.escape(PROJECT['version'])} \(\d", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert any(line.startswith(heading) for line in faults(PROJECT["version"])) == (dated is None)
+    assert not any(line.startswith(("pyproject", "CITATION")) for line in faults(PROJECT["version"]))
