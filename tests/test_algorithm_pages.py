@@ -13,6 +13,7 @@ sys.path.insert(0, str(DOCS))
 import check_site  # noqa: E402
 from site_pages.algorithm_pages import algorithm_page, algorithms, claim_cells, index_page  # noqa: E402
 from site_pages.examples import LONGEST, examples, output_of, outputs  # noqa: E402
+from site_pages.literature import first_sentence, literature_page, regret_bound  # noqa: E402
 from site_pages.references import UNVERIFIED, cited_references, key_of, references, references_page  # noqa: E402
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
@@ -91,3 +92,20 @@ def test_a_reader_who_is_lost_and_a_page_with_gaps_are_seen(tmp_path):
         "rucb: neither reference nor proof",
     ]
     assert "ucb: no page" in gaps
+
+
+def test_the_literature_has_a_row_for_each_algorithm_with_its_bound_and_its_papers():
+    page = literature_page()
+    assert page.count("   * - ") == 1 + sum(f":doc:`{name} <" in page for name in algorithms()) > 60
+    (row,) = (row for row in page.split("   * - ") if ":doc:`exp3 <" in row)
+    assert all(
+        cell in row for cell in (r":math:`c \sqrt{2 T K \ln K}`", "ref-tossou-dimitrakakis-2017", "one round's reward")
+    )
+
+
+def test_a_bound_on_the_regret_is_found_by_its_sentence():
+    stated = "With $x$ the regret after $T$ rounds is at most (Smith, 2012)\n\n$$\n\\sqrt{T}\n$$\n"
+    assert regret_bound(stated) == r"\sqrt{T}"
+    assert regret_bound(stated.replace("regret", "noise")) == ""
+    assert regret_bound("The rate, with which the regret is at most $T$, is\n\n$$\ny\n$$\n") == "T"
+    assert first_sentence("* A is B, as Smith et al. say. C is D.") == "A is B, as Smith et al. say."

@@ -22,7 +22,7 @@ from site_pages.pages import deviations_page, theorems_page, tidy  # noqa: E402
 from jaxdp.studies import STUDIES  # noqa: E402
 
 WRITTEN = {f"reference/api/{page}.rst" for page in (*PAGES, "algorithms", "environments", "theorems", "deviations")}
-WRITTEN |= {"reference/api/commands.rst", "reference/api/references.rst"}
+WRITTEN |= {"reference/api/commands.rst", "reference/api/references.rst", "reference/api/literature.rst"}
 EXECUTED = {f"tutorials/{path.stem}.ipynb" for path in (ROOT / "notebooks").glob("[0-9]*.py")}
 TEXTS = {
     path: path.read_text(encoding="utf-8")

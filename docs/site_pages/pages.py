@@ -1,7 +1,7 @@
 """Writes the generated pages of the reference, for the site's build or as `python docs/site_pages/pages.py`.
 
 These pages list the functions and types of every public module, the algorithms, the environments, the theorems, the
-deviations from the papers, the references, and the help of every command.
+deviations from the papers, the references, the literature, and the help of every command.
 """
 
 import importlib
@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from site_pages.algorithm_pages import algorithm_pages, index_page
 from site_pages.commands import commands_page
 from site_pages.docstrings import escape, section, to_rst
+from site_pages.literature import literature_page
 from site_pages.names import KINDS, Name, names_by_page
 from site_pages.references import references_page
 from site_pages.rst import heading, table
@@ -164,6 +165,7 @@ def write(folder: Path = API) -> dict[str, str]:
         "deviations": deviations_page(),
         "commands": commands_page(),
         "references": references_page(),
+        "literature": literature_page(),
         **algorithm_pages(),
     }
     for path in folder.rglob("*.rst"):

@@ -1,0 +1,66 @@
+"""Writes the page with the literature in one table: problem, trust model, unit, bound, paper, and what differs here."""
+
+import inspect
+import re
+
+from site_pages.algorithm_pages import Algorithm, algorithms, claim_cells
+from site_pages.docstrings import escape, sections
+from site_pages.references import citations, key_of
+from site_pages.rst import heading, table
+
+HEAD = ["problem", "algorithm", "trust model", "private is", "bound on the regret", "papers", "first difference"]
+BOUND = re.compile(r"regret[^.]* (?:at most|of order)(?: \([^)]*\))?\s*$")
+INLINE = re.compile(r"regret[^.$]* at most \$([^$]+)\$")
+
+
+def literature_page() -> str:
+    """Returns the page: a row for each algorithm that has a paper."""
+    rows = [row for algorithm in algorithms().values() if (row := _row(algorithm))]
+    return "\n".join(
+        [
+            *heading("The literature in one table", "="),
+            "This page lists the papers behind the algorithms: the problem, whom users trust, what is private, and the",
+            "bound on the regret, if the algorithm's page states one. Symbols are explained there. The last column is",
+            "the first sentence on what differs here; :doc:`deviations` has all of them, with reasons.",
+            "",
+            *table(HEAD, rows, "12 16 10 14 20 16 24"),
+            "",
+        ]
+    )
+
+
+def regret_bound(formulas: str) -> str:
+    """Returns the LaTeX of the bound on the regret that a `Math` section states; empty if it states none."""
+    parts = re.split(r"^\$\$$", formulas, flags=re.MULTILINE)
+    for prose, formula in zip(parts[::2], parts[1::2], strict=False):
+        if BOUND.search(prose.rstrip()):
+            return " ".join(formula.split())
+    inline = INLINE.search(" ".join(formulas.split()))
+    return inline[1] if inline else ""
+
+
+def first_sentence(text: str) -> str:
+    """Returns the first sentence of a section, without its bullet."""
+    words = re.sub(r"^[*-] ", "", " ".join(text.split()))
+    return re.split(r"(?<=[.:]) +(?=[A-Z*\"])", words)[0]
+
+
+def _row(algorithm: Algorithm) -> list[str]:
+    """Returns the cells of an algorithm; none if it has no paper."""
+    parts = {name: "\n".join(lines) for name, lines in sections(inspect.getdoc(algorithm.function) or "")}
+    papers = dict.fromkeys(citations(parts.get("Source", "")))
+    if not papers:
+        return []
+    trust, units = (
+        list(dict.fromkeys(claim_cells(entry)[column] for entry in algorithm.entries.values())) for column in (0, 1)
+    )
+    bound = regret_bound(parts["Math"])
+    return [
+        escape(next(iter(algorithm.entries.values())).family),
+        f":doc:`{algorithm.name} <algorithm/{algorithm.name}>`",
+        escape(", ".join(trust)),
+        escape(", ".join(units)),
+        f":math:`{bound}`" if bound else "",
+        ", ".join(f":ref:`{author} ({year}) <ref-{key_of(author, year)}>`" for author, year in papers),
+        escape(first_sentence(parts.get("Deviations", "")).replace("None.", "none")),
+    ]
