@@ -95,7 +95,7 @@ def _skip(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) 
 
 def _write(app: Any) -> None:
     pages.write()
-    found = pages.copy_notebooks(HERE.parent / "results" / "notebooks", HERE / "tutorials")
+    found = pages.copy_notebooks(pages.EXECUTED, HERE / "tutorials")
     if len(found) != len(list((HERE.parent / "notebooks").glob("[0-9][0-9]_*.py"))):
         raise RuntimeError("results/notebooks lacks executed notebooks: run `python notebooks/make.py run --changed`")
 

@@ -1,11 +1,15 @@
 """The site describes every public name, and no link within documents is dead. `make docs` builds the site itself."""
 
+import base64
 import importlib.util
+import io
+import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import jaxdp.audit
 import jaxdp.core
@@ -16,13 +20,17 @@ sys.path.insert(0, str(DOCS))
 
 from site_pages.commands import commands_page  # noqa: E402
 from site_pages.docstrings import escape, plain, section, to_rst  # noqa: E402
+from site_pages.gallery import gallery_page  # noqa: E402
 from site_pages.names import PAGES, everything, missing, names_by_page, public_modules  # noqa: E402
 from site_pages.pages import deviations_page, theorems_page, tidy  # noqa: E402
 
 from jaxdp.studies import STUDIES  # noqa: E402
 
 WRITTEN = {f"reference/api/{page}.rst" for page in (*PAGES, "algorithms", "environments", "theorems", "deviations")}
-WRITTEN |= {"reference/api/commands.rst", "reference/api/references.rst", "reference/api/literature.rst"}
+WRITTEN |= {
+    "reference/api/commands.rst",
+    *(f"reference/api/{page}.rst" for page in ("references", "literature", "gallery")),
+}
 EXECUTED = {f"tutorials/{path.stem}.ipynb" for path in (ROOT / "notebooks").glob("[0-9]*.py")}
 TEXTS = {
     path: path.read_text(encoding="utf-8")
@@ -214,3 +222,26 @@ def test_what_the_site_needs_is_not_installed_for_the_tests():
     assert both
     others = [name for name, version in both if version not in versions[name]]
     assert others == []  # the same versions of what both have
+
+
+def test_the_gallery_shows_each_figure_of_a_notebook_with_a_link(tmp_path):
+    picture = io.BytesIO()
+    Image.new("RGB", (900, 300)).save(picture, "PNG")
+    shown = {"output_type": "display_data", "data": {"image/png": base64.b64encode(picture.getvalue()).decode()}}
+    cells = [
+        {"cell_type": "markdown", "source": ["# Duels\n", "Some text."]},
+        {"cell_type": "code", "outputs": [shown, {"output_type": "stream", "text": "a"}]},
+        {"cell_type": "markdown", "source": "## A crossover"},
+        {"cell_type": "code", "outputs": [shown]},
+    ]
+    (tmp_path / "03_duels.ipynb").write_text(json.dumps({"cells": cells}))
+    page = gallery_page(tmp_path, tmp_path / "thumbnails")
+    assert re.findall(r":link: (.*)|:img-top: (.*)|:img-alt: (.*)", page) == [
+        ("", "thumbnails/03_duels_1.png", ""),
+        ("", "", "Figure of the tutorial Duels"),
+        ("/tutorials/03_duels", "", ""),
+        ("", "thumbnails/03_duels_2.png", ""),
+        ("", "", "Figure of the tutorial Duels: A crossover"),
+        ("/tutorials/03_duels", "", ""),
+    ]
+    assert Image.open(tmp_path / "thumbnails" / "03_duels_2.png").size == (480, 160)

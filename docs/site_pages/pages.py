@@ -1,7 +1,7 @@
 """Writes the generated pages of the reference, for the site's build or as `python docs/site_pages/pages.py`.
 
 These pages list the functions and types of every public module, the algorithms, the environments, the theorems, the
-deviations from the papers, the references, the literature, and the help of every command.
+deviations from the papers, the references, the literature, the gallery, and the help of every command.
 """
 
 import importlib
@@ -17,12 +17,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from site_pages.algorithm_pages import algorithm_pages, index_page
 from site_pages.commands import commands_page
 from site_pages.docstrings import escape, section, to_rst
+from site_pages.gallery import gallery_page
 from site_pages.literature import literature_page
 from site_pages.names import KINDS, Name, names_by_page
 from site_pages.references import references_page
 from site_pages.rst import heading, table
 
 API = Path(__file__).parents[1] / "reference" / "api"
+EXECUTED = Path(__file__).parents[2] / "results" / "notebooks"  # what `notebooks/make.py run` writes
 TITLES = {
     "simulation": "Runs and sweeps",
     "core": "The vocabulary",
@@ -166,6 +168,7 @@ def write(folder: Path = API) -> dict[str, str]:
         "commands": commands_page(),
         "references": references_page(),
         "literature": literature_page(),
+        "gallery": gallery_page(EXECUTED, folder / "thumbnails"),
         **algorithm_pages(),
     }
     for path in folder.rglob("*.rst"):
