@@ -93,7 +93,8 @@ def grey_box(
         visits: the public schedule for "person", with at least `rounds` rounds; they are the contexts of the learner.
             `draw_user` then takes only a key, and draws no contexts.
         delays: the public delay of each round's feedback, [rounds] integers >= 0, as for `jaxdp.delayed`; None if
-            feedback comes at once. The learner is then audited as it plays such an environment.
+            feedback comes at once. The learner is then audited as it plays such an environment. With `visits`, only
+            reports that have arrived count as heard.
 
     Returns:
         The findings. Replacements are random, so a rare worst case may be missed.
@@ -122,16 +123,17 @@ def grey_box(
     check_count("rounds", rounds)
     check_count("num_bases", num_bases, 2)
     check_count("num_neighbours", num_neighbours)
+    claim = audited_claim(learner, learner.guarantee(**values), unit, visits)
+    contexts = None if visits is None else first_visits(visits, rounds)
+    arrivals = np.arange(rounds)
     if delays is not None:
         table = np.asarray(delays)
         if table.shape != (rounds,) or table.dtype.kind not in "iu" or table.min() < 0:
             raise ValueError(f"delays must be {rounds} integers >= 0, one for each round, got {delays!r}")
-        learner = hear_late(learner, table)
+        learner, arrivals = hear_late(learner, table, visits), arrivals + table
     if path not in paths_of(learner):
         raise ValueError(f"path must be one of the learner's, {', '.join(paths_of(learner))}, got {path!r}")
-    claim = audited_claim(learner, learner.guarantee(**values), unit, visits)
     params = jax.tree.map(jnp.asarray, learner.params(**values))
-    contexts = None if visits is None else first_visits(visits, rounds)
     base = Base(learner, answer, params, claim, path, draw_user, rounds, contexts)
     start = run_starter(base)
     runs, all_replaced, programs = [], [], {}
@@ -155,7 +157,8 @@ def grey_box(
     noise_faults, num_drawn = distribution_faults(jax.random.fold_in(key, 2), runs[0])
     if visits is None:
         return _judge(claim, runs, [*faults, *noise_faults], notes, num_drawn)
-    of_people, late_notes = judge_people(learner, visits, all_replaced, [played.run.releases for played in runs])
+    releases = [played.run.releases for played in runs]
+    of_people, late_notes = judge_people(learner, visits, arrivals, all_replaced, releases)
     return _judge(claim, runs, [*faults, *noise_faults, *of_people], [*notes, *late_notes], num_drawn)
 
 

@@ -78,7 +78,7 @@ def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Ar
 
 
 def judge_people(
-    learner: Learner, visits: Visits, replaced: list[np.ndarray], runs: list[list[Release]]
+    learner: Learner, visits: Visits, arrivals: np.ndarray, replaced: list[np.ndarray], runs: list[list[Release]]
 ) -> tuple[list[str], list[str]]:
     """Checks that no change exceeds the declared sensitivity of a report, times the person's reports that were heard.
 
@@ -87,6 +87,7 @@ def judge_people(
     Args:
         learner: that was played.
         visits: the schedule.
+        arrivals: [rounds] integers, the round in which each round's report arrives.
         replaced: for each run, [neighbours] a round of each replaced person.
         runs: the releases of each run.
 
@@ -100,8 +101,8 @@ def judge_people(
     for rounds, releases in zip(replaced, runs, strict=True):
         people = visits.person[rounds]
         for release in releases:
-            is_heard = (visits.nth[: release.round + 1] < reports)[None]
-            heard = (is_heard & (visits.person[None, : release.round + 1] == people[:, None])).sum(axis=1)
+            is_heard = (visits.nth[: len(arrivals)] < reports) & (arrivals <= release.round)
+            heard = (is_heard[None] & (visits.person[None, : len(arrivals)] == people[:, None])).sum(axis=1)
             factor = np.maximum(heard, 1) if learner.visits is None else 1
             is_late |= learner.visits is not None or bool((heard >= min(reports, visits.most)).any())
             if release.entry.sensitivity is None:

@@ -26,7 +26,8 @@ def delayed(world: Environment, delays: Any) -> Environment:
     experts are, every report is used when it arrives.
 
     Args:
-        world: for bandits with arms, duels or experts, without contexts other than visits.
+        world: for bandits with arms, duels or experts, without contexts other than visits. A learner by `per_person`
+            counts a visit when the person comes, not when the report arrives.
         delays: a whole number in [0, 2^20], or [horizon] such integers, in which reports may overtake others. Feedback
             that arrives after the last round is never heard.
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp import bandits, batched, delayed, dueling, experts, per_person
+from jaxdp import bandits, batched, delayed, dueling, experts
 from jaxdp.audit import UserData, grey_box
 from jaxdp.bandits import contextual
-from jaxdp.core import Guarantee, Interface, Learner, Space, State, Visits, arms, guarantee_for
+from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms, guarantee_for
 from jaxdp.core.params import pytree_dataclass, scalar_leaf
 from jaxdp.mechanisms import laplace
-from jaxdp.simulation.run.rounds import round_keys, split_lane_key
+from tests.late.by_queues import play_by_queues
 
 ROUNDS = 120
 ARMS = bandits.bernoulli_bandit([0.3, 0.5, 0.8])
@@ -52,45 +52,6 @@ def test_without_delay_results_are_the_worlds_bits(name):
     assert any((np.asarray(plain[key]) != np.asarray(late[key])).any() for key in plain)
 
 
-def play_by_queues(learner, world, delays, key, *, matches=True):
-    """Plays with a list of reports for each action. Returns (actions, final public, updates)."""
-    params, env_params = learner.params(epsilon=2.0), world.params()
-    params, env_params = (jax.tree.map(jnp.asarray, each) for each in (params, env_params))
-    key_state, key_world, roots = split_lane_key(key)
-    state, world_state = learner.init(key_state, params), world.init(key_world, env_params)
-    all_alike = learner.interface.feedback.shape != () or not matches
-    act, privatize, update, feedback = (
-        jax.jit(function) for function in (learner.act, learner.privatize, learner.update, world.feedback)
-    )
-    queues, sent, pending, actions, updates = {}, [], None, [], 0
-    for round_, delay in enumerate(delays):
-        keys = round_keys(roots, jnp.asarray(round_), ROUNDS)
-        if pending is None:
-            pending = act(keys.act, params, state.public, None)
-        actions.append(np.asarray(pending).tolist())
-        world_state, answer, _ = feedback(keys.feedback, env_params, world_state, pending)
-        report = privatize(keys.user, params, state.public, None, pending, answer)
-        sent.append((round_ + delay, round_, "all" if all_alike else str(actions[-1]), report))
-        for _, _, action, report in sorted((one for one in sent if one[0] == round_), key=lambda one: one[1]):
-            queues.setdefault(action, []).append(report)
-        number, later = 0, jax.random.fold_in(keys.update, 0x6C617465)
-        while True:
-            name = "all" if all_alike else str(np.asarray(pending).tolist())
-            if not queues.get(name):
-                break
-            one = queues[name].pop(0)
-            state = update(jax.random.fold_in(later, 2 * number) if number else keys.update, params, state, one)
-            updates += 1
-            if not any(queues.values()):
-                pending = None
-                break
-            pending = act(jax.random.fold_in(later, 2 * number + 1), params, state.public, None)
-            number += 1
-        if all_alike:
-            pending = None
-    return actions, state.public, updates
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_reports_are_heard_as_by_lists_of_reports(name):
     make, world = CASES[name]
@@ -99,13 +60,16 @@ def test_reports_are_heard_as_by_lists_of_reports(name):
     by_round = run.by_round
     assert by_round is not None
     played = jax.jit(lambda key: by_round(key, run.params(epsilon=2.0), ROUNDS))(key)["events"]
-    actions, public, updates = play_by_queues(learner, world, delays, key)
+    actions, public, heard = play_by_queues(learner, world, delays, key)
     assert played["action"].tolist() == actions
     last = jax.tree.map(lambda leaf: leaf[-1], played["public"])
     # What compensated sums leave over is itself a rounding error, of the size of one.
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5), last.learner, public)
     assert (
-        int(last.used.sum()) == updates <= int(last.arrived.sum()) == int((np.arange(ROUNDS) + delays < ROUNDS).sum())
+        int(last.used.sum())
+        == len(heard)
+        <= int(last.arrived.sum())
+        == int((np.arange(ROUNDS) + delays < ROUNDS).sum())
     )
     assert played["public"].round.tolist() == list(range(1, ROUNDS + 1))
 
@@ -170,14 +134,6 @@ def test_a_sweep_that_is_interrupted_resumes_with_the_same_bits(tmp_path):
         (
             lambda: jaxdp.simulator(bandits.ucb(num_arms=3), delayed(ARMS, 1), 3, engine="blocks"),
             "engine must be one that both sides have",
-        ),
-        (
-            lambda: jaxdp.simulator(
-                per_person(bandits.ucb(num_arms=3)),
-                delayed(bandits.bernoulli_bandit([0.3, 0.5, 0.8], visits=Visits.random(people=9, each=2)), 1),
-                18,
-            ),
-            "read no contexts for late feedback, got per_person",
         ),
         (
             lambda: jaxdp.simulator(contextual.linear_ucb(num_arms=3, dim=2, horizon=12), delayed(ARMS, 1), 12),

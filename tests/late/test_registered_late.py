@@ -6,6 +6,8 @@ import jax
 import pytest
 
 import jaxdp
+from jaxdp.core import Visits, add_visits
+from jaxdp.persons import with_unit
 from jaxdp.registry import LEARNERS
 
 CONTEXTS = {name for name, entry in LEARNERS.items() if entry.family == "contextual bandits"}
@@ -17,11 +19,17 @@ def test_some_learners_have_contexts_or_play_points():
     assert POINTS
 
 
+@pytest.mark.parametrize("unit", ["round", "person"])
 @pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_it_hears_late_feedback_or_is_refused(name):
+def test_it_hears_late_feedback_or_is_refused(name, unit):
     entry = LEARNERS[name]
-    learner, horizon = entry.make(), entry.make().horizon or entry.horizon
-    world = jaxdp.delayed(entry.make_environment(), 2)
+    learner = entry.make()
+    horizon, environment = learner.horizon or entry.horizon, entry.make_environment()
+    if unit == "person" and name not in CONTEXTS:
+        visits = Visits.random(people=horizon, each=2)
+        learner, environment = with_unit(learner, "person"), add_visits(environment._replace(horizon=None), visits)
+        horizon = len(visits)
+    world = jaxdp.delayed(environment, 2)
 
     def build():
         with warnings.catch_warnings():
@@ -36,4 +44,6 @@ def test_it_hears_late_feedback_or_is_refused(name):
     run, params = build()
     outputs = jax.eval_shape(run, jax.random.key(0), params)
     assert "pseudo_regret" in outputs or "loss" in outputs
-    assert run.guarantee(**entry.values)["learner"] == learner.guarantee(**entry.values)
+    claim = run.guarantee(**entry.values)["learner"]
+    assert claim == learner.guarantee(**entry.values)
+    assert claim.unit == {"round": "record", "person": "person"}[unit]

@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Guarantee, Learner, Space, State, default_float
+from jaxdp.core import Guarantee, Learner, Space, State, Visit, Visits, default_float
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import tape
+from jaxdp.persons import PersonReport
 
 LATER = 0x6C617465  # index of the derived key for further updates in a round; noise uses small indices
+FIRST_VISIT = Visit(np.int32(0), np.int32(0))  # any learner by `per_person` hears it
 
 
 @pytree_dataclass
@@ -20,7 +22,7 @@ class Params:
 
     Attributes:
         learner: the learner's parameters.
-        order: [horizon] int32, the rounds in the order in which their reports arrive.
+        order: [heard rounds] int32, the heard rounds in the order in which their reports arrive.
         arrived: [horizon + 1] int32, how many reports have arrived before each round.
     """
 
@@ -67,7 +69,7 @@ class Private(NamedTuple):
 
 
 class LateReport(NamedTuple):
-    """A round's action, and the learner's report."""
+    """A round's action, and the learner's report, which is empty in a round that is not heard."""
 
     action: Any
     report: Any
@@ -83,21 +85,31 @@ class _Hearing(NamedTuple):
     number: jax.Array
 
 
-def hear_late(learner: Learner, delays: np.ndarray) -> Learner:
+def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None) -> Learner:
     """Returns the learner for feedback that arrives late.
 
+    Rounds that a learner by `per_person` does not hear send no report, and the learner does not ask for an action in
+    them. Earlier reports may arrive in them.
+
     Args:
-        learner: for arms, pairs of arms or experts, without contexts.
+        learner: for arms, pairs of arms or experts, without contexts; or such a learner by `per_person`.
         delays: [horizon] integers >= 0, the delay of each round.
+        visits: the schedule, of `horizon` rounds or more, for a learner by `per_person`.
 
     Raises:
-        ValueError: if the learner has no interface, contexts or other actions; from `params` and `guarantee`, for
+        ValueError: if the learner has no interface, other contexts or other actions; from `params` and `guarantee`, for
             claims that are neither local nor central.
     """
     space, feedback = _spaces(learner)
+    reports = learner.reports
+    is_sent = np.ones(len(delays), bool)
+    if reports is not None:
+        assert visits is not None
+        is_sent = visits.nth[: len(delays)] < reports
     same_for_all = feedback.shape != ()  # losses of all experts
     num_slots = 1 if same_for_all else (int(space.high) + 1) ** max(np.prod(space.shape, dtype=int), 1)
-    size, (order, arrived_before) = int(delays.max()) + 1, _arrivals(delays)
+    size, (order, arrived_before) = int(delays.max()) + 1, _arrivals(delays, is_sent)
+    asks_in_all_rounds = reports is None or same_for_all
 
     def slot_of(action: jax.Array) -> jax.Array:
         if same_for_all:
@@ -106,6 +118,16 @@ def hear_late(learner: Learner, delays: np.ndarray) -> Learner:
         for part in jnp.ravel(action):
             slot = slot * (int(space.high) + 1) + part.astype(jnp.int32)
         return slot
+
+    def visit_of(context: Visit | None) -> Visit | None:
+        return None if reports is None else context
+
+    def without_visit(report: Any) -> Any:
+        return report if reports is None else report.report
+
+    def with_first_visit(report: Any) -> Any:
+        """Returns a report that was sent, as the learner hears it: the cap was applied in the report's own round."""
+        return report if reports is None else PersonReport(FIRST_VISIT, report)
 
     def check_claim(values: dict[str, Any]) -> Guarantee:
         claim = learner.guarantee(**values)
@@ -128,7 +150,9 @@ def hear_late(learner: Learner, delays: np.ndarray) -> Learner:
         action = jnp.zeros(space.shape, jnp.int32)
         answer = jnp.zeros(feedback.shape, jnp.int32 if feedback.kind == "integers" else default_float())
         with tape.recording():  # hides an outer tape
-            report = jax.eval_shape(learner.privatize, key, params.learner, learner_state.public, None, action, answer)
+            report = jax.eval_shape(
+                learner.privatize, key, params.learner, learner_state.public, visit_of(FIRST_VISIT), action, answer
+            )
         counts = jnp.zeros(num_slots, jnp.int32)
         public = Public(
             learner_state.public,
@@ -139,25 +163,30 @@ def hear_late(learner: Learner, delays: np.ndarray) -> Learner:
             counts,
             jnp.zeros(size, jnp.int32),
         )
-        sent = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape), leaf.dtype), report)
+        sent = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape), leaf.dtype), without_visit(report))
         queues = jax.tree.map(lambda leaf: jnp.zeros((num_slots, *leaf.shape), leaf.dtype), sent)
         return State(Private(learner_state.private, sent, queues), public)
 
     def act(key, params: Params, public: Public, context) -> Any:
-        del context
-        action = learner.act(key, params.learner, public.learner, None)
-        return action if same_for_all else jnp.where(public.waits, public.action.astype(action.dtype), action)
+        action = learner.act(key, params.learner, public.learner, visit_of(context))
+        if same_for_all:
+            return action
+        repeats = public.waits
+        if reports is not None and learner.best_action is not None:  # in other rounds it is the action
+            repeats &= context.nth < reports
+        return jnp.where(repeats, public.action.astype(action.dtype), action)
 
     def privatize(key, params: Params, public: Public, context, action, feedback) -> LateReport:
-        del context
-        report = learner.privatize(key, params.learner, public.learner, None, action, feedback)
+        report = learner.privatize(key, params.learner, public.learner, visit_of(context), action, feedback)
         return LateReport(action, report)
 
     def update(key, params: Params, state: State, report: LateReport) -> State:
         private, public = state
         index = public.round % size
         sent = jax.tree.map(
-            lambda buffer, value: buffer.at[index].set(value.astype(buffer.dtype)), private.sent, report.report
+            lambda buffer, value: buffer.at[index].set(value.astype(buffer.dtype)),
+            private.sent,
+            without_visit(report.report),
         )
         slots = public.slots.at[index].set(slot_of(report.action))
 
@@ -182,24 +211,23 @@ def hear_late(learner: Learner, delays: np.ndarray) -> Learner:
             slot, number = slot_of(hearing.action), hearing.number
             index = slot, hearing.used[slot] % size
             update_key = jnp.where(number == 0, key, jax.random.fold_in(later_key, 2 * number))
-            learner_state = learner.update(
-                update_key, params.learner, hearing.state, jax.tree.map(lambda buffer: buffer[index], queues)
-            )
+            one = with_first_visit(jax.tree.map(lambda buffer: buffer[index], queues))
+            learner_state = learner.update(update_key, params.learner, hearing.state, one)
             used = hearing.used.at[slot].add(1)
             waits = jnp.any(used < arrived)  # otherwise `act` chooses the next action, with the key of its round
             action = hearing.action
             if not same_for_all:
                 act_key = jax.random.fold_in(later_key, 2 * number + 1)
-                action = learner.act(act_key, params.learner, learner_state.public, None).astype(action.dtype)
+                next_action = learner.act(act_key, params.learner, learner_state.public, visit_of(FIRST_VISIT))
+                action = next_action.astype(action.dtype)
             return _Hearing(learner_state, used, action, waits, number + 1)
 
-        hearing = _Hearing(
-            State(private.learner, public.learner),
-            public.used,
-            report.action,
-            jnp.asarray(True),
-            jnp.zeros((), jnp.int32),
-        )
+        action, waits = report.action, jnp.asarray(True)
+        if not asks_in_all_rounds:
+            is_heard = report.report.visit.nth < reports
+            waits = is_heard | public.waits
+            action = jnp.where(is_heard, action, public.action.astype(action.dtype))
+        hearing = _Hearing(State(private.learner, public.learner), public.used, action, waits, jnp.zeros((), jnp.int32))
         hearing = jax.lax.while_loop(is_answered, hear, hearing)
         state = hearing.state
         return State(
@@ -230,7 +258,12 @@ def hear_late(learner: Learner, delays: np.ndarray) -> Learner:
 
 def _spaces(learner: Learner) -> tuple[Space, Space]:
     interface = learner.interface
-    if interface is None or interface.context is not None:
+    if learner.visits is not None:
+        raise ValueError(
+            "learner must not sum a person's rewards until a fixed round for late feedback, as late rewards miss their "
+            f"sum: use per_person, got {learner!r}"
+        )
+    if interface is None or (interface.context is not None and learner.reports is None):
         raise ValueError(f"learner must have an interface and read no contexts for late feedback, got {learner!r}")
     action, feedback = interface.action, interface.feedback
     if not (isinstance(action, Space) and action.kind == "integers" and isinstance(feedback, Space)):
@@ -238,9 +271,9 @@ def _spaces(learner: Learner) -> tuple[Space, Space]:
     return action, feedback
 
 
-def _arrivals(delays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the rounds in the order of arrivals, and how many reports have arrived before each round."""
-    due = np.arange(len(delays)) + delays
-    order = np.argsort(due, kind="stable")
+def _arrivals(delays: np.ndarray, is_sent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the rounds that send reports in the order of arrivals, and how many have arrived before each round."""
+    due, sent = np.arange(len(delays)) + delays, np.flatnonzero(is_sent)
+    order = sent[np.argsort(due[sent], kind="stable")]
     arrived = np.searchsorted(due[order], np.arange(len(delays) + 1), side="left")
     return order.astype(np.int32), arrived.astype(np.int32)

@@ -131,9 +131,9 @@ def simulator(
     horizon = check_horizon(horizon)
     if environment.horizon is not None and horizon > environment.horizon:
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
-    if environment.delays is not None:
-        learner = hear_late(learner, environment.delays.table(horizon))
     heard = rounds_heard(learner, environment, horizon)
+    if environment.delays is not None:
+        learner = hear_late(learner, environment.delays.table(horizon), environment.visits)
     if learner.horizon is not None and learner.horizon != heard:
         if learner.reports is None:
             raise ValueError(f"horizon must be the learner's {learner.horizon}, got {horizon}")
