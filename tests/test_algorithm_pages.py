@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import check_site  # noqa: E402
-from site_pages.algorithm_pages import algorithm_page, algorithms, claim_cells, index_page  # noqa: E402
+from site_pages.algorithm_pages import algorithm_page, algorithms, claim_cells, index_page, uses  # noqa: E402
 from site_pages.examples import LONGEST, examples, output_of, outputs  # noqa: E402
 from site_pages.literature import first_sentence, literature_page, regret_bound  # noqa: E402
 from site_pages.references import UNVERIFIED, cited_references, key_of, references, references_page  # noqa: E402
@@ -109,3 +109,14 @@ def test_a_bound_on_the_regret_is_found_by_its_sentence():
     assert regret_bound(stated.replace("regret", "noise")) == ""
     assert regret_bound("The rate, with which the regret is at most $T$, is\n\n$$\ny\n$$\n") == "T"
     assert first_sentence("* A is B, as Smith et al. say. C is D.") == "A is B, as Smith et al. say."
+
+
+def test_every_page_says_when_to_use_the_algorithm_and_when_not():
+    assert list(uses()) == list(algorithms())
+    for name, sentences in uses().items():
+        text = f"{sentences['use']} {sentences['not']}"
+        assert sentences["use"].startswith("Use it")
+        assert len(text.split()) <= 65
+        named = set(re.findall(r"`(\w+)`", text)) - {"Deviations", "Privacy", "combine", "debias_scalar", "report"}
+        assert named - {"predicted_errors"} <= set(algorithms()) - {name}, name
+    assert "it is the first choice for regret" in algorithm_page(algorithms()["ucb_central"])

@@ -1,8 +1,10 @@
 """Writes one page for each registered algorithm, a page of its source, and the index that filters them."""
 
+import functools
 import inspect
 import re
 import textwrap
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +21,7 @@ from jaxdp.registry.table import HOW, paper
 from jaxdp.registry.titles import display_name
 
 ROOT = Path(__file__).parents[2]
+USES = Path(__file__).parent / "when_to_use.toml"
 HEAD = ["algorithm", "family", "trust model", "private is", "claim", "proof", "paper"]
 IDENTIFIER = re.compile(r"10\.\d{4,}/|arXiv|https?://")
 
@@ -60,6 +63,12 @@ def algorithms() -> dict[str, Algorithm]:
         algorithm = found.setdefault(known.path.rpartition(".")[2], Algorithm(known.path, known.value, {}))
         algorithm.entries[name] = entry
     return found
+
+
+@functools.cache
+def uses() -> dict[str, dict[str, str]]:
+    """Returns, for each algorithm, sentences on when to use it ("use") and when not ("not")."""
+    return tomllib.loads(USES.read_text(encoding="utf-8"))
 
 
 def claim_cells(entry: Entry) -> list[str]:
@@ -113,6 +122,9 @@ def algorithm_page(algorithm: Algorithm) -> str:
         "",
         f"Reference: :py:obj:`{algorithm.path}` · :doc:`[source] <../source/{source_name(algorithm)}>` ·",
         ":doc:`all algorithms <../algorithms>`",
+        "",
+        *heading("When to use it", "-"),
+        escape(f"{uses()[algorithm.name]['use']} {uses()[algorithm.name]['not']}"),
         "",
         *heading("Mathematics", "-"),
         *formulas(parts["Math"].splitlines()),
