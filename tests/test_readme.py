@@ -42,6 +42,7 @@ PRINTED = {
     "docs/howto/own_learner.md": ["consistent", "epsilon"],
     "docs/howto/own_mechanism.md": ["consistent"],
     "docs/howto/register.md": ["consistent"],
+    "docs/howto/reward_head.md": ["no claim, central, one person", "1000-DP, local", "cut over persons     0.9"],
     "docs/howto/rewards.md": ["k_norm", "estimator", "1-DP (rounding: delta 1e-06), central, one label"],
 }
 

@@ -154,7 +154,13 @@ def estimate(
     raw_features = features
     check = estimator.check or check_data
     check_above("feature_norm", feature_norm, 0.0)
-    public_margins = None if offset is None else _check_offset(estimator, offset, labels, intervals)
+    if offset is not None and (estimator.large is None or intervals is not None):
+        reason = "with intervals" if estimator.large is not None else f"for {estimator.made_by}"
+        raise ValueError(
+            f"offset must be left out {reason}: mle, debiased_rr and objective_perturbation with Gaussian noise take "
+            "it, with the logistic link, and without zero_sum and intervals"
+        )
+    public_margins = check_offset(offset, len(labels))
     in_blocks = offset is not None or (
         estimator.large is not None
         and intervals is None
@@ -201,17 +207,13 @@ def estimate(
     return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
 
 
-def _check_offset(estimator: Estimator, offset: ArrayLike, labels: np.ndarray, intervals: Any) -> np.ndarray:
-    """Returns the offset as [num_samples] float64; raises a ValueError if it is not finite or cannot be used."""
-    if estimator.large is None or intervals is not None:
-        reason = "with intervals" if estimator.large is not None else f"for {estimator.made_by}"
-        raise ValueError(
-            f"offset must be left out {reason}: mle, debiased_rr and objective_perturbation with Gaussian noise take "
-            "it, with the logistic link, and without zero_sum and intervals"
-        )
+def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | None:
+    """Returns an offset as [num_samples] float64, and None for none; raises a ValueError if it is not finite."""
+    if offset is None:
+        return None
     margins = np.asarray(offset, np.float64)
-    if margins.shape != labels.shape:
-        raise ValueError(f"offset must have one margin a label, {len(labels)}, got shape {margins.shape}")
+    if margins.shape != (num_samples,):
+        raise ValueError(f"offset must have one margin a label, {num_samples}, got shape {margins.shape}")
     if not np.isfinite(margins).all():
         raise ValueError(f"offset must be finite, got {int((~np.isfinite(margins)).sum())} that are not")
     return margins

@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Guarantee, default_float
-from jaxdp.estimation._estimate import check_data, check_in_blocks
+from jaxdp.estimation._estimate import check_data, check_in_blocks, check_offset
 from jaxdp.estimation._objective_perturbation import objective_perturbation
 from jaxdp.estimation.large import block_lengths, blocks
 from jaxdp.estimation.large_fits import fit_large_statistic, warn_large_doubts
@@ -43,6 +43,7 @@ def release_head(
     epsilon: float,
     delta: float,
     persons: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     margin_stddev: float = 1.0,
     radius: float = np.inf,
 ) -> ReleasedHead:
@@ -62,6 +63,7 @@ def release_head(
         delta: in (0, 1).
         persons: [num_samples] public ids of the persons who gave the labels; the budget is then each person's. If None,
             it is the budget of each label.
+        offset: [num_samples] finite floats, public, as for `estimate`: margins of another model.
         margin_stddev: a guess of the margins' standard deviation, > 0, made without labels; it chooses the ridge.
         radius: bound on the norm of theta, > 0.
 
@@ -69,8 +71,8 @@ def release_head(
         The head and its claim.
 
     Raises:
-        ValueError: if features are not a finite table with a row other than zero, labels or persons have another
-            length, or a value is out of range.
+        ValueError: if features are not a finite table with a row other than zero, labels, persons or offset have
+            another length, an offset is not finite, or a value is out of range.
 
     Warns:
         RuntimeWarning: if the solver did not converge.
@@ -79,7 +81,8 @@ def release_head(
         - Claim: (epsilon, delta)-DP in the central model.
         - Unit: one label; with `persons`, all labels of one person. Adjacency: replace one; features, ids and numbers
           of labels are public.
-        - Why: Labels enter only one vector of whole numbers, the sum of 2 y_i v_i with public whole vectors v_i. Its L2
+        - Why: Labels enter only one vector of whole numbers, the sum of 2 y_i v_i with public whole vectors v_i, which
+          do not depend on an offset. Its L2
           sensitivity is 2 max |v_i|, or for persons twice the bound of `objective_perturbation`. The vector is released
           once with discrete Gaussian noise that is rho-zCDP, for the rho of `zcdp_rho(epsilon, delta)`. All
           else is post-processing. No defence against an adversary who measures running times is attempted.
@@ -111,6 +114,7 @@ def release_head(
         check_data(rows, placeholders)
     if persons is not None and np.shape(persons) != values.shape:
         raise ValueError(f"persons must have one id a label, {len(values)}, got shape {np.shape(persons)}")
+    public_margins = check_offset(offset, len(values))
     unit = "label" if persons is None else "person"
     release = check_release(
         "analytic", "cut", "gaussian", privacy_unit=unit, geometry="whitened", max_dim=rows.shape[1]
@@ -125,9 +129,12 @@ def release_head(
     def report(white: np.ndarray, weights: Any) -> tuple[np.ndarray, float]:
         return _secret_report(rho, params.persons, white, doubled, weights)
 
-    fit = fit_large_statistic(release, None, params, rows, jnp.zeros(len(values), default_float()), report)
+    fit = fit_large_statistic(
+        release, None, params, rows, jnp.zeros(len(values), default_float()), report, offset=public_margins
+    )
     simulated = objective_perturbation(geometry="whitened", weights="cut", privacy_unit=unit)
-    warn_large_doubts(simulated, fit, rows, {"margin_stddev": margin_stddev, "radius": radius})
+    shift = 0.0 if public_margins is None else public_margins
+    warn_large_doubts(simulated, fit, rows, {"margin_stddev": margin_stddev, "radius": radius}, shift)
     claim = Guarantee.approximate(
         epsilon,
         delta,

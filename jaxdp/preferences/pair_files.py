@@ -86,6 +86,13 @@ def read_pairs(
         >>> print((pairs.features == swapped.features).all(), pairs.labels + swapped.labels)
         True [1. 1.]
     """
+    arguments = {"first": first, "second": second, "label": label, "chosen": chosen, "rejected": rejected}
+    for argument, name in (arguments | {"tie": tie, "person": person}).items():
+        if not isinstance(name, str | os.PathLike | None):
+            raise ValueError(
+                f"{argument} must be the name of a column or of a .npy file, got {type(name).__name__}; for arrays use "
+                "pairs_from_chosen_rejected"
+            )
     first, second, label, chosen, rejected, tie, person = (
         None if name is None else os.fspath(name) for name in (first, second, label, chosen, rejected, tie, person)
     )
@@ -96,6 +103,8 @@ def read_pairs(
             "columns must be first, second and label, or chosen and rejected, got "
             f"first={first!r}, second={second!r}, label={label!r}, chosen={chosen!r}, rejected={rejected!r}"
         )
+    if responses[0] == responses[1]:
+        raise ValueError(f"columns of the two responses must differ, got {responses[0]!r} for both")
     if by_winner is (label is not None) or (tie is not None and not by_winner):
         raise ValueError(
             "label must be given with first and second, and tie only with chosen and rejected, got "
@@ -259,9 +268,10 @@ def _responses(columns: dict[str, Any], left: str, right: str) -> tuple[np.ndarr
     num_rows = len(tables[0])
     is_wrong = np.array([not _is_vector(row, dim) for row in rows]).reshape(2, num_rows).any(axis=0)
     if dim == 0 or is_wrong.any():
+        size = f"{dim} numbers" if dim else "numbers"
         raise ValueError(
-            f"{left} and {right} must be lists of {max(dim, 1)} numbers, got other values in {is_wrong.sum()} of "
-            f"{num_rows} rows: features are embeddings, not texts"
+            f"{left} and {right} must be lists of {size}, got other values in {is_wrong.sum()} of {num_rows} rows: "
+            "features are embeddings, not texts; they may also be two .npy files"
         )
     wide = np.asarray(rows, np.float32).reshape(2, num_rows, dim)
     return wide[0], wide[1]

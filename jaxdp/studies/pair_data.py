@@ -20,11 +20,13 @@ class Part(NamedTuple):
         features: [num_samples, dim] float, public.
         labels: [num_samples] in {0, 1/2, 1}, private.
         persons: [num_samples] public ids.
+        offset: [num_samples] float, public, the part of the margins that is known; None is 0.
     """
 
     features: np.ndarray
     labels: np.ndarray
     persons: np.ndarray
+    offset: np.ndarray | None = None
 
 
 class Data(NamedTuple):
@@ -34,11 +36,13 @@ class Data(NamedTuple):
         pairs: the comparisons; `persons` is None if no ids are known.
         prompts: [num_samples] public ids; None if they are not known.
         source: the sentence.
+        offset: as in `Part`.
     """
 
     pairs: Pairs
     prompts: np.ndarray | None
     source: str
+    offset: np.ndarray | None = None
 
 
 class Split(NamedTuple):
@@ -77,21 +81,35 @@ def demo() -> Data:
     return Data(pairs._replace(persons=persons[pairs.rows]), None, DEMO)
 
 
-def load(table: str | None, prompt: str | None = None, **columns: Any) -> Data:
+def load(table: str | None, prompt: str | None = None, public_score: int | None = None, **columns: Any) -> Data:
     """Reads a table, with columns as for `read_pairs` and one of ids of prompts, or makes the demo if nothing is given.
 
     Raises:
-        ValueError: if the table cannot be read.
+        ValueError: if the table cannot be read, or `public_score` is not an entry of its embeddings.
     """
     columns = {name: value for name, value in columns.items() if value is not None}
-    if table is None and prompt is None and not columns:
+    if table is None and prompt is None and public_score is None and not columns:
         return demo()
     if None in (columns.get("chosen"), columns.get("rejected")):
         sides = {name: columns.get(name) for name in ("chosen", "rejected")}
         raise ValueError(f"chosen and rejected must both be given with other columns or a table, got {sides}")
     pairs = read_pairs(table, **columns)
     prompts = None if prompt is None else read_ids(table, prompt, len(pairs.rows))[pairs.rows]
-    return Data(pairs, prompts, str(table or "your files"))
+    data = Data(pairs, prompts, str(table or "your files"))
+    if public_score is None:
+        return data
+    dim = pairs.features.shape[1]
+    if not 0 <= public_score < dim or dim == 1:
+        raise ValueError(
+            f"public_score must be one of several entries of embeddings, from 0 to {dim - 1}, got {public_score}"
+        )
+    features = np.delete(pairs.features, public_score, axis=1)
+    return data._replace(pairs=pairs._replace(features=features), offset=pairs.features[:, public_score])
+
+
+def with_score(theta: np.ndarray, public_score: int | None) -> np.ndarray:
+    """Returns theta for embeddings as they were read: the public score has the weight 1."""
+    return theta if public_score is None else np.insert(theta, public_score, 1)
 
 
 def split(data: Data) -> Split:
@@ -110,7 +128,12 @@ def split(data: Data) -> Split:
     other_person = _held_out(keys)
     other_prompt = other_person if data.prompts is None else _held_out(data.prompts)
     sides = (~other_person & ~other_prompt, other_person & other_prompt)
-    train, held_out = (Part(pairs.features[side], pairs.labels[side], persons[side]) for side in sides)
+    train, held_out = (
+        Part(
+            pairs.features[side], pairs.labels[side], persons[side], None if data.offset is None else data.offset[side]
+        )
+        for side in sides
+    )
     if not len(train.labels) or not len(held_out.labels):
         raise ValueError(
             f"person and prompt must have enough ids that about {HELD_OUT:.0%} can be held out, got "

@@ -50,10 +50,13 @@ class Head(NamedTuple):
         """Fits once."""
         values = self.values(epsilon)
         if self.estimator.large is None:
-            return estimate(self.estimator, self.part.features, self.part.labels, key=key, **values)
+            return estimate(
+                self.estimator, self.part.features, self.part.labels, key=key, offset=self.part.offset, **values
+            )
         # fits in blocks of rows at any size: nothing is compiled again
         params = self.estimator.params(**values)
-        return self.estimator.large(key, params, self.part.features, jnp.asarray(self.part.labels, default_float()))
+        labels = jnp.asarray(self.part.labels, default_float())
+        return self.estimator.large(key, params, self.part.features, labels, offset=self.part.offset)
 
 
 def heads(
@@ -134,6 +137,7 @@ class Score(NamedTuple):
 def score(theta: np.ndarray, part: Part) -> Score:
     """Scores a head on comparisons."""
     margins, labels = part.features.astype(float) @ theta, part.labels.astype(float)
+    margins = margins if part.offset is None else margins + part.offset
     first_wins = (np.sign(margins) + 1) / 2  # NaN if theta is
     right = first_wins * labels + (1 - first_wins) * (1 - labels)
     groups = np.array_split(np.argsort(margins, kind="stable"), min(BINS, len(margins)))

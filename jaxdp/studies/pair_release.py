@@ -20,7 +20,7 @@ from jaxdp.mechanisms import secret_discrete_laplace
 from jaxdp.preferences import private_labels
 from jaxdp.studies import study
 from jaxdp.studies.declared import TextOnly
-from jaxdp.studies.pair_data import Part, load, split
+from jaxdp.studies.pair_data import Part, load, split, with_score
 from jaxdp.studies.pair_heads import local_radius, predictions, score
 from jaxdp.validation import check_above, check_choice, check_delta, warn_large_delta
 
@@ -66,7 +66,9 @@ def make_release(
     for name, epsilon in (("head_epsilon", options["head_epsilon"]), ("evaluate_epsilon", evaluate_epsilon)):
         if epsilon is not None and math.isinf(check_above(name, epsilon, 0.0)):
             raise ValueError(f"{name} must be finite with --release, got {epsilon}")
-    columns = {name: options[name] for name in ("table", "chosen", "rejected", "tie", "person", "prompt")}
+    columns = {
+        name: options[name] for name in ("table", "chosen", "rejected", "tie", "person", "prompt", "public_score")
+    }
     return TextOnly(lambda: _release(path, columns, options, evaluate_epsilon))
 
 
@@ -79,7 +81,7 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
     data = load(**columns)
     has_persons = data.pairs.persons is not None
     persons = data.pairs.persons if has_persons else np.arange(len(data.pairs.labels))
-    part, held_out = Part(data.pairs.features, data.pairs.labels, np.asarray(persons)), None
+    part, held_out = Part(data.pairs.features, data.pairs.labels, np.asarray(persons), data.offset), None
     if evaluate_epsilon is not None:
         sides = split(data)
         part, held_out = sides.train, sides.held_out
@@ -92,7 +94,13 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
         warn_large_delta(delta, len(part.labels))
         ids = part.persons if has_persons else None
         head = release_head(
-            part.features, part.labels, epsilon=epsilon, delta=delta, persons=ids, margin_stddev=margin_stddev
+            part.features,
+            part.labels,
+            epsilon=epsilon,
+            delta=delta,
+            persons=ids,
+            offset=part.offset,
+            margin_stddev=margin_stddev,
         )
     else:
         head = local_head(part, epsilon, margin_stddev, has_persons)
@@ -105,8 +113,9 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
     if held_out is not None and evaluate_epsilon is not None:
         score_line = f"\n{accuracy(head.theta, held_out, evaluate_epsilon, has_persons)}"
     np.savez(
-        path, theta=head.theta, mechanism=mechanism, claim=str(head.claim), argument=head.claim.argument,
-        unit=head.claim.privacy_unit, epsilon=epsilon, delta=head.claim.delta, jaxdp=jaxdp.__version__,
+        path, theta=with_score(head.theta, options["public_score"]), mechanism=mechanism, claim=str(head.claim),
+        argument=head.claim.argument, unit=head.claim.privacy_unit, epsilon=epsilon, delta=head.claim.delta,
+        jaxdp=jaxdp.__version__,
     )  # fmt: skip
     doubt = "" if head.converged else "; its fit did not converge: do not rely on theta"
     text = f"head:   {path}, by {mechanism}, from {len(part.labels):,} comparisons{doubt}\n"
@@ -126,7 +135,7 @@ def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: boo
     reported = private_labels(part.labels, epsilon, persons=part.persons if per_person else None, release=True)
     params = debiased_rr().params(epsilon=epsilon, radius=local_radius(part, margin_stddev))
     targets = unbiased_labels(jnp.asarray(reported.reports), jnp.asarray(reported.epsilons, default_float()))
-    fit = fit_large_labels(params, part.features, targets)
+    fit = fit_large_labels(params, part.features, targets, offset=part.offset)
     return ReleasedHead(np.asarray(fit.theta), bool(fit.converged), reported.claim)
 
 

@@ -22,9 +22,9 @@ from jaxdp.estimation import predict_fit_cost
 from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds
 from jaxdp.studies.command import columns
 from jaxdp.studies.declared import Study
-from jaxdp.studies.pair_data import load, split
+from jaxdp.studies.pair_data import Part, load, split, with_score
 from jaxdp.studies.pair_heads import CLEAR, MECHANISMS, heads, person_error, predictions, release, score
-from jaxdp.studies.pair_release import make_release
+from jaxdp.studies.pair_release import RELEASED, make_release
 from jaxdp.validation import check_above, check_choice, check_count, check_delta, check_epsilon, warn_large_delta
 
 NOT_PRIVATE = "for whoever may see the labels; this picture is not private"
@@ -56,6 +56,10 @@ def preference_pairs(
     tie: Annotated[str | None, _column("Column of truth values: whether the two tied.")] = None,
     person: Annotated[str | None, _column("Column of ids of the persons who gave the labels.")] = None,
     prompt: Annotated[str | None, _column("Column of ids of prompts.")] = None,
+    public_score: Annotated[
+        int | None,
+        _column("Entry of the embeddings, from 0, with a public reward model's score; heads learn its correction."),
+    ] = None,
     epsilon: Epsilons = EPSILONS,
     num_seeds: NumSeeds = 20,
     delta: Delta = 1e-6,
@@ -96,7 +100,13 @@ def preference_pairs(
     check_above("head_epsilon", head_epsilon, 0.0)
     for value in epsilon:
         check_epsilon(value)
-    data = split(load(table, chosen=chosen, rejected=rejected, tie=tie, person=person, prompt=prompt))
+    if public_score is not None and (feature_norm is not None or head == "k_norm"):
+        raise ValueError(
+            "public_score must be left out with feature_norm and with the head k_norm, which take no known margins, "
+            f"got {public_score}"
+        )
+    names = {"chosen": chosen, "rejected": rejected, "tie": tie, "person": person}
+    data = split(load(table, prompt, public_score, **names))
     train, held_out, per_person = data.train, data.held_out, data.has_persons
     warn_large_delta(delta, len(train.labels))
     fits = heads(train, delta=delta, margin_stddev=margin_stddev, feature_norm=feature_norm, has_persons=per_person)
@@ -127,7 +137,8 @@ def preference_pairs(
         value: predictions(train, value, delta, margin_stddev, per_person=per_person)
         for value in (*epsilon, head_epsilon)
     }
-    mechanism = min(MECHANISMS, key=predicted[head_epsilon].__getitem__) if head == "auto" else head
+    choices = MECHANISMS if public_score is None else RELEASED
+    mechanism = min(choices, key=predicted[head_epsilon].__getitem__) if head == "auto" else head
     key_head = jax.random.fold_in(key, 2**20)
     released = release(key_head, train, mechanism, head_epsilon, delta, margin_stddev, per_person=per_person)
     dims = ("head", "epsilon")
@@ -140,11 +151,11 @@ def preference_pairs(
                 ("mechanism", "epsilon"),
                 [[predicted[value][name] for value in epsilon] for name in MECHANISMS],
             ),
-            "theta": ("feature", released.theta),
+            "theta": ("feature", with_score(released.theta, public_score)),
         },
         {"head": list(fits), "epsilon": list(epsilon), "mechanism": list(MECHANISMS)},
         {
-            "data": data.text,
+            "data": data.text + ("" if public_score is None else f" {_score_alone(held_out)}"),
             "delta": delta,
             "head_mechanism": mechanism,
             "head_converged": int(released.converged),
@@ -155,6 +166,11 @@ def preference_pairs(
             "jax": jax.__version__,
         },
     )
+
+
+def _score_alone(held_out: Part) -> str:
+    alone = score(np.zeros(held_out.features.shape[1]), held_out)
+    return f"The public score alone has accuracy {alone.accuracy:.3f} and log loss {alone.log_loss:.3f}."
 
 
 def figure(dataset: xr.Dataset) -> Figure:

@@ -1,6 +1,7 @@
 """The study of preference pairs: its split, its scores, its files and its words."""
 
 import json
+from typing import Any
 
 import jax
 import numpy as np
@@ -62,6 +63,8 @@ def test_the_command_writes_a_head_and_the_lines_that_use_it(table):
         ((*SMALL, "--head", "laplace"), "head must be one of auto, randomized_response"),
         ((*SMALL, "--head-epsilon", "0"), "head_epsilon must be > 0"),
         ((*SMALL, "--margin-stddev", "0"), "margin_stddev must be > 0"),
+        ((*SMALL, "--public-score", "4"), "public_score must be one of several entries of embeddings, from 0 to 3"),
+        ((*SMALL, "--public-score", "0", "--head", "k_norm"), "public_score must be left out with feature_norm"),
     ],
 )
 def test_wrong_options_are_refused(table, more, message):
@@ -77,8 +80,8 @@ def test_it_has_no_store(table):
 
 
 def test_the_split_reads_public_ids_alone(table):
-    columns = {name: str(table / f"{name}.npy") for name in ("chosen", "rejected")}
-    swapped = {"chosen": columns["rejected"], "rejected": columns["chosen"]}
+    columns: dict[str, Any] = {name: str(table / f"{name}.npy") for name in ("chosen", "rejected")}
+    swapped: dict[str, Any] = {"chosen": columns["rejected"], "rejected": columns["chosen"]}
     loaded = [
         pair_data.load(str(table / "pairs.jsonl"), "prompt", person="who", **names) for names in (columns, swapped)
     ]
@@ -135,6 +138,35 @@ def test_a_released_local_head_lies_within_the_radius_of_the_compared_one():
     released = pair_heads.release(jax.random.key(0), part, "randomized_response", 20.0, 1e-4, 1.0, per_person=False)
     assert released.converged
     assert abs(float(released.theta[0])) == pytest.approx(2.0, rel=1e-5)
+
+
+def test_heads_correct_a_public_score(table):
+    """Hides the entry on which labels depend from the heads; planted: scores without it."""
+    chosen, rejected = (str(table / f"{name}.npy") for name in ("chosen", "rejected"))
+    loaded = pair_data.load(str(table / "pairs.jsonl"), public_score=0, chosen=chosen, rejected=rejected, person="who")
+    data = pair_data.split(loaded)
+    fits = pair_heads.heads(data.train, delta=1e-4, margin_stddev=1.0, feature_norm=None, has_persons=True)
+    for name in (pair_heads.CLEAR, pair_heads.LOCAL, pair_heads.WHITENED_PERSON):
+        theta = np.asarray(fits[name].fit(jax.random.key(0), 1e3).theta, float)
+        margins = data.train.features @ theta + data.train.offset
+        slope = data.train.features.T @ (data.train.labels - 1 / (1 + np.exp(-margins)))
+        without = data.train.features.T @ (data.train.labels - 1 / (1 + np.exp(-data.train.features @ theta)))
+        assert np.abs(slope).max() < 3 < np.abs(without).max()
+    theta = np.asarray(fits[pair_heads.CLEAR].fit(jax.random.key(0), 1.0).theta)
+    assert pair_heads.score(theta, data.held_out).accuracy > 0.65
+    assert pair_heads.score(theta, data.held_out._replace(offset=None)).accuracy < 0.6
+
+
+@pytest.mark.parametrize("out", ["--out", "--release"])
+def test_a_written_head_has_weight_one_for_the_public_score(table, out):
+    path, small = table / "made", ("--seeds", "1", "--epsilon", "2")
+    options = (*RELEASE, *small, out, str(path)) if out == "--out" else (*RELEASE, out, f"{path}.npz")
+    run = CliRunner().invoke(app, arguments(table, *options, "--public-score", "1"))
+    assert run.exit_code == 0, run.output
+    assert ("The public score alone has accuracy 0." in run.stdout) == (out == "--out")
+    with np.load(path / "head.npz" if out == "--out" else f"{path}.npz") as head:
+        assert head["theta"].shape == (DIM,)
+        assert (head["theta"] == 1).tolist() == [False, True, False, False]
 
 
 RELEASE = ("--person", "who", "--tie", "tie", "--delta", "1e-4")

@@ -33,8 +33,8 @@ def check(notebook):
     assert not [text for text in shown if "Warning" in text]
 
 
-def test_there_are_twelve():
-    assert sorted(BY_NUMBER) == [f"{number:02}" for number in range(1, 13)]
+def test_there_are_thirteen():
+    assert sorted(BY_NUMBER) == [f"{number:02}" for number in range(1, 14)]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

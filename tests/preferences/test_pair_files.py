@@ -159,7 +159,7 @@ def test_repeats_are_of_the_same_person():
             {"chosen": [[1, 2]], "rejected": [[1]]},
             "chosen and rejected must be lists of 2 numbers, got other values in 1 of",
         ),
-        ({"chosen": ["Hi"], "rejected": ["Ho"]}, "features are embeddings, not texts"),
+        ({"chosen": ["Hi"], "rejected": ["Ho"]}, "lists of numbers, got .*: features are embeddings, not texts"),
         ({"chosen": [[1e300]], "rejected": [[1]]}, "must be lists of 1 numbers"),
         ({"chosen": [[10**400]], "rejected": [[1]]}, "must be lists of 1 numbers"),
         ({"chosen": [[True]], "rejected": [[1]]}, "must be lists of 1 numbers"),
@@ -189,6 +189,8 @@ def test_an_error_about_labels_only_counts(tmp_path, label):
     [
         ({"chosen": "chosen"}, "columns must be first, second and label, or chosen and rejected"),
         ({"second": None}, "columns must be first, second and label, or chosen and rejected"),
+        ({"second": "a"}, "columns of the two responses must differ, got 'a' for both"),
+        ({"first": np.ones((2, 1))}, "first must be the name of a column or of a .npy file, got ndarray; for arrays"),
         ({"label": None}, "label must be given with first and second"),
         ({"tie": "tie"}, "tie only with chosen and rejected"),
         ({"ties": "drop"}, 'ties_public must be True with ties="drop"'),

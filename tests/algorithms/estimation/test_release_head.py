@@ -92,6 +92,21 @@ def test_with_little_noise_the_head_is_the_simulated_one(releases, monkeypatch):
     assert len(releases) == 1
 
 
+def test_an_offset_changes_the_fit_and_not_the_released_sum(releases, monkeypatch):
+    """Moves part of the truth into an offset; planted: the offset is not added."""
+    monkeypatch.setattr(_release_head, "zcdp_rho", lambda epsilon, delta: 1e9)
+    features, labels, theta = table(2000, 3)
+    options = BUDGET | {"margin_stddev": math.inf}  # no ridge, which would shrink theta alone
+    sums, draw = [], _release_head._secret_report
+    monkeypatch.setattr(_release_head, "_secret_report", lambda *arguments: sums.append(draw(*arguments)) or sums[-1])
+    whole = release_head(features, labels, **options).theta
+    corrected = release_head(features, labels, offset=features @ theta, **options).theta
+    np.testing.assert_allclose(corrected + theta, whole, atol=2e-3)
+    assert np.abs(corrected - whole).max() > 0.1
+    np.testing.assert_array_equal(sums[0][0], sums[1][0])
+    assert sums[0][1] == sums[1][1]
+
+
 def test_noise_has_the_variance_of_the_claim(monkeypatch):
     """Tests reports of one data set; planted: half the variance."""
     features, labels, _ = table(200, 40)
