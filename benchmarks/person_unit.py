@@ -2,8 +2,9 @@
 
 Means are .5, .5, .5 and .6. Some minutes for 64 seeds. Prints a line for each policy: epsilon, the mean regret after
 10^6 rounds with a standard error, and the difference to hearing every visit in the same worlds, where group privacy
-gives each round 1/50 of epsilon. Then prints the seconds of one call by single rounds and by heard rounds, for first
-visits, after compiling. Draws the regret over rounds to FIGURE, by default docs/gallery/person_unit.png.
+gives each round 1/50 of epsilon. Three policies have a limit, and their lines say whether they keep it. Then prints
+the seconds of one call by single rounds and by heard rounds, for first visits, after compiling. Draws the regret over
+rounds to FIGURE, by default docs/gallery/person_unit.png.
 """
 
 import sys
@@ -24,6 +25,12 @@ PEOPLE, EACH = 20_000, 50
 HORIZON = PEOPLE * EACH
 MEANS = (0.5, 0.5, 0.5, 0.6)
 FIGURE = Path(__file__).parent.parent / "docs/gallery/person_unit.png"
+LIMITS = {
+    ("ucb_central, first visit", 1.0): 700,
+    ("ucb, first visit", 1.0): 900,
+    ("ucb_central, first visit", 0.1): 1400,
+}
+STYLES = {None: ":", 1: "-", 2: "--", 5: "-.", 10: (0, (1, 1, 4, 1))}  # of lines, by the visits that are heard
 CHECKPOINTS = np.unique(np.geomspace(100, HORIZON, 60).astype(int)).tolist()
 
 
@@ -38,14 +45,22 @@ class Policy(NamedTuple):
 
 def policies() -> Iterator[Policy]:
     """Yields the policies that are compared."""
-    central, local = bandits.ucb_central(num_arms=4), bandits.ucb(num_arms=4)
-    for epsilon in (1.0, 0.1):
-        yield Policy("ucb_central, every visit", central, epsilon, None)
-        yield Policy("ucb_central, first visit", central, epsilon, 1)
-    yield Policy("ucb_central, 2 visits", central, 1.0, 2)
-    yield Policy("ucb_central, 5 visits", central, 1.0, 5)
-    yield Policy("ucb, every visit", local, 1.0, None)
-    yield Policy("ucb, first visit", local, 1.0, 1)
+    central = bandits.ucb_central(num_arms=4)
+    for reports in (None, 1):
+        yield _policy(central, 0.1, reports)
+    for reports in (None, 1, 2, 5, 10):
+        yield _policy(central, 1.0, reports)
+    for learner in (bandits.ucb(num_arms=4), bandits.tsallis_inf(num_arms=4)):
+        for reports in (None, 1):
+            yield _policy(learner, 1.0, reports)
+    for reports in (None, 1, 2):
+        yield _policy(bandits.successive_elimination_central(num_arms=4), 1.0, reports)
+
+
+def _policy(learner: Learner, epsilon: float, reports: int | None) -> Policy:
+    assert learner.made_by is not None
+    visits = {None: "every visit", 1: "first visit"}.get(reports, f"{reports} visits")
+    return Policy(f"{learner.made_by.name}, {visits}", learner, epsilon, reports)
 
 
 def regrets(policy: Policy, seeds: int, visits: jaxdp.Visits) -> np.ndarray:
@@ -58,8 +73,7 @@ def regrets(policy: Policy, seeds: int, visits: jaxdp.Visits) -> np.ndarray:
     else:
         learner, epsilon = per_person(policy.learner, reports=policy.reports), policy.epsilon
         world = bandits.bernoulli_bandit(MEANS, visits=visits)
-    engine = "auto" if policy.reports is None else "heard"
-    run = jaxdp.simulator(learner, world, HORIZON, checkpoints=CHECKPOINTS, engine=engine)
+    run = jaxdp.simulator(learner, world, HORIZON, checkpoints=CHECKPOINTS)
     keys = jaxdp.lane_keys(jax.random.key(0), seeds)
     return np.asarray(jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=epsilon))["pseudo_regret"])
 
@@ -79,38 +93,51 @@ def seconds(learner: Learner, engine: str, seeds: int, visits: jaxdp.Visits) -> 
     return min(once() for _ in range(3))
 
 
-def draw(curves: dict[tuple[str, float], np.ndarray], seeds: int, path: Path) -> None:
-    """Draws the mean regret over rounds at epsilon = 1."""
+def draw(curves: list[tuple[Policy, np.ndarray]], seeds: int, path: Path) -> None:
+    """Draws the mean regret over rounds at epsilon = 1: a color for each learner, a style for each number of visits."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for (name, epsilon), regret in curves.items():
-        if epsilon != 1.0:
+    figure, axes = plt.subplots(figsize=(8.5, 5), layout="constrained")
+    colors: dict[str, str] = {}
+    for policy, regret in curves:
+        if policy.epsilon != 1.0:
             continue
+        color = colors.setdefault(policy.name.partition(",")[0], f"C{len(colors)}")
         mean, error = regret.mean(0), 2 * regret.std(0, ddof=1) / np.sqrt(len(regret))
-        (line,) = axes.plot(CHECKPOINTS, mean, label=f"{name}: {mean[-1]:,.0f}")
-        axes.fill_between(CHECKPOINTS, mean - error, mean + error, color=line.get_color(), alpha=0.25, linewidth=0)
+        label = f"{policy.name}: {mean[-1]:,.0f}"
+        axes.plot(CHECKPOINTS, mean, color=color, linestyle=STYLES[policy.reports], label=label)
+        axes.fill_between(CHECKPOINTS, mean - error, mean + error, color=color, alpha=0.25, linewidth=0)
+    gap = max(MEANS) - min(MEANS)
+    worst = gap * np.asarray(CHECKPOINTS)
+    axes.plot(CHECKPOINTS, worst, color="gray", linewidth=0.8, label=f"always a worst arm: {worst[-1]:,.0f}")
     axes.set(xscale="log", yscale="log", xlabel="rounds", ylabel="pseudo-regret", ylim=(10, None))
     axes.set_title(
         f"ε = 1 for a person; {PEOPLE:,} people of {EACH} visits, {seeds} seeds, ±2 standard errors", fontsize=10
     )
-    axes.legend(fontsize=8, title="regret after 10⁶ rounds", title_fontsize=8)
+    axes.legend(fontsize=7, title="regret after 10⁶ rounds", title_fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(path, dpi=130)
 
 
 def main(seeds: int, path: Path) -> None:
     """Prints the table and draws the figure."""
     visits = jaxdp.Visits.random(people=PEOPLE, each=EACH)
-    curves: dict[tuple[str, float], np.ndarray] = {}
+    curves: list[tuple[Policy, np.ndarray]] = []
+    group = np.zeros(seeds)  # the regret of every visit, which comes first
     for policy in policies():
-        regret = curves[policy.name, policy.epsilon] = regrets(policy, seeds, visits)
+        start = time.perf_counter()
+        regret = regrets(policy, seeds, visits)
+        curves.append((policy, regret))
         last = regret[:, -1]
-        line = f"{policy.name:26s} epsilon {policy.epsilon:<4g} {last.mean():10,.0f} +- {error_of(last):,.0f}"
-        group = curves.get((f"{policy.name.partition(',')[0]}, every visit", policy.epsilon))
-        if policy.reports is not None and group is not None:
-            difference = last - group[:, -1]
+        if policy.reports is None:
+            group = last
+        line = f"{policy.name:44s} epsilon {policy.epsilon:<4g} {last.mean():10,.0f} +- {error_of(last):,.0f}"
+        if policy.reports is not None:
+            difference = last - group
             line += f"   less every visit: {difference.mean():,.0f} +- {error_of(difference):,.0f}"
-        print(line, flush=True)
+        limit = LIMITS.get((policy.name, policy.epsilon))
+        if limit is not None:
+            line += f"   at most {limit:,}: {'yes' if last.mean() <= limit else 'NO'}"
+        print(f"{line}   ({time.perf_counter() - start:.0f} s)", flush=True)
     for learner in (bandits.ucb_central(num_arms=4), bandits.ucb(num_arms=4)):
         rounds, heard = (seconds(learner, engine, seeds, visits) for engine in ("rounds", "heard"))
         print(

@@ -169,6 +169,7 @@ class Environment(NamedTuple):
         visits: the schedule of people, who are the contexts; None if rounds have no people.
         delays: the public delays of feedback, by `jaxdp.delayed` or `jaxdp.batched`; None if feedback comes at once.
         unheard: plays one action in many rounds that nobody hears; or None.
+        drawn: names of the outcomes that are drawn in each round, so that `unheard` leaves them out.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 
@@ -189,6 +190,7 @@ class Environment(NamedTuple):
     visits: Visits | None = None
     delays: Delays | None = None
     unheard: UnheardFn | None = None
+    drawn: tuple[str, ...] = ()
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

@@ -258,4 +258,5 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         feedback_totals=feedback_totals,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
         unheard=unheard,
+        drawn=("left_wins",),
     )

@@ -134,8 +134,8 @@ def advise(
         slow for a horizon. For "best-arm" also `censored` (1 if a run was cut off) and `wrong` (1 if it named another
         arm); for "labels" also `unsolved` (1 if a minimisation missed its tolerance). Coordinates by learner: `claim`,
         `trust_model` and `unit` (the private unit, and how neighbours differ) at your budget, `proof`, `played`
-        (counts, blocks, rounds or labels), `summary` and `paper`, and `reports` if there are people; and `asked`, your
-        budget.
+        (counts, blocks, heard rounds, rounds or labels), `summary` and `paper`, and `reports` if there are people; and
+        `asked`, your budget.
 
     Raises:
         ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.

@@ -112,15 +112,17 @@ def _estimators() -> dict[str, EstimatorEntry]:
 
 # ---- play ------------------------------------------------------------------------------------------------------------
 def engine_of(algorithm: Algorithm) -> str:
-    """Returns how an algorithm is played: by counts, blocks or rounds; by labels, all at once, for an estimator."""
+    """Returns how an algorithm is played: by counts, blocks, heard rounds or rounds; by labels for an estimator."""
     if isinstance(algorithm, Estimator):
         return "labels"
+    if algorithm.reports and algorithm.best_action:
+        return "heard rounds"
     return "counts" if algorithm.counts else "blocks" if algorithm.blocks else "rounds"
 
 
-def _simulator(learner: Learner, world: Environment, rounds: int) -> Run:
-    engine = engine_of(learner)
-    return simulator(learner, world, rounds, checkpoints=[rounds], engine="counts" if engine == "counts" else "auto")
+def _simulator(learner: Learner, world: Environment, rounds: int, outcomes: Sequence[str] | None = None) -> Run:
+    engine = "counts" if engine_of(learner) == "counts" else "auto"
+    return simulator(learner, world, rounds, checkpoints=[rounds], engine=engine, outcomes=outcomes)
 
 
 def _regret(
@@ -133,7 +135,7 @@ def _regret(
     visits: Visits | None = None,
 ) -> Run:
     del instance
-    run = _simulator(learner, add_visits(world(**sizes), visits), rounds)
+    run = _simulator(learner, add_visits(world(**sizes), visits), rounds, ["pseudo_regret"] if visits else None)
     return _with_outputs(run, lambda outputs: {"loss": outputs["pseudo_regret"][-1]})
 
 
@@ -163,8 +165,8 @@ def _with_outputs(run: Run, outputs: Callable[[Mapping[str, Any]], Mapping[str, 
 
 # ---- time ------------------------------------------------------------------------------------------------------------
 def _seconds_of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) -> float:
-    """Returns seconds per round: none by counts, few by blocks, most by single rounds."""
-    return {"counts": 0.0, "blocks": 60e-9, "rounds": rounds}[engine_of(learner)] * max(1.0, sizes["num_arms"] / 10)
+    """Returns seconds per round: none by counts, few by blocks, most by single or heard rounds."""
+    return {"counts": 0.0, "blocks": 60e-9}.get(engine_of(learner), rounds) * max(1.0, sizes["num_arms"] / 10)
 
 
 def _seconds_of_contexts(learner: Learner, sizes: Sizes) -> float:
@@ -269,7 +271,17 @@ def with_means(problem: Problem, means: tuple[float, ...]) -> Problem:
 def with_people(problem: Problem, visits: Visits) -> Problem:
     """Returns a problem of regret in which people come back, by this schedule."""
     assert isinstance(problem.play, partial)
-    return problem._replace(horizon=len(visits), play=partial(problem.play, visits=visits), visits=visits)
+
+    def seconds_of_heard(learner: Learner, sizes: Sizes) -> float:
+        seconds = problem.seconds(learner, sizes)
+        if engine_of(learner) != "heard rounds":
+            return seconds
+        assert learner.reports is not None
+        return seconds * visits.num_heard(learner.reports) / len(visits)
+
+    return problem._replace(
+        horizon=len(visits), play=partial(problem.play, visits=visits), seconds=seconds_of_heard, visits=visits
+    )
 
 
 def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, reports: int = 0) -> Algorithm:

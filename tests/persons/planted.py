@@ -77,8 +77,8 @@ def limit_visits(learner: Learner, reports: int, *, people: int, caps: int = 1, 
     return _with_claim(learner, reports)._replace(init=init, act=act, privatize=privatize, update=update)
 
 
-def counts_successes(learner: Learner, reports: int, *, people: int) -> Learner:
-    """Counts rewards of 1 towards a person's cap, and nothing else: a central learner."""
+def counts_successes(learner: Learner, reports: int, *, people: int, hears_failures: bool = True) -> Learner:
+    """Counts rewards of 1 towards a person's cap, and hears rewards of 0 until then, or never: a central learner."""
 
     def init(key, params) -> State:
         private, public = learner.init(key, params)
@@ -88,7 +88,7 @@ def counts_successes(learner: Learner, reports: int, *, people: int) -> Learner:
         (private, counts), public = state
         visit, (action, reward) = report
         after = learner.update(key, params, State(private, public), (action, reward))
-        is_heard = counts[visit.person] < reports
+        is_heard = (counts[visit.person] < reports) & (hears_failures | (reward > 0))
         private, public = jax.tree.map(lambda new, old: jnp.where(is_heard, new, old), tuple(after), (private, public))
         return State((private, counts.at[visit.person].add(jnp.where(is_heard, reward, 0))), public)
 

@@ -8,6 +8,10 @@ Where a wrong cap makes no difference it is not flagged:
 | a cap for each arm       | flagged       | flagged           | flagged               | flagged        |
 | a cap for each phase     | flagged       | has no phases     | has one phase         | flagged        |
 | only successes counted   | flagged       | not built         | flagged               | flagged        |
+| only first k successes   | flagged       | not built         | flagged               | flagged        |
+
+Local learners have no place where a device could count its successes. A person in every phase is planted for
+`person_means`, beside its other tests.
 """
 
 import jax
@@ -129,6 +133,7 @@ WRONG = {
     "ucb_central, per arm": lambda: audit(limit_visits(central(), 1, people=3, caps=2, slot=lambda arm: arm), SOME),
     "ucb_central, per phase": lambda: audit(limit_visits(central(), 1, people=3, ended=block_ended), SOME),
     "ucb_central, successes": lambda: audit(counts_successes(central(), 1, people=3), SOME),
+    "ucb_central, first successes": lambda: audit(counts_successes(central(), 1, people=3, hears_failures=False), SOME),
     "ucb, undivided": lambda: audit(keep_whole_budget(local(), 2), SOME),
     "ucb, per arm": lambda: audit(limit_visits(local(), 1, people=3, caps=2, slot=lambda arm: arm), SOME),
     "explore_then_commit, undivided": lambda: audit(keep_whole_budget(commit(), 2), FEW),
@@ -136,10 +141,16 @@ WRONG = {
         limit_visits(commit(), 1, people=2, caps=2, slot=lambda arm: arm), FEW
     ),
     "explore_then_commit, successes": lambda: audit(counts_successes(commit(), 1, people=2), FEW),
+    "explore_then_commit, first successes": lambda: audit(
+        counts_successes(commit(), 1, people=2, hears_failures=False), FEW
+    ),
     "rucb, undivided": lambda: audit(keep_whole_budget(duels(), 2), SOME, is_duel=True),
     "rucb, per pair": lambda: audit(limit_visits(duels(), 1, people=3, caps=4, slot=pair_slot), SOME, is_duel=True),
     "rucb, per phase": lambda: audit(limit_visits(duels(), 1, people=3, ended=duel_block_ended), SOME, is_duel=True),
     "rucb, successes": lambda: audit(counts_successes(duels(), 1, people=3), SOME, is_duel=True),
+    "rucb, first successes": lambda: audit(
+        counts_successes(duels(), 1, people=3, hears_failures=False), SOME, is_duel=True
+    ),
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 import jaxdp
 from jaxdp import bandits, dueling, experts, per_person
 from jaxdp.core import Visits
+from jaxdp.simulation.run.engines import choose_engine
 from tests.lazily import Lazy
 
 MEANS = [0.2, 0.3, 0.8]
@@ -126,7 +127,29 @@ def test_a_sweep_of_heard_rounds_is_a_sweep_of_rounds():
     np.testing.assert_allclose(first.pseudo_regret, second.pseudo_regret, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("engine", "count"), [("heard", 150), ("rounds", 900)])
+def test_auto_is_heard_where_it_is_exact():
+    learner, world, _ = CASES["ucb_central"]
+    duelist, duels, _ = CASES["duels"]
+    assert choose_engine(learner, world, "auto") == "heard"
+    assert choose_engine(learner, world, "auto", hears_all=True) == "rounds"
+    assert choose_engine(learner, jaxdp.delayed(world, 1), "auto") == "rounds"
+    assert choose_engine(learner._replace(best_action=None), world, "auto") == "rounds"
+    assert choose_engine(duelist, duels, "auto") == "rounds"
+    assert choose_engine(duelist, duels, "auto", outcomes=["left_wins"]) == "rounds"
+    assert choose_engine(duelist, duels, "auto", outcomes=REGRETS) == "heard"
+
+
+def test_auto_plays_by_rounds_where_an_outcome_is_drawn():
+    """Checks that the names in `Environment.drawn` are those that `unheard` leaves out."""
+    for name, outcomes, drawn in (("duels", None, "left_wins"), ("clipped", ["pseudo_regret", "clipped"], "clipped")):
+        learner, world, _ = CASES[name]
+        run = run_of(learner, world, outcomes=outcomes)
+        outputs = jax.eval_shape(run, jax.random.key(0), run.params(epsilon=1.0))
+        assert drawn in outputs
+        assert "engine='rounds'" in repr(run)
+
+
+@pytest.mark.parametrize(("engine", "count"), [("heard", 150), ("auto", 150), ("rounds", 900)])
 def test_unheard_rounds_are_not_played(engine, count):
     learner, world, _ = CASES["ucb_central"]
     calls = []

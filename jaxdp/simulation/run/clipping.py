@@ -67,5 +67,6 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         block=block and block_with_clipped,
         evaluate=evaluate and (lambda params, *arguments: evaluate(params["environment"], *arguments)),
         unheard=unheard and (lambda params, *arguments: unheard(params["environment"], *arguments)),
+        drawn=(*environment.drawn, CLIPPED),
         feedback_totals=None,  # totals do not show which rounds were clipped
     )

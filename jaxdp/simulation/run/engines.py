@@ -39,13 +39,23 @@ class CountEvents(NamedTuple):
     report: Any
 
 
-def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
+def choose_engine(
+    learner: Learner,
+    environment: Environment,
+    engine: str,
+    *,
+    outcomes: Sequence[str] | None = None,
+    hears_all: bool = False,
+) -> str:
     """Returns the engine to use.
 
     Args:
         learner: the learner that plays.
         environment: the environment that it plays.
-        engine: one of ENGINES; or "auto", which is "blocks" if both sides have blocks, and otherwise "rounds".
+        engine: one of ENGINES; or "auto", which is "heard" if both sides have it, some rounds are not heard and the
+            outcomes are not drawn; otherwise "blocks" if both sides have blocks; otherwise "rounds".
+        outcomes: names of the outcomes to sum; None for all.
+        hears_all: whether the learner hears all rounds.
 
     Raises:
         ValueError: if the engine is unknown, or the learner or the environment lacks it; if the learner's blocks are
@@ -73,6 +83,9 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
         ],
     }
     if engine == "auto":
+        drawn = set(environment.drawn) if outcomes is None else set(environment.drawn) & set(outcomes)
+        if not (missing["heard"] or drawn or hears_all):
+            return "heard"
         return "rounds" if missing["blocks"] else "blocks"
     if missing[engine]:
         raise ValueError(

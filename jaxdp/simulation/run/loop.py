@@ -74,7 +74,8 @@ def simulator(
       once. Worlds, states and actions are bit for bit as with "rounds"; sums of floats may differ by rounding.
       The learner needs rest="best", the environment feedback without delays, and outcomes that are drawn in each round
       cannot be summed.
-    - "auto" is "blocks" if the learner and the environment have blocks, otherwise "rounds".
+    - "auto" is "heard" if the learner and the environment allow it, some rounds are not heard and no outcome to sum is
+      drawn in each round; otherwise "blocks" if both have blocks; otherwise "rounds".
 
     Warns:
         UserWarning: if the environment declares an interface and the learner does not, so that their actions are not
@@ -146,7 +147,7 @@ def simulator(
     _warn(learner, environment, horizon, heard)
     counts_clipped = learner.clip is not None and CLIPPED in (outcomes or ())
     played_world = count_clipped(learner, environment) if counts_clipped else environment
-    engine = choose_engine(learner, played_world, engine)
+    engine = choose_engine(learner, played_world, engine, outcomes=outcomes, hears_all=heard == horizon)
     by_heard = engine == "heard"
     tables = {NEXT_HEARD: next_heard_rounds(learner, environment, horizon)} if by_heard else {}
     entries = ("learner", "environment", *tables)
