@@ -5,10 +5,11 @@ from functools import lru_cache
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib import cbook
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FixedLocator
 
 from jaxdp.plotting._paper import current_paper, current_scale
@@ -33,7 +34,8 @@ def text_width(text: str, size: Size) -> float:
 def _text_width(text: str, points: float, family: tuple[str, ...], name: str) -> float:
     del name  # in the key: the font that the family stands for may change
     font = FontProperties(size=points, family=list(family))
-    return float(TextPath((0, 0), text, prop=font, usetex=False).get_extents().width) / 72 if text.strip() else 0.0
+    # The outlines' exact extent takes twenty times as long, and differs by at most two points.
+    return float(text_to_path.get_text_width_height_descent(text, font, bool(cbook.is_math_text(text)))[0]) / 72
 
 
 def wrap_text(text: str, width: float, size: Size) -> str:
