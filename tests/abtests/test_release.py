@@ -1,5 +1,6 @@
 """A curator's releases: exact noise, drawn once for each user, and kept in a file; wrong releases are caught."""
 
+import functools
 import itertools
 import json
 import math
@@ -18,7 +19,10 @@ from jaxdp.abtests import AnytimeCentral, FixedTest, _release
 from jaxdp.abtests._schedule import Schedule
 from jaxdp.mechanisms import _secret_noise
 
-PLAN = jaxdp.abtest(rate=0.5, lift=0.2, epsilon=1.0, trust="central", num_runs=100)
+
+@functools.cache
+def plan():
+    return jaxdp.abtest(rate=0.5, lift=0.2, epsilon=1.0, trust="central", num_runs=100)
 
 
 def bits(users) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +37,7 @@ def fixed_words(monkeypatch):
 
 
 def test_users_who_come_later_do_not_change_earlier_releases(tmp_path, fixed_words):
-    rule, path = PLAN.test("anytime", release=True), tmp_path / "release.json"
+    rule, path = plan().test("anytime", release=True), tmp_path / "release.json"
     control, treatment = bits(2_000)
     assert isinstance(rule.rule, AnytimeCentral)
     first = rule.evaluate(control[:500], treatment[:600], path)
@@ -55,7 +59,7 @@ def test_users_who_come_later_do_not_change_earlier_releases(tmp_path, fixed_wor
 
 
 def test_the_test_that_looks_once_draws_once(tmp_path, fixed_words):
-    rule, path, users = PLAN.test("fixed", release=True), tmp_path / "release.json", PLAN.needs.fixed // 2
+    rule, path, users = plan().test("fixed", release=True), tmp_path / "release.json", plan().needs.fixed // 2
     verdict = rule.evaluate(*bits(users), path)
     assert rule.evaluate(*bits(users), path) == verdict
     released = json.loads(path.read_text())["releases"][0]
@@ -64,7 +68,7 @@ def test_the_test_that_looks_once_draws_once(tmp_path, fixed_words):
     with pytest.raises(ValueError, match="the fixed test looks once"):
         rule.evaluate(*bits(users + 1), path)
     with pytest.raises(ValueError, match=r"of this plan and kind of test, got .* of kind fixed, not anytime"):
-        PLAN.test("anytime", release=True).evaluate(*bits(users), path)
+        plan().test("anytime", release=True).evaluate(*bits(users), path)
 
 
 def test_files_of_others_and_wrong_plans_are_refused(tmp_path):
@@ -78,12 +82,12 @@ def test_files_of_others_and_wrong_plans_are_refused(tmp_path):
     ):
         path.write_text(content)
         with pytest.raises(ValueError, match=sentence):
-            PLAN.test("anytime", release=True).evaluate(*bits(500), path)
+            plan().test("anytime", release=True).evaluate(*bits(500), path)
         assert path.read_text() == content
     with pytest.raises(ValueError, match=r"control must be 0 or 1, got 1 of 500"):
-        PLAN.test("anytime", release=True).evaluate(np.append(bits(499)[0], 2), bits(500)[1], tmp_path / "new.json")
+        plan().test("anytime", release=True).evaluate(np.append(bits(499)[0], 2), bits(500)[1], tmp_path / "new.json")
     with pytest.raises(ValueError, match="control and treatment must have"):
-        PLAN.test("anytime", release=True).evaluate([0], [1], tmp_path / "new.json")
+        plan().test("anytime", release=True).evaluate([0], [1], tmp_path / "new.json")
     assert not (tmp_path / "new.json").exists()
     local = jaxdp.abtest(rate=0.5, lift=0.2, epsilon=1.0, trust="local", num_runs=100)
     with pytest.raises(ValueError, match="trust must be central for a release, got local"):
@@ -96,7 +100,7 @@ def test_files_of_others_and_wrong_plans_are_refused(tmp_path):
 
 def releases(kind, bit, epsilon=1.0):
     """Releases the sums of one user of each arm: the control's bit is 0."""
-    setting, arms = PLAN.setting._replace(epsilon=epsilon), [np.array([0]), np.array([bit])]
+    setting, arms = plan().setting._replace(epsilon=epsilon), [np.array([0]), np.array([bit])]
     if kind == "fixed":
         return _release.CentralRelease(FixedTest(setting, 2))._release_once(None, arms, Path("unused")).sums[0]
     rule = AnytimeCentral(setting, Schedule(1, 0.1))
@@ -131,7 +135,7 @@ def numbers_of_releases(looks_of=None):
     for control in itertools.product((0, 1), repeat=3):
         for treatment in itertools.product((0, 1), repeat=3):
             arms = [np.asarray(control), np.asarray(treatment)]
-            rule = AnytimeCentral(PLAN.setting, Schedule(1, 0.5))
+            rule = AnytimeCentral(plan().setting, Schedule(1, 0.5))
             with pytest.MonkeyPatch.context() as patch:
                 if looks_of:
                     patch.setattr(AnytimeCentral, "looks", lambda rule, pairs, lead=arms[1] - arms[0]: looks_of(lead))
@@ -185,7 +189,7 @@ def test_the_command_prints_the_verdict_and_its_claim_alone(tmp_path):
 @pytest.mark.parametrize("kind", ["anytime", "fixed"])
 def test_users_who_moved_are_refused(kind, tmp_path, fixed_words):
     """Exchanges the arms, reverses the order, removes or adds a user: noise for these would release users twice."""
-    rule, path, users = PLAN.test(kind, release=True), tmp_path / "release.json", PLAN.needs.fixed // 2
+    rule, path, users = plan().test(kind, release=True), tmp_path / "release.json", plan().needs.fixed // 2
     control, treatment = bits(users)
     arms = np.random.default_rng(2).permutation(np.repeat([0, 1], users))
     rule.evaluate(control, treatment, path, arms=arms)
@@ -215,5 +219,5 @@ def test_users_who_moved_are_refused(kind, tmp_path, fixed_words):
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(ValueError, match="path must lie in a folder that exists"):
-        PLAN.test("anytime", release=True).evaluate(*bits(500), tmp_path / "typo" / "release.json")
+        plan().test("anytime", release=True).evaluate(*bits(500), tmp_path / "typo" / "release.json")
     assert not (tmp_path / "typo").exists()

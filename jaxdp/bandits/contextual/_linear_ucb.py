@@ -213,10 +213,11 @@ def linear_ucb(
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del params
-        best = best_arm(key, public.model, context)
         if not is_paper:
-            return best
-        return jnp.where(public.model.solved == 0, jax.random.randint(key, (), 0, num_arms, jnp.int32), best)
+            return best_arm(key, public.model, context)
+        key_first, key_ties = jax.random.split(key)
+        first = jax.random.randint(key_first, (), 0, num_arms, jnp.int32)
+        return jnp.where(public.model.solved == 0, first, best_arm(key_ties, public.model, context))
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
         del public

@@ -185,6 +185,21 @@ def test_epochs_are_fixed_in_advance(values):
     assert (np.diff(ends[ends < ends[-1]]) > 0).all()
 
 
+def test_an_epoch_plays_each_arm_from_the_last_end_to_its_own():
+    learner = pairwise_elimination_central(num_arms=3)
+    params = learner.params(epsilon=1.0, first_look=30, growth=0.5)
+    public, limit = jax.eval_shape(learner.init, KEY(), params).public, jnp.asarray(10**6)
+    public = jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), public)._replace(played=limit * 0)
+
+    def plays(epoch):
+        assert learner.counts is not None
+        return learner.counts.plan(KEY(), params, public._replace(epoch=epoch), limit).counts
+
+    found = jax.jit(jax.vmap(plays))(jnp.arange(5))
+    expected = np.array([*itertools.islice(epochs(1.0, 30, 0.5), 5)])
+    np.testing.assert_array_equal(found, np.tile(expected[:, None], 3))
+
+
 def test_releases_stand_at_the_ends_of_epochs():
     """Plays users who always pay, who never do, and who pay in turn: sums change at the ends of epochs alone."""
     learner = pairwise_elimination_central(num_arms=2)

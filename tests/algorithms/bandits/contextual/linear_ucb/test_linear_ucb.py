@@ -254,32 +254,6 @@ def test_a_matrix_without_a_factor_leaves_the_model():
     assert int(good.model.solved) == 1
 
 
-# ---- the published constants -----------------------------------------------------------------------------------------
-def test_the_first_action_is_uniform_with_the_published_constants():
-    context = jnp.asarray([[1.0, 0], [0.1, 0], [0, 0]], DTYPE)
-    for constants, shares in (("paper", [1 / 3] * 3), ("tight", [1, 0, 0])):
-        learner = linear_ucb(num_arms=3, dim=2, horizon=9, constants=constants)
-        params = learner.params(**PRIVATE)
-        public = jax.jit(learner.init)(KEY(), params).public
-        act = jax.jit(
-            jax.vmap(lambda key, act=learner.act, params=params, public=public: act(key, params, public, context))
-        )
-        arms = act(jax.random.split(KEY(), 900))
-        np.testing.assert_allclose(np.bincount(arms, minlength=3) / 900, shares, atol=5 * math.sqrt(2 / 9 / 900))
-
-
-def test_regret_is_less_than_with_the_published_constants():
-    def regret(**options):
-        run = jaxdp.simulator(linear_ucb(num_arms=4, dim=2, horizon=600, **options), world(), 600, checkpoints=1)
-        keys = jax.random.split(KEY(), 40)
-        values = {"epsilon": 1.0, **({} if "report" in options else {"delta": 1e-3})}
-        return jax.jit(jax.vmap(run, in_axes=(0, None)))(keys, run.params(**values))["pseudo_regret"].mean()
-
-    published, tight, ball = regret(constants="paper"), regret(), regret(report="l2_ball")
-    assert tight < 0.95 * published
-    assert ball < tight
-
-
 # ---- what leaves the device ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("report", ["gaussian", "l2_ball"])
 def test_a_report_tells_of_the_action_nothing_but_its_context(report):
@@ -350,15 +324,6 @@ def test_bad_arguments(options, message):
 def test_bad_values(values, message):
     with pytest.raises(ValueError, match=message):
         linear_ucb(num_arms=2, dim=2, horizon=10).params(**{**PRIVATE, **values})
-
-
-def test_the_published_noise_is_refused_where_nobody_proved_it():
-    learner = linear_ucb(num_arms=2, dim=2, horizon=10, constants="paper")
-    assert learner.guarantee(epsilon=1.0, delta=1e-5).epsilon == 1.0
-    with pytest.raises(ValueError, match="epsilon must be"):
-        learner.params(epsilon=1.5, delta=1e-5)
-    with pytest.raises(TypeError, match="noise_proxy"):
-        learner.params(**PRIVATE, noise_proxy=1.0)
 
 
 def test_contexts_of_another_shape_are_refused():
