@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.bandits.environments import bandit_of, gap_outcome, instance_leaves, means_vector
-from jaxdp.core import Environment, Scalar, Space, factory, scalar_leaf
+from jaxdp.core import Environment, Scalar, Space, factory, repeat_outcome, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.gaps import ROUNDING, unit_instance
 from jaxdp.numerics.lookup import entry
@@ -101,9 +101,13 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
             keys, rounds, actions
         )
 
+    def unheard(params: DriftingParams, round_, action, rounds):
+        return round_ + rounds, repeat_outcome(gap_outcome(params, action), rounds)
+
     environment = bandit_of(len(base_means), params, feedback, None, Space("integers", (), 0, 1))
     return environment._replace(
         init=lambda key, params: jnp.zeros((), integer),
         block=block,
         means=lambda params: np.stack([params.means, params.means - params.drift]),
+        unheard=unheard,
     )

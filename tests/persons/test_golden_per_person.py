@@ -35,7 +35,7 @@ def plays(name, reports, epsilon=EPSILON):
         state, reward, outcome = world.feedback(key, params, state, action)
         return state, reward, {**outcome} | {f"plays_{arm}": action == arm for arm in range(3)}
 
-    run = jaxdp.simulator(learner, world._replace(feedback=feedback), len(VISITS))
+    run = jaxdp.simulator(learner, world._replace(feedback=feedback), len(VISITS), engine="rounds")
     params = run.params(epsilon=epsilon, exploration_rate=RATE)
     outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(jax.random.key(3), 2000), params)
     return np.asarray(jnp.stack([outputs[f"plays_{arm}"][:, -1] for arm in range(3)], axis=1))

@@ -10,7 +10,7 @@ import pytest
 
 import jaxdp
 from jaxdp import bandits, dueling, experts, per_person
-from jaxdp.core import Visits
+from jaxdp.core import Visits, add_visits
 from jaxdp.simulation.run.engines import choose_engine
 from tests.lazily import Lazy
 
@@ -25,6 +25,11 @@ CASES: Any = Lazy(
         "ucb_central": lambda: (per_person(bandits.ucb_central(num_arms=3)), bandit(RANDOM), {}),
         "ucb in sessions": lambda: (per_person(bandits.ucb(num_arms=3), reports=7), bandit(SESSIONS), {}),
         "taste": lambda: (per_person(bandits.tsallis_inf(num_arms=3), reports=2), bandit(RANDOM, taste=0.2), {}),
+        "drift": lambda: (
+            per_person(bandits.ucb(num_arms=3), reports=2),
+            add_visits(bandits.drifting_bandit(MEANS, drift=0.2), RANDOM),
+            {},
+        ),
         "elimination": lambda: (
             per_person(bandits.successive_elimination_central(num_arms=3)),
             bandit(Visits.random(people=1500, each=2), means=[0.2, 0.78, 0.8]),

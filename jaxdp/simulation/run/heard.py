@@ -53,7 +53,8 @@ def check_unheard(environment: Environment, params: Any, world: Any, action: Any
     if drawn:
         raise ValueError(
             f"outcomes must be a list of some of {', '.join(totals)} with engine='heard', which does not play the "
-            f"rounds in which others are drawn, got {', '.join(drawn)}"
+            f"rounds in which others are drawn, got {', '.join(drawn)}: give engine='rounds', or name them in "
+            "Environment.drawn, so that engine='auto' plays rounds"
         )
 
 
