@@ -14,7 +14,7 @@ CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs
 WORKERS ?= 2
 
 .PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations begin set-up \
-	newer docs notebooks lint gpu-counts style bench lock release
+	newer docs notebooks lint gpu-counts style bench lock release paper
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
@@ -132,6 +132,9 @@ bench: $(READY)  ## one table of speeds, meant to take under ten minutes; rows b
 
 release: $(READY)  ## builds a version and tries it in an empty environment, uploads nothing: make release VERSION=0.2.0
 	$(BIN)/python release.py "$(or $(VERSION),$(error name a version, as in make release VERSION=0.2.0))"
+
+paper: $(READY)  ## draws the figure of paper/paper.md from committed results
+	$(BIN)/python paper/figures.py
 
 # In an environment of its own: CUDA's wheels have 4.4 GB. No GPU is needed.
 gpu-counts:  ## counts what a round costs on a GPU, and fails if more than in benchmarks/gpu/counts.json; WRITE=1 writes it

@@ -224,6 +224,14 @@ def test_what_the_site_needs_is_not_installed_for_the_tests():
     assert others == []  # the same versions of what both have
 
 
+def test_the_paper_is_short_and_cites_what_its_bibliography_has():
+    text, bibliography = ((ROOT / "paper" / name).read_text(encoding="utf-8") for name in ("paper.md", "paper.bib"))
+    cited = set(re.findall(r"@([a-z]+(?:-[a-z]+)*-\d{4})", text))
+    assert cited == set(re.findall(r"^@\w+\{(.*),$", bibliography, re.MULTILINE))
+    assert len(text.split("---", 2)[2].split()) <= 1000
+    assert all((ROOT / "paper" / path).exists() for path in re.findall(r"\]\((.*?)\)", text))
+
+
 def test_the_gallery_shows_each_figure_of_a_notebook_with_a_link(tmp_path):
     picture = io.BytesIO()
     Image.new("RGB", (900, 300)).save(picture, "PNG")
