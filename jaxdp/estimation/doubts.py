@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp.core import Estimator, default_float
+from jaxdp.estimation.label_params import TOLERANCE
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.validation import WITH_X64, warn_caller
 
@@ -31,6 +32,12 @@ def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, 
         advice = (
             f"A radius of {radius:g} does not bound the search for theta if features have size {size:.1g}: "
             "multiply the features by a constant, so that their size is about 1, and choose a radius for such features"
+        )
+    tolerance = values.get("tolerance", TOLERANCE)
+    if tolerance < TOLERANCE >= estimate.certificate and default_float() == np.float32:
+        advice = (
+            f"The tolerance, {tolerance:g}, may be below the rounding of 32-bit floats: take the default, "
+            f"{TOLERANCE:g}, or 64 bits{WITH_X64}"
         )
     warn_caller(
         f"the estimate did not converge in {int(estimate.steps)} steps, its certificate is "

@@ -11,7 +11,7 @@ from jaxdp.estimation.constraints import radius_leaf
 from jaxdp.estimation.persons import PERSON, person_budgets
 from jaxdp.validation import check_above, check_epsilon
 
-TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
+TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7 sqrt(dim)
 
 
 @pytree_dataclass
@@ -22,7 +22,7 @@ class Params:
         epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
         tolerance: [] float > 0, on the norm of the projected gradient of the mean objective, for features scaled to
-            root mean square in [1, 2).
+            root mean square in [1, 2). In 32 bits rounding may keep this norm at about 1e-7 sqrt(dim).
     """
 
     epsilon: Scalar

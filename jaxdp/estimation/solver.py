@@ -27,7 +27,8 @@ class Estimate(NamedTuple):
         converged: [] bool, whether the certificate is within the requested tolerance and, for Newton's method, the
             Newton decrement is within 100 times the tolerance. With n samples, theta is then within 100 tolerance
             sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
-            Directions that the features do not determine, up to rounding, do not count.
+            Directions that the features do not determine, up to rounding, do not count. In 32 bits rounding may keep
+            the certificate at about 1e-7 sqrt(dim): at 256 features a tolerance of 1e-6 is out of reach.
         stderr: [dim] float, standard errors; None unless `estimate` was called with `intervals`.
         interval: [dim, 2] float, ends of each parameter's confidence interval, each valid for one parameter, not for
             all at once; None unless `estimate` was called with `intervals`.

@@ -44,6 +44,13 @@ def test_no_radius_is_advised_where_one_was_given():
         estimate(debiased_rr(max_steps=1), FEATURES, LABELS, key=jax.random.key(0), epsilon=0.05, radius=1.0)
 
 
+@pytest.mark.skipif(X64, reason="64 bits reach this tolerance")
+def test_a_tolerance_below_rounding_is_named():
+    with pytest.warns(RuntimeWarning, match=r"The tolerance, 1e-12, may be below the rounding of 32-bit floats"):
+        fit = estimate(mle(), FEATURES, LABELS, key=jax.random.key(0), tolerance=1e-12)
+    assert fit.certificate < 1e-6
+
+
 @pytest.mark.parametrize(
     ("estimator", "values"),
     [(debiased_rr(), {"epsilon": 0.05, "radius": 1.0}), (sgd_rr(), {"epsilon": 0.05}), (mle(), {})],
