@@ -74,9 +74,14 @@ def predict_fit_cost(
     decompositions = 10.0 * (whitened or weighted) + 3.0 * whitened
     rows = entries * dim * (1.2 + (whitened or weighted))
     seconds = per_product * (rows + decompositions * 10 * dim**3) + entries * (2e-9 * PASSES + 1.5e-8)
-    copies = whitened * entries * default_float().itemsize
-    peak = bytes_per_entry * entries + copies + (6 if whitened or weighted else 4) * 8 * dim**2 + 80 * num_samples
-    return FitCost(seconds, int(peak + 6e8))
+    new_bytes = _new_bytes(num_samples, dim, whitened=whitened, weighted=weighted)
+    return FitCost(seconds, bytes_per_entry * entries + new_bytes)
+
+
+def _new_bytes(num_samples: int, dim: int, *, whitened: bool, weighted: bool) -> int:
+    """Predicts the peak memory of a fit in blocks, without its features."""
+    copies = whitened * num_samples * dim * default_float().itemsize
+    return int(copies + (6 if whitened or weighted else 4) * 8 * dim**2 + 80 * num_samples + 6e8)
 
 
 def is_large(features: np.ndarray) -> bool:
@@ -86,9 +91,9 @@ def is_large(features: np.ndarray) -> bool:
 
 def check_memory(features: np.ndarray, *, whitened: bool, weighted: bool) -> None:
     """Raises a MemoryError if the copies of a fit in blocks need more than the free memory."""
-    cost = predict_fit_cost(*features.shape, whitened=whitened, weighted=weighted)
+    num_bytes = _new_bytes(*features.shape, whitened=whitened, weighted=weighted)
     advice = "use fewer features" + (", fewer samples, or geometry='isotropic', which copies none" if whitened else "")
-    check_room("the fit", cost.peak_bytes - 4 * features.size, free_host_bytes(), advice)
+    check_room("the fit", num_bytes, free_host_bytes(), advice)
 
 
 def blocks(features: np.ndarray, block_size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
