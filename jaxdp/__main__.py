@@ -145,7 +145,7 @@ def audit_claims(
         str | None,
         typer.Option(
             help="Instead of entries, attack a learner of ordinary Python: module:name of a result of "
-            "jaxdp.audit.python_learner, or of a function that returns it. At most 20,000 trials.",
+            "jaxdp.audit.python_learner, or of a function that returns it. At most 40,000 trials.",
             show_default=False,
         ),
     ] = None,
@@ -182,7 +182,7 @@ def audit_claims(
         if names or json or thorough:
             raise ValueError(f"python must come without names, --json and --thorough, got {python}")
         read_registry(with_)
-        attack_result = read_python_learner(python).audit(root_key(seed), trials=min(trials, 20_000))
+        attack_result = read_python_learner(python).audit(root_key(seed), trials=min(trials, 40_000))
         typer.echo(f"{attack_result}\n  {attack_result.event}")
         raise typer.Exit(int(attack_result.verdict == "violated"))
     if json is not None and not json.parent.is_dir():

@@ -12,8 +12,9 @@ import numpy as np
 
 from jaxdp.audit._python_users import Pair, Setting, user_pairs
 from jaxdp.audit._search import separation
+from jaxdp.audit.additive import Bins, boost_bins
 from jaxdp.audit.adversary import UserData
-from jaxdp.audit.black_box import Attack, AuditResult, audit
+from jaxdp.audit.black_box import Attack, AuditResult, audit_singles
 from jaxdp.audit.checks import budget
 from jaxdp.audit.host import python_release
 from jaxdp.audit.sampling import BUCKETS, Outputs
@@ -21,13 +22,15 @@ from jaxdp.core import Guarantee, default_float
 from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import warn_caller
 
-PILOTS = ((160, 12), (640, 2))  # runs under each neighbour in a stage of the pilot, and pairs that stay after it
+PILOTS = ((160, 12), (640, 3))  # runs under each neighbour in a stage of the pilot, and pairs that stay after it
+LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage chooses one pair by a tenth of the trials, and by at most so many
 RIDGES = (1e-9, 0.3)  # the first finds noise that cancels, the second errs less
 LARGEST = 1e9  # numbers are cut here before linear scores
 PREFIXES = (3, 5, 8)  # rounds after which sequences of actions are compared
 SHOWN_AFTER = 2  # seconds before a progress line is shown
 
-Run = Callable[[np.ndarray, UserData], tuple[np.ndarray, np.ndarray]]  # (seed words, users) -> actions, observed
+Sample = tuple[np.ndarray, np.ndarray]  # actions, observed
+Run = Callable[[np.ndarray, UserData], Sample]  # (seed words, users) -> sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +58,13 @@ class Scores(NamedTuple):
     Attributes:
         centre: [numbers], mean of the numbers of a run.
         weights: [numbers, scores], linear scores of the numbers.
+        boosted: a sum of step functions of the numbers and of their differences from round to round.
         tables: for each number of rounds, log likelihood ratios of the actions in these rounds, by their hash.
     """
 
     centre: np.ndarray
     weights: np.ndarray
+    boosted: Bins
     tables: dict[int, dict[int, float]]
 
 
@@ -76,9 +81,10 @@ def attack_runs(
     confidence: float,
     progress: bool,
 ) -> PythonAuditResult:
-    """Chooses two pairs of neighbours by pilot runs, and attacks each by fresh runs; see `PythonLearner.audit`."""
+    """Chooses a pair of neighbours by pilot runs, and attacks it by fresh runs; see `PythonLearner.audit`."""
     start = time.perf_counter()
-    key_pilot, *keys = jax.random.split(key, 1 + PILOTS[-1][1])
+    key_pilot, key_attack = jax.random.split(key)
+    pilots = (*PILOTS, (int(np.clip(trials // LAST_SHARE, PILOTS[-1][0], MOST_LAST)), 1))
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key_pilot)).ravel())
     pairs = user_pairs(
         generator,
@@ -89,7 +95,7 @@ def attack_runs(
         changes_last=observes,
     )
     bar = make_bar(
-        total=_num_runs(len(pairs), trials),
+        total=_num_runs(len(pairs), pilots) + 2 * trials,
         unit="run",
         leave=False,
         delay=SHOWN_AFTER,
@@ -106,40 +112,38 @@ def attack_runs(
         words = generator.integers(2**32, size=4, dtype=np.uint32)
         pair = pairs[0]
         first, _, again = (numbers(words, users, pair.changed) for users in (pair.first, pair.second, pair.first))
-        repeatable = all(np.array_equal(one, other, equal_nan=True) for one, other in zip(first, again, strict=True))
+        repeatable = all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
         if not repeatable:
             warn_caller(
                 "equal seeds gave different runs: the bound cannot be repeated, and may be wrong if the code reads a "
                 "clock or keeps state from one learner to the next"
             )
         bar.set_description_str("chooses neighbours")
-        chosen = _choose_pairs(generator, numbers, pairs, setting.num_actions, budget(claim).delta)
+        pair, scores = _choose_pair(generator, numbers, pairs, pilots, setting.num_actions, budget(claim).delta)
         bar.set_description_str("attacks them")
-        audits = []
-        for pair_key, (pair, scores) in zip(keys, chosen, strict=False):
-            sample = numbers(words, pair.first, pair.changed)  # pairs of a joint claim see different numbers of rounds
-            release = python_release(
-                functools.partial(_release_run, numbers, pair, scores, setting.num_actions),
-                (len(_output(scores, setting.num_actions, *sample)),),
-                default_float(),
-            )
-            attack = Attack(release, np.int32(0), (np.int32(0), np.int32(1)), claim)
-            audited = audit(pair_key, attack, trials=trials, confidence=1 - (1 - confidence) / len(chosen))
-            audits.append((audited.lower_bound, len(audits), audited, pair))
-    *_, strongest, pair = max(audits)
-    shared = {field.name: getattr(strongest, field.name) for field in fields(AuditResult)}
-    shared |= {"confidence": confidence, "seconds": time.perf_counter() - start}
+        sample = numbers(words, pair.first, pair.changed)
+        output = _output(scores, setting.num_actions, *sample)
+        release = python_release(
+            functools.partial(_release_run, numbers, pair, scores, setting.num_actions), output.shape, default_float()
+        )
+        attack = Attack(release, np.int32(0), (np.int32(0), np.int32(1)), claim)
+        singles = len(output) - sum(part.size for part in sample)
+        result = audit_singles(
+            key_attack, attack, trials=trials, confidence=confidence, low_bits=False, singles=singles
+        )
+    shared = {field.name: getattr(result, field.name) for field in fields(AuditResult)}
+    shared |= {"seconds": time.perf_counter() - start}
     return PythonAuditResult(
         **shared, neighbours=(pair.first, pair.second), changed=pair.changed, repeatable=repeatable
     )
 
 
-def _num_runs(num_pairs: int, trials: int) -> int:
-    """Returns about how many runs an attack takes."""
+def _num_runs(num_pairs: int, pilots: tuple[tuple[int, int], ...]) -> int:
+    """Returns how many runs pilots take."""
     total = 0
-    for draws, stay in PILOTS:
+    for draws, stay in pilots:
         total, num_pairs = total + 2 * draws * num_pairs, min(stay, num_pairs)
-    return total + 2 * trials * num_pairs
+    return total
 
 
 def _release_run(
@@ -153,64 +157,77 @@ def _release_run(
 
 def _output(scores: Scores, num_actions: int, actions: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """Returns the scores of a run, then its actions and the observed numbers."""
-    row = _row(actions, observed, num_actions)
+    row, boosted = _row(actions, observed, num_actions), scores.boosted
+    above = with_differences(row, observed)[:, None] > boosted.edges
     tables = [table.get(_hash(actions[:end]), 0.0) for end, table in scores.tables.items()]
-    return np.concatenate([(row - scores.centre) @ scores.weights, tables, np.ravel(actions), np.ravel(observed)])
+    sums = [boosted.start + np.sum(boosted.jumps, where=above), *tables]
+    return np.concatenate([(row - scores.centre) @ scores.weights, sums, np.ravel(actions), np.ravel(observed)])
 
 
 def _row(actions: np.ndarray, observed: np.ndarray, num_actions: int) -> np.ndarray:
     """Returns the numbers of a run that linear scores use: an indicator of each action, and the observed numbers."""
     indicators = np.eye(num_actions)[np.ravel(actions)]
-    finite = np.nan_to_num(np.ravel(observed), nan=0.0, posinf=LARGEST, neginf=-LARGEST)
-    return np.concatenate([np.ravel(indicators), np.clip(finite, -LARGEST, LARGEST)])
+    return np.concatenate([np.ravel(indicators), np.clip(np.ravel(observed), -LARGEST, LARGEST)])
+
+
+def with_differences(row: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """Returns the numbers of a run, and by how much the observed ones change from round to round."""
+    if observed.size == 0:
+        return row
+    cut = row[-observed.size :].reshape(observed.shape)
+    return np.concatenate([row, np.ravel(cut[1:] - cut[:-1])])
 
 
 def _hash(actions: np.ndarray) -> int:
     return zlib.crc32(actions.tobytes()) % BUCKETS  # equal in all processes, unlike `hash`
 
 
-def _choose_pairs(
-    generator: np.random.Generator, numbers: Callable[..., Any], pairs: list[Pair], num_actions: int, delta: float
-) -> list[tuple[Pair, Scores]]:
-    """Returns the pairs that runs distinguish best, each with scores; every stage draws fresh runs."""
-    chosen: list[tuple[Pair, Scores]] = []
-    for draws, stay in PILOTS:
-        scored = [(_score_pair(generator, numbers, pair, num_actions, draws, delta), pair) for pair in pairs]
-        best = sorted(scored, key=lambda entry: -entry[0][0])[:stay]  # stable: the first of equal pairs
-        chosen, pairs = [(pair, scores) for (_, scores), pair in best], [pair for _, pair in best]
-    return chosen
-
-
-def _score_pair(
+def _choose_pair(
     generator: np.random.Generator,
     numbers: Callable[..., Any],
-    pair: Pair,
+    pairs: list[Pair],
+    pilots: tuple[tuple[int, int], ...],
     num_actions: int,
-    draws: int,
     delta: float,
-) -> tuple[float, Scores]:
+) -> tuple[Pair, Scores]:
+    """Returns the pair that runs distinguish best, with scores; every stage draws fresh runs."""
+    sides: list[list[Sample]] = []
+    for draws, stay in pilots:
+        entries = []
+        for pair in pairs:
+            sides = [
+                [
+                    numbers(words, users, pair.changed)
+                    for words in generator.integers(2**32, size=(draws, 4), dtype=np.uint32)
+                ]
+                for users in (pair.first, pair.second)
+            ]
+            entries.append((_judge(sides, num_actions, delta), pair, sides))
+        best = sorted(entries, key=lambda entry: -entry[0])[:stay]  # stable: the first of equal pairs
+        pairs = [pair for _, pair, _ in best]
+        sides = best[0][2]
+    return pairs[0], _shape_scores(sides, num_actions)
+
+
+def _judge(sides: list[list[Sample]], num_actions: int, delta: float) -> float:
     """Shapes scores by half of the runs, and estimates by the other half how well they distinguish the neighbours."""
-    runs = []
-    for users in (pair.first, pair.second):
-        words = generator.integers(2**32, size=(draws, 4), dtype=np.uint32)
-        runs.append([numbers(w, users, pair.changed) for w in words])
-    half = draws // 2
-    shaping, judging = ([side[part] for side in runs] for part in (slice(half), slice(half, None)))
-    scores = _shape_scores(shaping, num_actions)
+    half = len(sides[0]) // 2
+    scores = _shape_scores([side[:half] for side in sides], num_actions)
+    judging = [side[half:] for side in sides]
     outputs = [np.stack([_output(scores, num_actions, *one) for one in side]) for side in judging]
     hashes = [np.asarray([_hash(actions) for actions, _ in side], np.int32) for side in judging]
     first, second = (
         Outputs(columns.astype(default_float()), columns[:, :0], words)
         for columns, words in zip(outputs, hashes, strict=True)
     )
-    return float(_jitted_separation(first, second, delta)), scores
+    return float(_jitted_separation(first, second, delta))
 
 
 _jitted_separation = jax.jit(lambda first, second, delta: separation(first, second, delta=delta))
 
 
-def _shape_scores(sides: list[list[tuple[np.ndarray, np.ndarray]]], num_actions: int) -> Scores:
-    """Fits linear scores and tables of actions to runs under two inputs."""
+def _shape_scores(sides: list[list[Sample]], num_actions: int) -> Scores:
+    """Fits scores to runs under two inputs."""
     rows = [np.stack([_row(*one, num_actions) for one in side]) for side in sides]
     means = [side_rows.mean(axis=0) for side_rows in rows]
     centred = np.concatenate([side_rows - mean for side_rows, mean in zip(rows, means, strict=True)])
@@ -227,4 +244,8 @@ def _shape_scores(sides: list[list[tuple[np.ndarray, np.ndarray]]], num_actions:
             for actions, _ in side:
                 counts.setdefault(_hash(actions[:end]), [0, 0])[which] += 1
         tables[end] = {word: float(np.log((first + 1) / (second + 1))) for word, (first, second) in counts.items()}
-    return Scores((means[0] + means[1]) / 2, np.stack(weights, axis=1), tables)
+    columns = [
+        np.stack([with_differences(row, observed) for row, (_, observed) in zip(side_rows, side, strict=True)])
+        for side_rows, side in zip(rows, sides, strict=True)
+    ]
+    return Scores((means[0] + means[1]) / 2, np.stack(weights, axis=1), boost_bins(*columns), tables)

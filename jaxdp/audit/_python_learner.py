@@ -1,11 +1,9 @@
 """Stateful learners in ordinary Python, by any author: an attack on their claim, and their regret on jaxdp's worlds."""
 
-import contextlib
+import dataclasses
 import importlib
-import inspect
-import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,15 @@ import jax
 import numpy as np
 
 from jaxdp.audit._python_attack import PythonAuditResult, attack_runs
+from jaxdp.audit._python_methods import (
+    WrongArgumentError,
+    as_function,
+    check_method,
+    check_numbers,
+    keep_global_generators,
+    make_learner,
+    observer,
+)
 from jaxdp.audit._python_regret import play_worlds
 from jaxdp.audit._python_users import PROBLEMS, Setting
 from jaxdp.audit.adversary import UserData
@@ -59,8 +66,8 @@ class PythonLearner:
 
         Raises:
             RuntimeError: if the learner fails, or returns no action of the problem; the message names the round.
-            ValueError: if the arrays of `users` have other shapes than the problem; if `observe` returns no numbers, or
-                more numbers after some rounds than after others.
+            ValueError: if the arrays of `users` have other shapes than the problem; if `observe` names no attribute of
+                the learner, returns no numbers, NaN, or more numbers after some rounds than after others.
         """
         self.setting.check_users(users)
         with keep_global_generators():
@@ -91,9 +98,9 @@ class PythonLearner:
             context_of: round -> context; None if there are none.
             answer: (round, action) -> feedback.
         """
-        actions, observed, round_ = [], [], None
+        actions, observed, round_ = [], [], 0
+        learner = make_learner(self.make, words)
         try:
-            learner = self._start(words)
             for round_ in range(rounds):
                 context = () if context_of is None else (context_of(round_),)
                 action = self.setting.check_action(self.act(learner, *context))
@@ -101,20 +108,19 @@ class PythonLearner:
                 actions.append(action)
                 if self.observe is not None:
                     observed.append(self.observe(learner))
+        except WrongArgumentError:
+            raise
         except Exception as error:
-            when = "when it was made" if round_ is None else f"in round {round_}, counted from 0"
+            when = f"in round {round_}, counted from 0"
             raise RuntimeError(f"the learner failed {when}: {type(error).__name__}: {error}") from error
         sizes = {len(numbers) for numbers in observed}
         if len(sizes) > 1:
             raise ValueError(f"observe must return as many numbers after every round, got {sorted(sizes)}")
         if sizes == {0}:
             raise ValueError("observe must return at least one number after every round, got none")
-        return np.asarray(actions), np.asarray(observed, float).reshape(rounds, -1)
-
-    def _start(self, words: np.ndarray) -> Any:
-        np.random.seed(words)  # noqa: NPY002 -- the code under attack may draw from this generator
-        random.seed(int(words[0]))
-        return self.make(np.random.default_rng(words)) if takes_generator(self.make) else self.make()
+        numbers = np.asarray(observed, float).reshape(rounds, -1)
+        check_numbers(self.observe, learner, numbers)
+        return np.asarray(actions), numbers
 
     def audit(
         self,
@@ -122,11 +128,11 @@ class PythonLearner:
         *,
         rounds: int = 12,
         persons: Sequence[int] | None = None,
-        trials: int = 20_000,
+        trials: int = 40_000,
         confidence: float = 0.95,
         progress: bool = True,
     ) -> PythonAuditResult:
-        """Attacks the claim: chooses neighbouring users by pilot runs, then attacks two pairs by fresh runs.
+        """Attacks the claim: chooses two neighbours by pilot runs, and attacks them by fresh runs.
 
         An attack sees only short runs. A mistake that needs more rounds, other users, or numbers that `observe` does
         not name stays hidden. Actions alone often show nothing; the verdict then says so.
@@ -136,12 +142,12 @@ class PythonLearner:
             rounds: number of rounds, >= 2; usually 4 to 16.
             persons: the person of each round, `rounds` integers, for a claim of the unit "person"; neighbours then
                 differ in all rounds of one person. None: they differ in one round.
-            trials: runs under each of two neighbours, >= 100, for each of two pairs.
+            trials: runs under each of the two neighbours, >= 100.
             confidence: confidence of the lower bound, in (0, 1).
             progress: whether to show a line with the time left.
 
         Returns:
-            The result for the pair with the larger lower bound, with this pair.
+            The result, with the neighbours.
 
         Warns:
             UserWarning: if equal seeds give different runs.
@@ -212,7 +218,7 @@ class PythonLearner:
         """
         with keep_global_generators():
             return play_worlds(
-                self,
+                dataclasses.replace(self, observe=None),
                 world,
                 horizon=check_count("horizon", horizon),
                 num_seeds=check_count("num_seeds", num_seeds),
@@ -260,10 +266,11 @@ def python_learner(
         ends: smallest and largest reward or loss, finite.
 
     Returns:
-        The learner, with the methods `audit` and `regret`.
+        The learner, with the methods `audit` and `regret`. One learner is made here, to check its methods.
 
     Raises:
-        ValueError: if an argument is out of range.
+        RuntimeError: if `make` fails.
+        ValueError: if an argument is out of range, the learner has no such methods, or they take other arguments.
 
     Examples:
         >>> class NoisyLeader:  # plays each arm twice, then keeps to the one with the larger noisy total
@@ -305,7 +312,7 @@ def python_learner(
             argument=STATED,
             sensitive_fields=("answers",),
         )
-    return PythonLearner(
+    learner = PythonLearner(
         make=make,
         act=as_function("act", act),
         update=as_function("update", update),
@@ -313,6 +320,14 @@ def python_learner(
         setting=Setting(problem, num_actions, context_shape, ends),
         guarantee=guarantee,
     )
+    with keep_global_generators():
+        made = make_learner(make, np.random.SeedSequence(0).generate_state(4))
+    if made is None or isinstance(made, type):
+        raise ValueError(f"make must return a new learner, got {made!r}")
+    context = ("context",) if context_shape else ()
+    check_method("act", act, made, context)
+    check_method("update", update, made, (*context, "action", "feedback"))
+    return learner
 
 
 def read_python_learner(name: str) -> PythonLearner:
@@ -340,51 +355,3 @@ def read_python_learner(name: str) -> PythonLearner:
             f"one, got {learner!r}"
         )
     return learner
-
-
-def as_function(name: str, method: str | Callable[..., Any]) -> Callable[..., Any]:
-    """Returns (learner, *arguments) -> result, from the name of a method or from a function."""
-    if isinstance(method, str):
-        return lambda learner, *arguments: getattr(learner, method)(*arguments)
-    if not callable(method):
-        raise ValueError(f"{name} must be the name of a method or a function, got {method!r}")
-    return method
-
-
-def observer(observe: Sequence[str] | Callable[[Any], Any]) -> Callable[[Any], np.ndarray] | None:
-    """Returns learner -> [numbers] float64; None if nothing is observed."""
-    if isinstance(observe, str):
-        raise ValueError(f"observe must be a list of names, such as [{observe!r}], got {observe!r}")
-    if callable(observe):
-        return lambda learner: flatten(observe(learner))
-    names = tuple(observe)
-    return (lambda learner: flatten([getattr(learner, name) for name in names])) if names else None
-
-
-def flatten(numbers: Any) -> np.ndarray:
-    """Returns all numbers of nested lists, dicts and arrays as [numbers] float64."""
-    if isinstance(numbers, np.ndarray | float | int):
-        return np.ravel(numbers).astype(float)
-    leaves = [np.ravel(leaf).astype(float) for leaf in jax.tree.leaves(numbers)]
-    return np.concatenate(leaves) if leaves else np.zeros(0)
-
-
-def takes_generator(make: Callable[..., Any]) -> bool:
-    """Returns whether `make` has an argument without a default."""
-    try:
-        parameters = inspect.signature(make).parameters.values()
-    except (TypeError, ValueError):  # some built-in classes have no signature
-        return False
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return any(p.default is p.empty and p.kind in positional for p in parameters)
-
-
-@contextlib.contextmanager
-def keep_global_generators() -> Iterator[None]:
-    """Puts the states of NumPy's and Python's global generators back at the end."""
-    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        random.setstate(python_state)

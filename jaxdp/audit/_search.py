@@ -149,8 +149,12 @@ def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
 
 def _promise(likely: jax.Array, unlikely: jax.Array, size: int, delta: float) -> jax.Array:
     """Estimates the lower bound on epsilon from two frequencies out of `size`."""
-    low = likely - SURE * jnp.sqrt(likely * (1 - likely) / size) - SURE / size - delta
-    high = unlikely + SURE * jnp.sqrt(unlikely * (1 - unlikely) / size) + SURE**2 / size
+
+    def deviation(share: jax.Array) -> jax.Array:
+        return SURE * jnp.sqrt(jnp.maximum(share * (1 - share), 0) / size)  # a fused 1 - share can be negative
+
+    low = likely - deviation(likely) - SURE / size - delta
+    high = unlikely + deviation(unlikely) + SURE**2 / size
     return jnp.where(low > 0, jnp.log(jnp.maximum(low, 1e-9)) - jnp.log(high), -jnp.inf)
 
 

@@ -20,6 +20,8 @@ MOST_EDGES = 2048  # edges in the histograms of all columns
 FINEST = 32  # largest number of quantile bins of a column
 FEWEST_REPEATS = 4  # a value that occurs this often gets its own bin
 SIGNIFICANT = 3.0  # standard errors by which counts or means must differ
+BOOSTED = 128  # columns that boosting may use
+BOOSTS, RATE, PRIOR, COARSE = 40, 0.2, 10.0, 16  # its steps, their share, penalty on a bin, most edges of a column
 
 
 class Hinges(NamedTuple):
@@ -114,6 +116,37 @@ def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
     used = max(1, int(np.isfinite(edges).sum(axis=1).max()))
     dtype = first.dtype
     return Bins(edges[:, :used], np.asarray(start, dtype), jumps[:, :used].astype(dtype))
+
+
+def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
+    """Fits a sum of step functions by boosting: each of few steps improves the function of one column.
+
+    Unlike `fit_bins`, it does not count evidence twice if columns depend on each other, and it leaves out most of many
+    columns.
+    """
+    pooled, size = np.concatenate([first, second]), first.shape[1]
+    is_first = np.arange(len(pooled)) < len(first)
+    used = np.arange(size)
+    if size > BOOSTED:
+        used = np.argsort(-_differences(first, second), kind="stable")[:BOOSTED]
+    edges, bins = np.full((size, COARSE), np.inf), np.zeros((len(pooled), len(used)), int)
+    for index, column in enumerate(used):
+        column_edges = _edges(np.sort(pooled[:, column]), COARSE)[:COARSE]
+        edges[column, : len(column_edges)] = column_edges
+        bins[:, index] = np.searchsorted(column_edges, pooled[:, column])
+    functions, logits = np.zeros((size, COARSE + 1)), np.zeros(len(pooled))
+    cells = (bins + np.arange(len(used)) * (COARSE + 1)).ravel()
+    for _ in range(BOOSTS):
+        chance = expit(logits)
+        slopes, curves = (
+            np.bincount(cells, np.repeat(weights, len(used)), minlength=len(used) * (COARSE + 1)).reshape(len(used), -1)
+            for weights in (is_first - chance, chance * (1 - chance))
+        )
+        steps = slopes / (curves + PRIOR)
+        best = np.argmax(np.sum(slopes * steps, axis=1))
+        functions[used[best]] += RATE * steps[best]
+        logits += RATE * steps[best, bins[:, best]]
+    return Bins(edges, functions[:, 0].sum(), np.diff(functions, axis=1))
 
 
 def _hinges(weights: Hinges, matrix: jax.Array) -> jax.Array:

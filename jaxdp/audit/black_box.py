@@ -161,6 +161,13 @@ def audit(
         >>> audit(jax.random.key(0), Attack(too_truthful, np.float32(1), labels, claim), trials=20_000).verdict
         'violated'
     """
+    return audit_singles(key, attack, trials=trials, confidence=confidence, low_bits=low_bits, singles=0)
+
+
+def audit_singles(
+    key: jax.Array, attack: Attack, *, trials: int, confidence: float, low_bits: bool, singles: int
+) -> AuditResult:
+    """Attacks as `audit`; the first `singles` of many coordinates are scores, too."""
     start = time.perf_counter()
     trials, confidence = (
         check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS),
@@ -180,7 +187,7 @@ def audit(
         draw(k, release, params, x, trials=samples, chunk=chunk) for k, x in zip(keys[:2], inputs, strict=True)
     ]
     exact = None if attack.exact is None else _exact(attack.exact, inputs, size)
-    scores = learn_scores(keys[2], *shaping_outputs, exact=exact, low_bits=low_bits)
+    scores = learn_scores(keys[2], *shaping_outputs, exact=exact, low_bits=low_bits, singles=singles)
     pooled = Outputs(*map(np.concatenate, zip(*shaping_outputs, strict=True)))
     thresholds = np.stack([candidate_thresholds(score, pooled) for score in scores])
     search = _Search(

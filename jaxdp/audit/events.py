@@ -67,6 +67,7 @@ def learn_scores(
     *,
     exact: tuple[np.ndarray, np.ndarray] | None = None,
     low_bits: bool = False,
+    singles: int = 0,
 ) -> list[Score]:
     """Fits scores that order outputs by how much likelier one input makes them.
 
@@ -76,6 +77,7 @@ def learn_scores(
         second: n outputs under the second input.
         exact: [m] floats under each input, the outputs without noise; None if they are not known.
         low_bits: whether scores use the lowest bits of floats.
+        singles: number of first coordinates that are also scores if there are many coordinates.
 
     Returns:
         If outputs repeat, a smoothed histogram of the log likelihood ratio; only this if every outcome occurred often.
@@ -98,7 +100,7 @@ def learn_scores(
     matrices = [np.asarray(_matrix(extra, x)) for x in (first, second)]
     size, names = first.numbers.shape[1], _names(first.numbers.shape[1], extra)
     scores = [Score(_column, (extra, np.int32(i)), name) for i, name in enumerate(names)]
-    few = scores[:size] if size <= LARGEST_VECTOR else []
+    few = scores[: size if size <= LARGEST_VECTOR else singles]
     few += scores[size:] if len(scores) - size <= 4 * LARGEST_VECTOR else []
     network = Score(_logit, (extra, train(key, *matrices)), "estimated log ratio")
     hinges = Score(_hinge_logit, (extra, fit_hinges(*matrices)), "log ratio by hinges")

@@ -1,10 +1,40 @@
-"""Private learners in ordinary Python, each right and with one mistake, as other people write them."""
+"""Learners in ordinary Python: simple ones, and private ones as others write them, right and with one mistake."""
 
 # ruff: noqa: NPY002 -- others draw from the global generator
 
 import math
 
 import numpy as np
+
+from jaxdp.audit import UserData
+
+ZEROS = UserData(np.zeros((6, 2)))
+
+
+class Constant:
+    """Plays one arm and keeps the rewards."""
+
+    def __init__(self, arm: object = 0):
+        self.arm, self.rewards = arm, []
+
+    def act(self):
+        return self.arm
+
+    def update(self, arm, reward):
+        self.rewards.append(reward)
+
+
+class Cycling:
+    """Plays all actions in turn."""
+
+    def __init__(self, actions):
+        self.actions, self.round = actions, 0
+
+    def act(self, context=None):
+        return self.actions[self.round % len(self.actions)]
+
+    def update(self, *arguments):
+        self.round += 1
 
 
 class NoisyLeader:
@@ -120,8 +150,9 @@ class Doubling:
 class TreeCounter:
     """Releases the number of ones after every round, by a binary tree."""
 
-    def __init__(self, wrong, horizon=16):
+    def __init__(self, wrong, horizon=16, budgeted=None):
         self.wrong, self.levels = wrong, int(math.log2(horizon)) + 1
+        self.scale = budgeted or self.levels
         self.round, self.sums, self.noisy, self.released = 0, [0.0] * self.levels, [0.0] * self.levels, 0.0
         self.total = 0.0
 
@@ -133,7 +164,7 @@ class TreeCounter:
         self.total += reward
         level = (self.round & -self.round).bit_length() - 1
         self.sums[level] = reward + sum(self.sums[:level])
-        self.noisy[level] = self.sums[level] + np.random.laplace(scale=self.levels)
+        self.noisy[level] = self.sums[level] + np.random.laplace(scale=self.scale)
         for lower in range(level):
             self.sums[lower] = self.noisy[lower] = 0.0
         self.released = sum(self.noisy)

@@ -1,6 +1,5 @@
 """Learners of ordinary Python: how they are played, how an attack judges them, and their regret."""
 
-import math
 import random
 
 import jax
@@ -14,22 +13,7 @@ from jaxdp.audit import Attack, UserData, audit, python_learner
 from jaxdp.audit._python_learner import read_python_learner
 from jaxdp.audit._python_users import Setting, user_pairs
 from jaxdp.core import Guarantee
-from tests.audit.python_classes import CLASSES, NoisyLeader
-
-ZEROS = UserData(np.zeros((6, 2)))
-
-
-class Constant:
-    """Plays one arm and keeps the rewards."""
-
-    def __init__(self, arm: float = 0):
-        self.arm, self.rewards = arm, []
-
-    def act(self):
-        return self.arm
-
-    def update(self, arm, reward):
-        self.rewards.append(reward)
+from tests.audit.python_classes import CLASSES, ZEROS, Constant, Cycling, NoisyLeader, TreeCounter
 
 
 def test_runs_repeat_and_global_generators_are_put_back():
@@ -51,38 +35,12 @@ def test_runs_repeat_and_global_generators_are_put_back():
         (lambda: Constant(7), r"in round 0, counted from 0: ValueError: act must return an action in \[0, 2\), got 7"),
         (lambda: Constant(0.5), "act must return an action"),
         (lambda: 1 / 0, "failed when it was made: ZeroDivisionError"),
-        (object, "in round 0, counted from 0: AttributeError"),
+        (lambda: Constant("broken"), "in round 0, counted from 0: ValueError: act must return an action"),
     ],
 )
 def test_an_error_of_their_code_names_the_round(make, message):
     with pytest.raises(RuntimeError, match=message):
         python_learner(make, num_actions=2, guarantee=1.0).run(0, ZEROS)
-
-
-def test_numbers_that_are_observed_must_have_one_size():
-    learner = python_learner(Constant, num_actions=2, guarantee=1.0, observe=["rewards"])
-    with pytest.raises(ValueError, match="observe must return as many numbers after every round"):
-        learner.run(0, ZEROS)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_actions": 1}, "num_actions must be"),
-        ({"guarantee": 0.0}, "epsilon must be"),
-        ({"problem": "arms"}, "problem must be"),
-        ({"observe": "rewards"}, "observe must be a list"),
-        ({"context_shape": (2,)}, "context_shape must be"),
-        ({"problem": "contextual", "context_shape": 2}, "context_shape must be"),
-        ({"ends": (1, 0)}, "ends must be"),
-        ({"ends": (0, math.inf)}, "ends must be two increasing finite numbers"),
-        ({"ends": (0, 1, 2)}, "ends must be"),
-        ({"act": 3}, "act must be"),
-    ],
-)
-def test_wrong_arguments_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        python_learner(Constant, **({"num_actions": 2, "guarantee": 1.0} | options))
 
 
 @pytest.mark.parametrize("problem", ["bandit", "contextual", "duel", "experts"])
@@ -143,7 +101,7 @@ def test_claims_about_persons_need_persons():
     ],
 )
 def test_an_attack_checks_its_arguments_before_it_plays(options, message):
-    learner = python_learner(lambda: 1 / 0, num_actions=2, guarantee=1.0)
+    learner = python_learner(lambda: Constant(7), num_actions=2, guarantee=1.0)
     with pytest.raises(ValueError, match=message):
         learner.audit(jax.random.key(0), **options)
     with pytest.raises(ValueError, match="key must be one typed PRNG key"):
@@ -154,12 +112,6 @@ def test_users_of_another_problem_are_refused():
     learner = python_learner(Constant, num_actions=2, guarantee=1.0)
     with pytest.raises(ValueError, match="users must have answers and contexts of shapes"):
         learner.run(0, UserData(np.zeros((6, 3))))
-
-
-def test_a_learner_that_observes_nothing_is_refused():
-    learner = python_learner(Constant, num_actions=2, guarantee=1.0, observe=lambda learner: None)
-    with pytest.raises(ValueError, match="observe must return at least one number"):
-        learner.run(0, ZEROS)
 
 
 def test_a_learner_may_write_into_its_contexts_and_losses():
@@ -244,6 +196,16 @@ def test_mistakes_are_flagged_and_right_twins_are_not(name, is_wrong):
     assert result.repeatable
 
 
+@pytest.mark.parametrize("budgeted", [3, 4])
+def test_a_tree_with_a_level_too_few_is_flagged(budgeted):
+    """The evidence adds up over four nodes: the true epsilon is 4/3 of the claimed one."""
+    learner = python_learner(
+        lambda: TreeCounter(False, 12, budgeted), num_actions=2, guarantee=1.0, observe=["released"]
+    )
+    result = learner.audit(jax.random.key(1), rounds=12)
+    assert (result.verdict == "violated") == (budgeted == 3), result
+
+
 def test_regret_is_paired_with_sweeps():
     world, key = jaxdp.bandits.bernoulli_bandit([0.3, 0.7]), jax.random.key(3)
     rewards = {}
@@ -285,19 +247,6 @@ def test_regret_refuses_other_worlds_and_puts_global_generators_back():
     np.random.seed(5)  # noqa: NPY002
     learner.regret(bernoulli([0.3, 0.7, 0.5]), horizon=2, num_seeds=1, key=key)
     assert np.random.random() == before  # noqa: NPY002
-
-
-class Cycling:
-    """Plays all actions in turn."""
-
-    def __init__(self, actions):
-        self.actions, self.round = actions, 0
-
-    def act(self, context=None):
-        return self.actions[self.round % len(self.actions)]
-
-    def update(self, *arguments):
-        self.round += 1
 
 
 WORLDS = {
@@ -359,7 +308,7 @@ def test_the_command_attacks_a_module(tmp_path, monkeypatch):
 
 def test_a_number_as_the_claim_protects_feedback_and_leaves_contexts_public():
     learner = python_learner(
-        Constant, problem="contextual", context_shape=(2,), num_actions=2, guarantee=1.0, act=lambda learner, context: 0
+        lambda: Cycling([0]), problem="contextual", context_shape=(2,), num_actions=2, guarantee=1.0
     )
     assert learner.guarantee.sensitive_fields == ("answers",)
     pairs = user_pairs(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import Attack, audit, events
-from jaxdp.audit.additive import binned_logit, fit_bins, fit_hinges, hinge_logit
+from jaxdp.audit.additive import BOOSTED, binned_logit, boost_bins, fit_bins, fit_hinges, hinge_logit
 from jaxdp.audit.events import Extra, _columns
 from jaxdp.audit.sampling import Outputs
 from jaxdp.core import Guarantee
@@ -143,3 +143,24 @@ def test_training_outputs_are_not_counted(monkeypatch):
     monkeypatch.setattr("jaxdp.audit.black_box.learn_scores", by_heart)
     result = found(textbook, (np.float32(0), np.float32(0)), trials=50_000)
     assert result.lower_bound == 0
+
+
+@pytest.mark.parametrize("size", [12, BOOSTED + 20])
+def test_boosting_does_not_count_the_same_evidence_twice(size):
+    """Four columns have the evidence, three more are copies of the first one, and the others have none."""
+    generator = np.random.default_rng(0)
+
+    def draw(shift, rows):
+        columns = generator.laplace(scale=3.0, size=(rows, size))
+        columns[:, :4] += shift
+        columns[:, 4:7] = columns[:, :1]
+        return columns
+
+    shaping, fresh = ([draw(shift, rows) for shift in (0.0, 1.0)] for rows in (4000, 20_000))
+    exact = [np.sum(np.abs(x[:, :4] - 1) - np.abs(x[:, :4]), axis=1) / 3 for x in fresh]
+    errors = []
+    for fit in (boost_bins, fit_bins):
+        bins = fit(*shaping)
+        scores = [np.concatenate([binned_logit(bins, jnp.asarray(part)) for part in np.split(x, 20)]) for x in fresh]
+        errors.append(np.mean(np.square(np.concatenate(scores) - np.concatenate(exact))))
+    assert errors[0] < 0.1 < errors[1], "the copies weigh too much in histograms"

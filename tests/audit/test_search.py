@@ -18,7 +18,9 @@ from jaxdp.audit import (
     search,
 )
 from jaxdp.audit import _scoreboard as board
+from jaxdp.audit._search import separation
 from jaxdp.audit.as_code import expression
+from jaxdp.audit.sampling import Outputs
 from jaxdp.mechanisms import laplace, randomized_response
 
 CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", argument="for tests")
@@ -157,3 +159,11 @@ def test_inputs_as_code():
     for mine, theirs in zip(jax.tree.leaves(users), jax.tree.leaves(made), strict=True):
         np.testing.assert_array_equal(np.asarray(mine), theirs)
         assert np.asarray(mine).dtype == theirs.dtype
+
+
+def test_outputs_that_never_agree_are_separated_best():
+    """A compiled program may compute 1 less a mean of ones as a negative number."""
+    compiled = jax.jit(lambda first, second: separation(first, second, delta=0.0))
+    for size in (40, 80):
+        sides = [Outputs(np.full((size, 3), x, np.float32), np.zeros((size, 0)), np.full(size, x)) for x in (0, 1)]
+        assert compiled(*sides) > 0.5, size

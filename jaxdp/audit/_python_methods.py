@@ -1,0 +1,138 @@
+"""Calls of learners of ordinary Python: making them, their methods, and the numbers that an adversary sees."""
+
+import contextlib
+import inspect
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+
+class WrongArgumentError(ValueError):
+    """An argument of `python_learner` that is known to be wrong only after a round."""
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Reads named attributes of a learner: learner -> [numbers] float64."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, learner: Any) -> np.ndarray:
+        return np.concatenate([read_numbers(learner, name) for name in self.names])
+
+    def name_of(self, learner: Any, index: int) -> str:
+        """Returns the name of the attribute that holds the number with this index."""
+        sizes = [read_numbers(learner, name).size for name in self.names]
+        return repr(self.names[int(np.searchsorted(np.cumsum(sizes), index, side="right"))])
+
+
+def read_numbers(learner: Any, name: str) -> np.ndarray:
+    """Returns the numbers of an attribute; raises WrongArgumentError if there are none."""
+    try:
+        value = getattr(learner, name)
+    except AttributeError as error:
+        raise WrongArgumentError(f"observe must name attributes of the learner, got {name!r}: {error}") from error
+    try:
+        if value is not None:
+            return flatten(value)
+    except (TypeError, ValueError):
+        pass
+    raise WrongArgumentError(f"observe must name attributes with numbers, got {name!r}, which is {value!r}")
+
+
+def observer(observe: Sequence[str] | Callable[[Any], Any]) -> Callable[[Any], np.ndarray] | None:
+    """Returns learner -> [numbers] float64; None if nothing is observed."""
+    if isinstance(observe, str):
+        raise ValueError(f"observe must be a list of names, such as [{observe!r}], got {observe!r}")
+    if callable(observe):
+        return lambda learner: flatten(observe(learner))
+    names = tuple(observe)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"observe must be a list of names or a function, got {observe!r}")
+    return Attributes(names) if names else None
+
+
+def check_numbers(observe: Any, learner: Any, numbers: np.ndarray) -> None:
+    """Raises ValueError if a number observed after a round, [rounds, numbers], is NaN."""
+    if np.isnan(numbers).any():
+        round_, index = np.argwhere(np.isnan(numbers))[0]
+        where = observe.name_of(learner, index) if isinstance(observe, Attributes) else f"number {index}"
+        raise ValueError(
+            f"observe must return numbers, got nan in {where} after round {round_}, counted from 0; if this is no "
+            "mistake of the code, let a function return another number for it"
+        )
+
+
+def flatten(numbers: Any) -> np.ndarray:
+    """Returns all numbers of nested lists, dicts and arrays as [numbers] float64."""
+    if isinstance(numbers, np.ndarray | float | int):
+        return np.ravel(numbers).astype(float)
+    leaves = [np.ravel(leaf).astype(float) for leaf in jax.tree.leaves(numbers)]
+    return np.concatenate(leaves) if leaves else np.zeros(0)
+
+
+def as_function(name: str, method: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Returns (learner, *arguments) -> result, from the name of a method or from a function."""
+    if isinstance(method, str):
+        return lambda learner, *arguments: getattr(learner, method)(*arguments)
+    if not callable(method):
+        raise ValueError(f"{name} must be the name of a method or a function, got {method!r}")
+    return method
+
+
+def check_method(name: str, method: str | Callable[..., Any], learner: Any, arguments: tuple[str, ...]) -> None:
+    """Raises ValueError if a learner has no such method, or the method cannot take these arguments."""
+    function: Any = method
+    if isinstance(method, str):
+        function = getattr(learner, method, None)
+        if not callable(function):
+            methods = [other for other in dir(type(learner)) if not other.startswith("_")]
+            raise ValueError(
+                f"{name} must name a method of the learner, got {method!r}; {type(learner).__name__} has "
+                f"{', '.join(methods) or 'none'}"
+            )
+    else:
+        arguments = ("learner", *arguments)
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise ValueError(f"{name} must take ({', '.join(arguments)}), got {signature}: {error}") from error
+
+
+def make_learner(make: Callable[..., Any], words: np.ndarray) -> Any:
+    """Seeds the global generators, which are not put back, and makes a learner."""
+    np.random.seed(words)  # noqa: NPY002 -- the code under attack may draw from this generator
+    random.seed(int(words[0]))
+    try:
+        return make(np.random.default_rng(words)) if takes_generator(make) else make()
+    except Exception as error:
+        raise RuntimeError(f"the learner failed when it was made: {type(error).__name__}: {error}") from error
+
+
+def takes_generator(make: Callable[..., Any]) -> bool:
+    """Returns whether `make` has an argument without a default."""
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):  # some built-in classes have no signature
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(p.default is p.empty and p.kind in positional for p in parameters)
+
+
+@contextlib.contextmanager
+def keep_global_generators() -> Iterator[None]:
+    """Puts the states of NumPy's and Python's global generators back at the end."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
