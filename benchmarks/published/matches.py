@@ -1,32 +1,39 @@
 """Problems that published code and jaxdp's learners both play."""
 
-import importlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 import jaxdp
-from benchmarks.published.arms import Batches, Stepping
-from benchmarks.published.cases import load
-from benchmarks.published.contexts import Reporting
+from benchmarks.published.players import (
+    ARMS,
+    CONTEXTS,
+    DELTA,
+    DIM,
+    MEANS,
+    NUM_CONTEXTS,
+    UNIT,
+    WORLDS,
+    Play,
+    batched_elimination,
+    constructed,
+    keirp,
+    numba_player,
+    reports,
+    sparse,
+)
 from jaxdp import bandits
-
-MEANS = np.linspace(0.75, 0.25, 5)
-ARMS = "5 Bernoulli arms, means 0.75 to 0.25"
-CONTEXTS = "contexts on the sphere, d = 5, 10 arms, |θ| = 1/2, uniform noise of 1/2"
-DIM, NUM_CONTEXTS, DELTA = 5, 10, 1e-5
 
 SAME_ELIMINATION = (
     "The same algorithm, DP-SE of Sajed & Sheffet (2019), with failure probability 0.05; "
     'constants="paper" has the published constants'
 )
 
-Play = Callable[[np.random.Generator], tuple[float, float]]
+SEEDS = 100  # runs of jaxdp's learners
 
 
 class Match(NamedTuple):
@@ -37,7 +44,6 @@ class Match(NamedTuple):
         epsilon: budget.
         horizon: rounds.
         seeds: runs of the published code, by default.
-        our_seeds: runs of jaxdp's learners.
         theirs: path of a checkout -> (generator -> regret of a run, and processor seconds).
         ours: names of learners of jaxdp -> the learner and its values.
         note: parameters, and how the algorithms differ.
@@ -50,127 +56,28 @@ class Match(NamedTuple):
     theirs: Callable[[Path], Play]
     ours: dict[str, tuple[jaxdp.Learner, dict[str, float]]]
     note: str = ""
-    our_seeds: int = 100
-
-    def environment(self) -> jaxdp.Environment:
-        if self.world == ARMS:
-            return bandits.bernoulli_bandit(MEANS)
-        return bandits.contextual.linear_contexts("sphere", num_arms=NUM_CONTEXTS, dim=DIM)
-
-
-def play_arms(make: Callable[[np.random.Generator], Any], horizon: int) -> Play:
-    """Returns a player of Bernoulli arms for learners with `act` and `update`."""
-    gaps = MEANS.max() - MEANS
-
-    def play(generator: np.random.Generator) -> tuple[float, float]:
-        np.random.seed(generator.integers(2**32, size=4))  # noqa: NPY002 -- their generator
-        means, draws, plays = MEANS.tolist(), generator.random(horizon).tolist(), [0] * len(MEANS)
-        start = time.process_time()
-        learner = make(generator)
-        for draw in draws:
-            arm = int(learner.act())
-            learner.update(arm, float(draw < means[arm]))
-            plays[arm] += 1
-        return float(gaps @ plays), time.process_time() - start
-
-    return play
-
-
-def keirp(module: str, name: str, epsilon: float, horizon: int, **options: Any) -> Callable[[Path], Play]:
-    """Returns a player of a solver of keirp/private-bandits."""
-
-    def make_player(folder: Path) -> Play:
-        solver = getattr(load(folder, f"private_bandits.solvers.private.{module}"), name)
-        return play_arms(lambda _: Stepping(solver(n_arms=len(MEANS), epsilon=epsilon, **options)), horizon)
-
-    return make_player
-
-
-def batched_elimination(epsilon: float, horizon: int) -> Callable[[Path], Play]:
-    """Returns a player of `DPSE` of sayakrc/Differentially-Private-Bandits."""
-
-    def make_player(folder: Path) -> Play:
-        module = load(folder, "MABPrivate")
-        world = SimpleNamespace(K=len(MEANS), epsilon=epsilon)
-
-        def make(generator: np.random.Generator) -> Batches:
-            module.rng = generator  # theirs has no seed
-            return Batches(module.DPSE(world, horizon, {"crs": 1, "delta": 0.05, "dc": 2}))
-
-        return play_arms(make, horizon)
-
-    return make_player
-
-
-def numba_player(module: str, name: str, *options: float) -> Callable[[Path], Play]:
-    """Returns a player of a Numba function of NP-Hardest/DP-NCB, which draws its own rewards."""
-    gaps = MEANS.max() - MEANS
-
-    def make_player(folder: Path) -> Play:
-        numba = importlib.import_module("numba")
-        function = getattr(load(folder, f"algorithms.{module}"), name)
-        seed = numba.njit(lambda value: np.random.seed(value))  # noqa: NPY002 -- Numba's generator
-        arguments = MEANS, *options
-        seed(0)
-        function(*arguments)  # compiles
-
-        def play(generator: np.random.Generator) -> tuple[float, float]:
-            seed(int(generator.integers(2**32)))
-            start = time.process_time()
-            chosen = function(*arguments)
-            return float(gaps[chosen].sum()), time.process_time() - start
-
-        return play
-
-    return make_player
-
-
-def reports(server: str, mechanism: str, epsilon: float, delta: float, horizon: int) -> Callable[[Path], Play]:
-    """Returns a player of a server and a mechanism of liangzp/LDP-Bandit, on the contexts and rewards of `CONTEXTS`."""
-
-    def make_player(folder: Path) -> Play:
-        scheme = folder / "Scheme2"
-        parts = load(scheme, "servers.LDP_servers"), load(scheme, "mechanisms.LDP")
-        classes = getattr(parts[0], server), getattr(parts[1], mechanism)
-        about = {
-            "env": {
-                "time_horizon": horizon,
-                "dimension": DIM,
-                "instance_variance": 1,
-                "n_action": NUM_CONTEXTS,
-                "yx": "normal",
-            },
-            "mechanism": {"epsilon": epsilon, "delta": delta},
-            "fail_prob": 0.05,
-        }
-
-        def play(generator: np.random.Generator) -> tuple[float, float]:
-            np.random.seed(generator.integers(2**32, size=4))  # noqa: NPY002 -- their generator
-            theta = generator.normal(size=DIM)
-            theta /= 2 * np.linalg.norm(theta)
-            start_theta = generator.normal(size=(DIM, 1))
-            about["server"] = {"batch": False, "init_theta": start_theta / np.linalg.norm(start_theta)}
-            learner, regret, seconds = Reporting(*(part(about) for part in classes)), 0.0, 0.0
-            for _ in range(horizon):
-                contexts = generator.normal(size=(NUM_CONTEXTS, DIM))
-                contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
-                means = contexts @ theta
-                noise = generator.uniform(-0.5, 0.5)
-                start = time.process_time()
-                arm = learner.act(contexts)
-                learner.update(contexts, arm, means[arm] + noise)
-                seconds += time.process_time() - start
-                regret += means.max() - means[arm]
-            return float(regret), seconds
-
-        return play
-
-    return make_player
 
 
 def elimination(constants: str, epsilon: float) -> tuple[jaxdp.Learner, dict[str, float]]:
     learner = bandits.successive_elimination_central(num_arms=len(MEANS), constants=constants)
     return learner, {"epsilon": epsilon, "failure_prob": 0.05}
+
+
+def greedy(epsilon: float, world: str, ball: jaxdp.Learner, seeds: int) -> Match:
+    """Returns the match of greedy gradient steps with reports in a ball."""
+    name = 'linear_ucb(report="l2_ball")'
+    return Match(
+        world,
+        epsilon,
+        20_000,
+        seeds,
+        reports("GreedySGDServer", "SGDLDPMechanism", epsilon, world, 20_000),
+        {
+            name: (ball, {"epsilon": epsilon}),
+            f"{name}, confidence_multiplier 0.1": (ball, {"epsilon": epsilon, "confidence_multiplier": 0.1}),
+        },
+        "Greedy gradient steps, beside optimism on reports of moments: other algorithms, both ε-DP without δ",
+    )
 
 
 def matches() -> dict[str, dict[str, Match]]:
@@ -187,7 +94,8 @@ def matches() -> dict[str, dict[str, Match]]:
         ),
         "ucb_central()": (bandits.ucb_central(num_arms=len(MEANS)), {"epsilon": 0.25}),
     }
-    linear, rounds = {"num_arms": NUM_CONTEXTS, "dim": DIM, "horizon": 20_000}, 20_000
+    rounds = 20_000
+    linear = {"num_arms": NUM_CONTEXTS, "dim": DIM, "horizon": rounds}
     ball = contextual.linear_ucb(**linear, report="l2_ball")
     return {
         "keirp/private-bandits": {
@@ -204,18 +112,17 @@ def matches() -> dict[str, dict[str, Match]]:
                 ARMS,
                 0.25,
                 horizon,
-                10,
+                100,
                 keirp("dp_ucb_bound", "DPUCBBoundSolver", 0.25, horizon),
                 bounds,
                 "Each arm has a hybrid counter. Bounds are much smaller after 1, 2, 4, ... plays than between, so that "
-                "arms stop there: all runs had the same regret",
-                our_seeds=20,
+                "arms stop there",
             ),
             "DPUCBSolver": Match(
                 ARMS,
                 0.25,
                 horizon,
-                10,
+                20,
                 keirp("dp_ucb", "DPUCBSolver", 0.25, horizon),
                 {"ucb_central()": bounds["ucb_central()"]},
                 "Its bounds leave the noise out; each arm has a hybrid counter",
@@ -259,13 +166,43 @@ def matches() -> dict[str, dict[str, Match]]:
                 "to [0, 1]; ucb has randomized response",
             ),
         },
+        "MIFA-Lab/LDPbandit2020": {
+            f"LinUCB at ε = {epsilon:g}": Match(
+                CONTEXTS,
+                epsilon,
+                rounds,
+                20,
+                constructed(epsilon, rounds),
+                {"linear_ucb()": (contextual.linear_ucb(**linear), {"epsilon": epsilon, "delta": DELTA})},
+                "LinUCB of Zheng et al. (2020), δ = 1e-5. Theirs has the published radii, the noise of its file, and "
+                "x'V⁻¹x in the bonus where the paper has its root. Uniform play has 6,623",
+            )
+            for epsilon in (1.0, 10.0)
+        },
+        "sunritc/FLIPHAT": {
+            "DP_SLCB": Match(
+                CONTEXTS,
+                1.0,
+                rounds,
+                10,
+                sparse(1.0, rounds),
+                {
+                    "linear_ucb_joint()": (
+                        contextual.linear_ucb_joint(**linear),
+                        {"epsilon": 1.0, "delta": DELTA},
+                    )
+                },
+                "Greedy play on hard thresholding, beside optimism: other algorithms in the joint model, δ = 1e-5. "
+                "Theirs is made for sparse models in many dimensions: s = d = 5, eta = 1, M0 = 0.16 as in its script",
+            )
+        },
         "liangzp/LDP-Bandit": {
             "OLSMechanism with LDPUCBServer": Match(
                 CONTEXTS,
                 1.0,
                 rounds,
                 20,
-                reports("LDPUCBServer", "OLSMechanism", 1.0, DELTA, rounds),
+                reports("LDPUCBServer", "OLSMechanism", 1.0, CONTEXTS, rounds),
                 {
                     'linear_ucb(constants="paper")': (
                         contextual.linear_ucb(**linear, constants="paper"),
@@ -276,34 +213,26 @@ def matches() -> dict[str, dict[str, Match]]:
                 "LinUCB of Zheng et al. (2020), δ = 1e-5, theirs with a tenth of the published regulariser. Uniform "
                 "play has 6,623: with published constants both hardly learn in these rounds; agreement shows little",
             ),
-            "SGDLDPMechanism with GreedySGDServer": Match(
-                CONTEXTS,
-                8.0,
-                rounds,
-                20,
-                reports("GreedySGDServer", "SGDLDPMechanism", 8.0, DELTA, rounds),
-                {
-                    'linear_ucb(report="l2_ball")': (ball, {"epsilon": 8.0}),
-                    'linear_ucb(report="l2_ball"), confidence_multiplier 0.1': (
-                        ball,
-                        {"epsilon": 8.0, "confidence_multiplier": 0.1},
-                    ),
-                },
-                "Greedy gradient steps, beside optimism on reports of moments: other algorithms, both ε-DP without δ",
-            ),
+            "SGDLDPMechanism with GreedySGDServer": greedy(8.0, CONTEXTS, ball, seeds=100),
+            "SGDLDPMechanism with GreedySGDServer, |θ| = 1": greedy(8.0, UNIT, ball, seeds=20),
         },
     }
 
 
-def play_ours(match: Match, learner: jaxdp.Learner, values: dict[str, float], seeds: int) -> dict[str, float]:
+def play_ours(world: str, horizon: int, learner: jaxdp.Learner, values: dict[str, float]) -> dict[str, float]:
     """Returns regret and processor seconds a round of a learner of jaxdp, compiled; the world's draws count, too."""
-    run = jaxdp.simulator(learner, match.environment(), horizon=match.horizon)
-    arguments = jaxdp.lane_keys(jax.random.key(0), seeds), run.params(**values)
+    environment = (
+        bandits.bernoulli_bandit(MEANS)
+        if world == ARMS
+        else bandits.contextual.linear_contexts("sphere", num_arms=NUM_CONTEXTS, dim=DIM)
+    )
+    run = jaxdp.simulator(learner, environment, horizon=horizon)
+    arguments = jaxdp.lane_keys(jax.random.key(0), SEEDS), run.params(**values, **WORLDS[world])
     play = jax.jit(jax.vmap(lambda *lane: run(*lane)["pseudo_regret"][-1], in_axes=(0, None)))
     compiled_play = play.lower(*arguments).compile()
     start = time.process_time()
     regrets = np.asarray(compiled_play(*arguments))
-    return summary(regrets, (time.process_time() - start) / seeds / match.horizon)
+    return summary(regrets, (time.process_time() - start) / SEEDS / horizon)
 
 
 def play_theirs(match: Match, play: Play, seeds: int) -> dict[str, float]:

@@ -26,7 +26,7 @@ def measure(match: Match, checkout: Path, seeds: int | None) -> dict[str, object
         "horizon": match.horizon,
         "note": match.note,
         "theirs": theirs,
-        "ours": {name: play_ours(match, *learner, match.our_seeds) for name, learner in match.ours.items()},
+        "ours": {name: play_ours(match.world, match.horizon, *learner) for name, learner in match.ours.items()},
     }
 
 
@@ -45,18 +45,23 @@ def table(results: dict[str, dict], refuted: bool) -> str:
             if is_refuted(name, code) != refuted:
                 continue
             learners = {f"`{code}`": row["theirs"], **{f"jaxdp: `{name}`": ours for name, ours in row["ours"].items()}}
-            lines = [
+            text = [
                 f"### {code}, of [{name}]({repository.url}/tree/{repository.commit})\n",
                 f"ε = {row['epsilon']:g}, T = {row['horizon']:,}; {row['world']}.\n{row['note']}.\n",
-                HEAD,
+                lines(learners),
             ]
-            lines += [
-                f"| {learner} | {numbers['regret']:,.0f} ± {numbers['error']:,.0f} | {numbers['seeds']} | "
-                f"{numbers['microseconds']:g} |"
-                for learner, numbers in learners.items()
-            ]
-            parts.append("\n".join(lines))
+            parts.append("\n".join(text))
     return "\n\n".join(parts)
+
+
+def lines(learners: dict[str, dict[str, float]]) -> str:
+    """Returns the table of some learners."""
+    rows = [
+        f"| {learner} | {numbers['regret']:,.0f} ± {numbers['error']:,.0f} | {numbers['seeds']} | "
+        f"{numbers['microseconds']:g} |"
+        for learner, numbers in learners.items()
+    ]
+    return "\n".join([HEAD, *rows])
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Attacks on published code: what needs no checkout."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,12 +9,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.published import regret, run
+from benchmarks.published import prototypes, regret, run
 from benchmarks.published.adapters import REPOSITORIES
 from benchmarks.published.arms import Pulling
-from benchmarks.published.matches import matches, play_arms
+from benchmarks.published.matches import matches
+from benchmarks.published.players import play_arms
 from jaxdp.audit import python_learner
 from jaxdp.audit.adversary import UserData
+
+PAGE = Path(run.__file__).parents[2] / "docs/project/beside_published_code.md"
 
 
 def pull_alternately(module, rounds):
@@ -77,12 +81,52 @@ def test_other_files_than_the_attacked_commit_are_refused(tmp_path, monkeypatch,
 def test_the_pages_show_kept_regret_apart_from_refuted_claims():
     results = json.loads(regret.RESULTS.read_text())
     attacks = Path(run.__file__).with_name("README.md").read_text()
-    linked = Path(run.__file__).parents[2].joinpath("docs/project/beside_published_code.md").read_text()
+    linked = PAGE.read_text()
     assert regret.table(results, refuted=True) in attacks
     assert regret.table(results, refuted=False) in linked
     for name, rows in json.loads(run.RESULTS.read_text()).items():
         for code, row in rows.items():
             assert row["verdict"] != "violated" or code not in linked, f"{name}: {code}"
+
+
+def test_the_page_shows_the_kept_prototypes():
+    results = json.loads(prototypes.RESULTS.read_text())
+    assert prototypes.table(results) in PAGE.read_text()
+    rows = [results["counters"], *(problem["rows"] for problem in results["greedy"])]
+    assert all(row["seeds"] == 100 for table in rows for row in table.values())
+
+
+def is_spread(samples, stddev):
+    """Returns whether the variance of independent samples is within five standard errors of a variance."""
+    squares = np.square(samples)
+    return abs(squares.mean() - stddev**2) < 5 * squares.std() / len(samples) ** 0.5
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 13, 16])
+def test_hybrid_counters_have_the_noise_of_their_definition(count):
+    """Checks variance and radius after some entries: closed blocks, and nodes of the open block's tree."""
+    counters = prototypes.HybridCounters(np.random.default_rng(0), (20_000, 2), epsilon=2.0, share=0.25)
+    for _ in range(count):
+        counters.feed(np.ones(20_000, int))
+    levels = count.bit_length() - 1
+    nodes = (count - 2**levels).bit_count()
+    variance = 2 * ((levels + 1) / 0.5**2 + nodes * (levels / 1.5) ** 2)
+    assert is_spread(counters.noise[:, 1], variance**0.5)
+    assert not is_spread(counters.noise[:, 1], (variance + 2 / 0.5**2) ** 0.5)  # one more block
+    assert not counters.noise[:, 0].any()
+    radius = counters.radius(2.0)[0, 1]
+    share = np.mean(counters.noise[:, 1] > radius)
+    assert 0.005 < share < math.exp(-2.0)
+
+
+def test_reports_of_gradients_are_unbiased_and_private():
+    generator, gradient = np.random.default_rng(0), np.array([0.3, -0.4, 0.0])
+    reports = prototypes.ball_report(generator, np.tile(gradient, (100_000, 1)), 1.0)
+    errors = reports.std(axis=0) / len(reports) ** 0.5
+    assert (abs(reports.mean(axis=0) - gradient) < 5 * errors).all()
+    longest = prototypes.ball_report(generator, np.tile([1.0, 0.0, 0.0], (100_000, 1)), 1.0)
+    share = np.mean(longest[:, 0] > 0)
+    assert share / (1 - share) == pytest.approx(math.e, rel=0.03)
 
 
 def test_kept_regret_is_of_today_s_matches():
