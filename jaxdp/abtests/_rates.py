@@ -1,4 +1,4 @@
-"""Rates (shares of ones) of bits and of their reports, relative entropies, and lower bounds on the users needed."""
+"""Rates (shares of ones) of bits and of their reports, relative entropies, and lower bounds on the number of users."""
 
 import math
 
@@ -19,32 +19,35 @@ def log_odds_ratio(first: float, second: float) -> float:
 
 def relative_entropy(first: float, second: float) -> float:
     """Returns the Kullback-Leibler divergence between bits with these rates, in nats."""
-    # For close rates the plain formula would lose all digits, so logs are of 1 + a small number.
+    # For close rates the plain formula would lose all digits; `log1p` of the small differences keeps them.
     ones = first * math.log1p((first - second) / second)
     return ones + (1 - first) * math.log1p((second - first) / (1 - second))
 
 
 def private_divergence(first: float, second: float, epsilon: float) -> float:
-    """Returns min over z of relative_entropy(z, second) + epsilon |first - z|: information under central privacy.
+    """Returns min over z of relative_entropy(z, second) + epsilon |first - z|, over rates z.
+
+    It replaces the relative entropy in bounds on the number of users under central epsilon-DP.
 
     Source:
         Jourdan & Azize (2025), "Optimal best arm identification under differential privacy", arXiv 2510.17348.
     """
-    towards = float(expit(logit(second) + math.copysign(epsilon, first - second)))  # where the slope is epsilon
-    between = min(max(towards, min(first, second)), max(first, second))
-    return relative_entropy(between, second) + (epsilon * abs(first - between) if between != first else 0.0)
+    stationary = float(expit(logit(second) + math.copysign(epsilon, first - second)))  # both slopes cancel
+    minimiser = min(max(stationary, min(first, second)), max(first, second))
+    return relative_entropy(minimiser, second) + (epsilon * abs(first - minimiser) if minimiser != first else 0.0)
 
 
 def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: float = math.inf) -> float:
     """Returns a lower bound on the mean number of users in both arms together.
 
     It holds for tests that use both arms equally often, surely stop if the rates differ, and call equal arms different
-    with probability at most `failure_prob`. With a finite epsilon the test must also stop by its releases alone.
+    with probability at most `failure_prob`. If epsilon is finite, the time at which the test stops must also depend
+    only on its releases.
 
     Args:
-        control: the control arm's rate, of bits or of their reports.
-        treatment: the treatment arm's rate, of the same.
-        failure_prob: probability of calling equal arms different.
+        control: the control arm's rate of ones, among bits or among their reports.
+        treatment: the treatment arm's rate of ones, likewise; different from `control`.
+        failure_prob: largest probability of calling equal arms different.
         epsilon: the curator's budget; infinity if the test reads the bits (or reports) themselves.
     """
     low, high = min(control, treatment), max(control, treatment)
@@ -52,8 +55,8 @@ def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: 
     def information(rate: float) -> float:
         return sum(private_divergence(arm, rate, epsilon) for arm in (low, high))
 
-    least = minimize_scalar(information, bounds=(low, high), method="bounded", options={"xatol": 1e-9 * (high - low)})
-    return 2 * math.log(1 / failure_prob) / float(least.fun)  # pyright: ignore[reportAttributeAccessIssue]
+    minimum = minimize_scalar(information, bounds=(low, high), method="bounded", options={"xatol": 1e-9 * (high - low)})
+    return 2 * math.log(1 / failure_prob) / float(minimum.fun)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def log_cosh(values: np.ndarray | float) -> np.ndarray:

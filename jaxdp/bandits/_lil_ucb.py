@@ -16,18 +16,18 @@ from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_choice, check_count, check_positive, check_probability
 
 CONSTANTS = ("theory", "heuristic")
-SLACK = 0.01  # the theory's e
+SLACK = 0.01  # e of constants="theory"
 
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """Traced values; b, e, w and L are defined in `lil_ucb`.
 
     Attributes:
         randomizer: parameters of the randomizer of the reports.
         squared_width: [] float > 0, ((1 + b) (1 + sqrt(e)))^2 2 (1 + e) times the variance proxy of a report.
         log_risk: [] float > 0, ln(1 / w).
-        patience: [] float > 0, L: an arm wins when it has at least 1 + L times as many plays as all others together.
+        patience: [] float > 0, L: an arm wins with >= 1 + L n plays, where n counts the plays of all other arms.
     """
 
     randomizer: Any
@@ -99,8 +99,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     Deviations:
         The default is randomized response; Zheng et al. add Gaussian noise. The randomized bit of a binary reward is
         used in place of the reward, with s^2 = 1/4. The debiased report would be 1/2 + k (bit - 1/2), with s^2 = k^2 /
-        4 and k = (e^epsilon + 1) / (e^epsilon - 1); the means of bits are nearer to 1/2 by the factor k, and their
-        confidence radii smaller by the same factor, which changes no decision. Zheng et al. do not clip.
+        4 and k = (e^epsilon + 1) / (e^epsilon - 1). This changes no decision: with bits, the distances of means from
+        1/2 and the confidence radii are all smaller by the factor k. Zheng et al. do not clip.
 
     Math:
         With $\hat\mu_i$ the mean of the $n_i$ reports of arm $i$, $\sigma^2$ their variance proxy (s^2 above) and
@@ -132,9 +132,11 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     num_arms = check_count("num_arms", num_arms, 2)
     is_theory = check_choice("constants", constants, CONSTANTS) == "theory"
     reports = reports_of(report, rewards, num_arms)
-    slack, spare = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # e, b
-    least = 9.0 if is_theory else 1 + 10 / num_arms  # the patience L is at least this for every nu; ((2 + b) / b)^2 = 9
-    soonest = math.ceil(1 + least * (num_arms - 1)) + num_arms - 1  # rounds: 1 + L (K - 1), and 1 for each other arm
+    slack, widening = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # e, b
+    # The patience L is at least this for every nu; ((2 + b) / b)^2 = 9.
+    min_patience = 9.0 if is_theory else 1 + 10 / num_arms
+    # The earliest stop: every other arm has one play, and the winner 1 + L (K - 1) plays.
+    min_rounds = math.ceil(1 + min_patience * (num_arms - 1)) + num_arms - 1
 
     def params(
         *,
@@ -152,15 +154,15 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
             half = failure_prob / (math.sqrt(1 + failure_prob) + 1) / 2  # (sqrt(1 + nu) - 1) / 2 without cancellation
             factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)  # c
             log_risk = math.log(factor) - 2 * math.log(half)
-            patience = least * (1 + math.log(2 * (math.log(9) + log_risk)) / log_risk)
+            patience = min_patience * (1 + math.log(2 * (math.log(9) + log_risk)) / log_risk)
         else:
-            log_risk, patience = math.log(5) - math.log(failure_prob), least
-        width = ((1 + spare) * (1 + math.sqrt(slack))) ** 2 * 2 * (1 + slack)
-        squared = width * reports.variance_proxy(**report_values)
-        check_positive("the squared width of confidence bounds", squared)
+            log_risk, patience = math.log(5) - math.log(failure_prob), min_patience
+        factor_of_proxy = ((1 + widening) * (1 + math.sqrt(slack))) ** 2 * 2 * (1 + slack)
+        squared_width = factor_of_proxy * reports.variance_proxy(**report_values)
+        check_positive("the squared width of confidence bounds", squared_width)
         return Params(
             randomizer=reports.params(**report_values),
-            squared_width=scalar_leaf("the squared width of confidence bounds", squared),
+            squared_width=scalar_leaf("the squared width of confidence bounds", squared_width),
             log_risk=scalar_leaf("ln(1 / w)", log_risk),
             patience=scalar_leaf("the patience", patience),
         )
@@ -205,5 +207,5 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         recommend=recommend,
         interface=reports.interface,
         clip=reports.clip,
-        min_horizon=soonest,
+        min_horizon=min_rounds,
     )

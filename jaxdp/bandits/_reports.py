@@ -98,8 +98,8 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
 
     Args:
         report: one of `known`.
-        rewards: "binary", integers clipped to {0, 1}; or "bounded", floats clipped to [reward_low, reward_high], NaN to
-            reward_low.
+        rewards: "binary": integers, clipped to {0, 1}; or "bounded": floats, clipped to [reward_low, reward_high],
+            where NaN becomes reward_low.
         known: the reports that the learner supports.
 
     Raises:
@@ -122,14 +122,14 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
 
 
 def reward_clip(rewards: str) -> ClipFn | None:
-    """Returns the `clip` of a learner with the randomizer's params in `Params.report`; None for binary rewards."""
+    """Returns `Learner.clip` if `Params.report` has the randomizer's params; None for binary rewards."""
     return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 
 def feedback_privatizer(report: Callable[..., jax.Array], field: str = "report") -> PrivatizeFn:
-    """Returns the `privatize` of a learner that reports with the randomizer's params in this field of `Params`.
+    """Returns `Learner.privatize` if this field of `Params` has the randomizer's params.
 
-    Its result is the action, which everyone knows, and the user's report.
+    The function that is returned releases the action, which is public, and the user's report.
     """
 
     def privatize(key, params, public, context: None, action, feedback) -> tuple[jax.Array, jax.Array]:

@@ -14,11 +14,11 @@ from jax import lax
 from jaxdp.random.key_bits import GOLDEN, mix, own_word
 from jaxdp.random.threefry import fast_key
 
-CHILD = np.uint32(0xFFFFFFFF)  # index of the derived key for ties; arrays of noise are shorter
+CHILD = np.uint32(0xFFFFFFFF)  # index of the child key for ties; arrays of noise are too short to use this index
 
 
 def ranks(word: jax.Array, size: int) -> jax.Array:
-    """Returns a random order of entries, as a number for each entry.
+    """Returns a random number for each entry; the numbers put the entries in a random order.
 
     Args:
         word: [] uint32, a random word; `own_word` makes it from a key.
@@ -26,16 +26,16 @@ def ranks(word: jax.Array, size: int) -> jax.Array:
 
     Returns:
         [size] int32 >= 0. All orders are equally likely, up to a relative 2^-12. Two entries have equal numbers with
-        probability 2^-31.
+        probability about 2^-32, on average over all pairs of entries.
 
     Source:
-        Finalizer of MurmurHash3, applied to word + index * (2^32 / golden ratio), which are all different.
+        Finalizer of MurmurHash3, applied to word + index * (2^32 / golden ratio). These inputs are all different.
     """
     return rank(word, lax.iota(jnp.uint32, size))
 
 
 def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
-    """Returns the numbers that `ranks` gives to single entries; word and index are [...] uint32."""
+    """Returns the numbers that `ranks` returns at these indices, [...] int32; word and index are [...] uint32."""
     words = mix(word + GOLDEN * jnp.asarray(index, jnp.uint32))
     return lax.shift_right_logical(words, np.uint32(1)).astype(jnp.int32)
 
@@ -43,7 +43,8 @@ def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
 def word_beside(key: jax.Array) -> jax.Array:
     """Returns one random word, [] uint32, of a key that also draws noise.
 
-    Noise takes the key's first hashes, one an entry, or children of small numbers; the word comes from its last child.
+    Noise uses the key's first hashes, one for each entry, or child keys of small indices. The word comes from the child
+    key of the last index.
     """
     return own_word(jax.random.fold_in(fast_key(key), CHILD))
 
@@ -62,22 +63,22 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
         >>> import jax
         >>> scores = jnp.array([1.0, 3.0, 3.0])
         >>> keys = jax.random.split(jax.random.key(0), 1000)
-        >>> found = jax.vmap(lambda key: largest(scores, ranks(own_word(key), 3)))(keys)
-        >>> found.min().item(), found.max().item(), bool(abs(found.mean() - 1.5) < 0.05)
+        >>> winners = jax.vmap(lambda key: largest(scores, ranks(own_word(key), 3)))(keys)
+        >>> winners.min().item(), winners.max().item(), bool(abs(winners.mean() - 1.5) < 0.05)
         (1, 2, True)
     """
     # A single reduction reads each score once. A compiler may compute scores again at each use, with other last bits;
-    # then no score may be equal to the maximum.
+    # then possibly no score equals the maximum.
     is_float = jnp.issubdtype(scores.dtype, jnp.floating)
-    least = jnp.asarray(-jnp.inf if is_float else jnp.iinfo(scores.dtype).min, scores.dtype)
-    every = lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
-    entries = scores, jnp.broadcast_to(order, scores.shape), every
-    return lax.reduce(entries, (least, jnp.int32(-1), jnp.int32(0)), _larger, [scores.ndim - 1])[2]
+    lowest = jnp.asarray(-jnp.inf if is_float else jnp.iinfo(scores.dtype).min, scores.dtype)
+    indices = lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
+    entries = scores, jnp.broadcast_to(order, scores.shape), indices
+    return lax.reduce(entries, (lowest, jnp.int32(-1), jnp.int32(0)), _larger, [scores.ndim - 1])[2]
 
 
 def _larger(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
     """Returns the entry with the larger score; if equal, the larger number; if equal, the smaller index."""
-    (score, number, index), (its_score, its_number, its_index) = one, other
-    is_first = (its_number == number) & (its_index < index)
-    is_other = (its_score > score) | ((its_score == score) & ((its_number > number) | is_first))
+    (score, number, index), (other_score, other_number, other_index) = one, other
+    is_first = (other_number == number) & (other_index < index)
+    is_other = (other_score > score) | ((other_score == score) & ((other_number > number) | is_first))
     return tuple(lax.select(is_other, other_entry, entry) for entry, other_entry in zip(one, other, strict=True))

@@ -66,5 +66,5 @@ def convergence_notes(results: "xr.Dataset") -> list[str]:
     if not stopped:
         return []
     total, failed = int(minimised.sum()), int(np.isnan(results.certificate).sum())
-    note = f"note: {stopped} of {total} minimisations stopped before their tolerance; see `certificate` in the data."
+    note = f"note: {stopped} of {total} minimisations stopped before they converged; see `certificate` in the data."
     return [note + (f" {failed} of them failed: their certificates and estimates are NaN." if failed else "")]

@@ -14,9 +14,9 @@ from jaxdp import registry
 from jaxdp.audit import ScoreboardRow, scoreboard
 from jaxdp.studies.command import root_key
 
-FEWEST = 8  # fewest claims that justify a second process, which takes seconds to start
-MOST = 2  # largest default number of processes: each may need some gigabytes
-FORGETS = 16  # claims after which a process drops its compiled programs: JAX slows down as it keeps more of them
+MIN_CLAIMS = 8  # fewest claims that justify a second process, which takes seconds to start
+MAX_DEFAULT_JOBS = 2  # largest default number of processes: each may need some gigabytes
+CLAIMS_PER_CACHE = 16  # after these, a process drops its compiled programs: JAX slows down as it keeps more
 _audit_counter = itertools.count(1)
 # JAX settings that workers copy from this process.
 SETTINGS = (
@@ -47,7 +47,7 @@ class Task(NamedTuple):
 
 def usual_jobs(claims: int, cores: int, backend: str) -> int:
     """Returns the default number of processes; 1 on an accelerator, which processes cannot share."""
-    return min(MOST, cores) if claims >= FEWEST and backend == "cpu" else 1
+    return min(MAX_DEFAULT_JOBS, cores) if claims >= MIN_CLAIMS and backend == "cpu" else 1
 
 
 def side_by_side(
@@ -59,7 +59,7 @@ def side_by_side(
     confidence: float = 0.95,
     **options: Any,
 ) -> Generator[ScoreboardRow]:
-    """Audits registered claims in several processes; yields the rows of `scoreboard`, in the same order.
+    """Audits registered claims in several processes; yields one row of `scoreboard` for each name, in the given order.
 
     Args:
         names: names of entries.
@@ -70,7 +70,7 @@ def side_by_side(
         **options: further options of `scoreboard`.
 
     Yields:
-        One row for each name, when this row and all earlier rows are done. If the caller stops, the processes end.
+        Each row, as soon as it and all earlier rows are done. If the caller stops, the processes end.
 
     Raises:
         MemoryError: if a process is killed.
@@ -109,6 +109,6 @@ def _start_worker(settings: Mapping[str, Any], modules: Sequence[str]) -> None:
 
 def _compute_row(task: Task) -> ScoreboardRow:
     (row,) = scoreboard(root_key(task.seed), registry.attacks([task.name]), confidence=task.confidence, **task.options)
-    if next(_audit_counter) % FORGETS == 0:
+    if next(_audit_counter) % CLAIMS_PER_CACHE == 0:
         jax.clear_caches()
     return row

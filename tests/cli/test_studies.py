@@ -326,7 +326,7 @@ def test_failed_fits_count_as_unconverged_and_sgd_does_not():
     results["certificate"][1] = np.inf
     results["converged"][1] = False
     (note,) = convergence_notes(results)
-    assert "1 of 16 minimisations stopped before their tolerance" in note
+    assert "1 of 16 minimisations stopped before they converged" in note
     assert "1 of them failed" in note
     assert note in reward_estimation.report(results)
     results["certificate"][:] = np.inf

@@ -1,7 +1,8 @@
-"""The step of `_filter` for one row of many experts, laid out for XLA on CPU: each shared result is a kernel.
+"""The step of `_filter` for one row of many experts, laid out for XLA on CPU.
 
-XLA on CPU makes slow loops of reductions of some hundred entries. Here a reduction adds columns, which a vector unit
-does at once. Tests check that the step equals the plain step up to the order of sums.
+Each result that several other results use is a separate kernel, so that it is computed once. XLA on CPU compiles a
+reduction of some hundred entries to a slow loop. So `fold` combines slices of 16 entries, which are vector
+instructions. Tests check that the step equals `_filter.step` up to the order of sums.
 """
 
 import operator
@@ -32,27 +33,28 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
         return _one_row(normalise(mantissa, power)), largest
     odds = jnp.asarray(flow.odds, dtype)[0]
     top = fold(jnp.maximum, lambda power: power, power)
-    is_alone = fold(operator.add, lambda power, top: (power == top).astype(jnp.int32), power, top) == 1
+    has_one_top = fold(operator.add, lambda power, top: (power == top).astype(jnp.int32), power, top) == 1
     # In one row every entry receives a part of the row's total, so entries below 2^-126 of the largest have no effect.
     share = kernel(lambda mantissa, power, top: mantissa * two_to(power - top, dtype), mantissa, power, top)
     total = fold(operator.add, lambda share: share, share)
 
-    def below(share, power, top, is_alone):
-        return jnp.where((power == top) & is_alone, 0, share)
+    def share_without_top(share, power, top, has_one_top):
+        return jnp.where((power == top) & has_one_top, 0, share)
 
-    second_sum = fold(operator.add, below, share, power, top, is_alone)
+    # If one entry alone has the largest power, total - share would cancel for it: the other entries are summed again.
+    second_sum = fold(operator.add, share_without_top, share, power, top, has_one_top)
 
-    def after(share, power, top, is_alone, total, second_sum):
-        is_out = (power == top) & is_alone
-        return normalise(share + odds * jnp.where(is_out, second_sum, total - share), top)
+    def add_inflow(share, power, top, has_one_top, total, second_sum):
+        is_only_top = (power == top) & has_one_top
+        return normalise(share + odds * jnp.where(is_only_top, second_sum, total - share), top)
 
-    inputs = (share, power, top, is_alone, total, second_sum)
-    scaled = Scaled(*(kernel(lambda *arrays, i=i: after(*arrays)[i], *inputs) for i in range(2)))
+    inputs = (share, power, top, has_one_top, total, second_sum)
+    scaled = Scaled(*(kernel(lambda *arrays, i=i: add_inflow(*arrays)[i], *inputs) for i in range(2)))
     return _one_row(scaled), largest
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Computes `_filter.columns` for sums of one row; the outlook has no effect."""
+    """Computes `_filter.columns` for sums of one row: the outlook, a factor of the whole row, cancels."""
     del outlook
     mantissa, power = (jnp.squeeze(array, 0) for array in sums)
     top = fold(jnp.maximum, lambda power: power, power)

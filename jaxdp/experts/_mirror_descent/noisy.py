@@ -1,4 +1,4 @@
-"""Form "noisy_losses" of `mirror_descent`: exponential steps on separately noised loss vectors."""
+"""Form "noisy_losses" of `mirror_descent`: each loss vector is noised separately; steps use only noisy losses."""
 
 import math
 
@@ -50,17 +50,17 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "noisy_losses"}
 
     def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:
-        spent = num_experts * check_epsilon(epsilon) if is_paper else epsilon
+        budget = num_experts * check_epsilon(epsilon) if is_paper else epsilon
         if learning_rate is None and is_paper:
             learning_rate = min(epsilon, 1.0) * math.sqrt(num_switches / (horizon * math.log(num_experts * horizon)))
         tuned = mirror_descent_parameters(
-            epsilon=spent, delta=delta, noise="gaussian" if is_gaussian else "laplace", **problem
+            epsilon=budget, delta=delta, noise="gaussian" if is_gaussian else "laplace", **problem
         )
         if not is_gaussian:
-            check_laplace(spent, numbers=num_experts)
+            check_laplace(budget, numbers=num_experts)
         rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
         return Params(
-            epsilon=leaf_rounded_down("epsilon", math.inf if is_gaussian else spent),
+            epsilon=leaf_rounded_down("epsilon", math.inf if is_gaussian else budget),
             noise_stddev=round_up(tuned.noise if is_gaussian else 0.0, default_float()),
             learning_rate=scalar_leaf("learning_rate", rate),
         )
@@ -85,11 +85,11 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
 
     def act(key, params: Params, public: jax.Array, context: None) -> jax.Array:
         del params, context
-        return weighted_index(key, public)  # line 4 of Algorithm 3
+        return weighted_index(key, public)  # line 4 of Algorithm 3 of Asi, Raman & Saha (2025)
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        return State((), step(state.public, params.learning_rate * report))  # line 7
+        return State((), step(state.public, params.learning_rate * report))  # line 7 of Algorithm 3
 
     params.__qualname__ = "mirror_descent.params"  # named in error messages
     values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))
@@ -98,7 +98,7 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
         guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=loss_privatizer(num_experts, is_gaussian=is_gaussian),  # line 6
+        privatize=loss_privatizer(num_experts, is_gaussian=is_gaussian),  # line 6 of Algorithm 3
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

@@ -1,4 +1,4 @@
-"""Form "sampling" of `mirror_descent`: only the draw of each play makes it private."""
+"""Form "sampling" of `mirror_descent`: weights use the exact losses; privacy comes only from the draw of each play."""
 
 import math
 from collections.abc import Callable
@@ -30,9 +30,9 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import fine_index, weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
-SLACK = 1e-12  # relative, of the largest rate, for rounding
-LONGEST_CLIPPED = 10**5  # rounds in float32
-GENTLE = 1 / 8  # learning rate up to which steps are small increments, for which rounding matters
+SLACK = 1e-12  # relative tolerance for the rounding of the largest learning rate
+LONGEST_CLIPPED = 10**5  # largest horizon of clipped sampling in float32
+GENTLE = 1 / 8  # largest learning rate at which steps are small increments of compensated sums
 
 
 @pytree_dataclass
@@ -40,7 +40,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        epsilon: [] float > 0; infinity is the non-private algorithm; finite values all have the same effect.
+        epsilon: [] float > 0; infinity selects the algorithm without privacy; all finite values have the same effect.
         learning_rate: [] float > 0.
     """
 
@@ -54,27 +54,27 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
     if mixing == "clipped" and is_coarse and horizon > LONGEST_CLIPPED:
         raise ValueError(
             f"horizon must be <= {LONGEST_CLIPPED} for clipped sampling in 32-bit floats, because rounding would spend "
-            f"more than is claimed, got {horizon}"
+            f"more than is claimed, got {horizon}: use mixing='fixed_share' or 64-bit floats"
         )
     step = exact_step_of(mixing, num_experts, horizon, num_switches)
-    reached = draws_reached(num_experts, num_switches, horizon) if mixing == "fixed_share" else float(horizon)
+    draws_per_vector = draws_reached(num_experts, num_switches, horizon) if mixing == "fixed_share" else float(horizon)
     rounds_kept = min(float(horizon), 1 / max(1 - contraction(num_experts, num_switches, horizon), 1 / horizon))
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "sampling"}
 
     def rate_leaf(epsilon: float, delta: float, learning_rate: float | None) -> np.floating:
         """Returns the learning rate as a leaf, rounded down; checks that epsilon pays for it."""
         rho = zcdp_rho(check_epsilon(epsilon), delta)
-        # Shares are read as floats. Their rounding widens the range of each draw.
+        # Shares are read as floats. Their rounding widens the range of ln(w / w') at each draw.
         rounding = 2 * float(np.finfo(default_float()).eps) * math.sqrt(horizon)
         budget = math.sqrt(2 * rho) - rounding
-        largest = budget / math.sqrt(reached)
+        largest = budget / math.sqrt(draws_per_vector)
         if largest > GENTLE and mixing == "fixed_share":
-            # Each step at a larger rate rounds the shares, by a range of 8 float epsilons, which fixed share forgets
-            # like losses.
-            largest = max(GENTLE, (budget - 2 * rounding * rounds_kept) / math.sqrt(reached))
+            # A step at a larger rate rounds the shares, which widens the range by 8 float epsilons. Fixed share forgets
+            # these errors as it forgets losses.
+            largest = max(GENTLE, (budget - 2 * rounding * rounds_kept) / math.sqrt(draws_per_vector))
         if budget <= 0:
             raise ValueError(
-                f"epsilon must pay for more than rounding in {default_float()} at horizon {horizon}, got {epsilon}"
+                f"epsilon must cover the cost of rounding in {default_float()} at horizon {horizon}, got {epsilon}"
             )
         if learning_rate is None:
             best = mirror_descent_parameters(epsilon=epsilon, delta=delta, **problem).learning_rate
@@ -93,9 +93,9 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         unit = {
             "trust_model": "central",
             "privacy_unit": UNIT,
-            "argument": "each play is drawn by the exponential mechanism, at a range of at most 2 learning_rate, which "
-            "fixed share shrinks in every round; the claim includes the cost of reading shares as floats, but no bound "
-            "on rounding errors in the shares is proved",
+            "argument": "each play is drawn by an exponential mechanism whose range is at most 2 learning_rate and, "
+            "with fixed share, shrinks in every round; the claim includes the cost of reading shares as floats, but no "
+            "bound on rounding errors in the shares is proved",
         }
         return Guarantee.none(**unit) if epsilon == math.inf else Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
 
@@ -144,32 +144,34 @@ def exact_step_of(
 ) -> Callable[[compensated.Sum, jax.Array, jax.Array], compensated.Sum]:
     """Returns the step (shares, losses, learning rate) -> shares: `step_of` on compensated sums."""
     # Only fixed share needs compensated sums.
-    plain = step_of(mixing, num_experts, horizon, num_switches)
+    plain_step = step_of(mixing, num_experts, horizon, num_switches)
 
-    def round_shares(shares: compensated.Sum, scaled_losses: jax.Array) -> compensated.Sum:
-        after = plain(shares.total - shares.excess, scaled_losses)
+    def step_rounded(shares: compensated.Sum, scaled_losses: jax.Array) -> compensated.Sum:
+        after = plain_step(shares.total - shares.excess, scaled_losses)
         return compensated.zero(after)._replace(total=after)
 
     def step(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
         switch_rate, scaled = jnp.asarray(num_switches / (horizon - 1), losses.dtype), learning_rate * losses
         exact = exact_fixed_share_step(shares, scaled, switch_rate)
 
-        def either() -> compensated.Sum:
-            coarse = round_shares(shares, scaled)
-            return select(learning_rate <= GENTLE, exact, coarse)
+        def select_step() -> compensated.Sum:
+            rounded = step_rounded(shares, scaled)
+            return select(learning_rate <= GENTLE, exact, rounded)
 
-        return keep_lane_layout(jax.lax.cond(any_lane(learning_rate > GENTLE), either, lambda: keep_lane_layout(exact)))
+        return keep_lane_layout(
+            jax.lax.cond(any_lane(learning_rate > GENTLE), select_step, lambda: keep_lane_layout(exact))
+        )
 
-    def take_clipped(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
-        return round_shares(shares, learning_rate * losses)
+    def step_clipped(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
+        return step_rounded(shares, learning_rate * losses)
 
-    return take_clipped if mixing == "clipped" else step
+    return step_clipped if mixing == "clipped" else step
 
 
 def play_distribution(epsilon: Scalar, shares: jax.Array, drawn: jax.Array) -> jax.Array:
     """Returns the released distribution of the play: one-hot at the drawn expert; at epsilon = inf, the shares."""
-    certain = jax.nn.one_hot(drawn, shares.shape[-1], dtype=shares.dtype)
-    return jnp.where(jnp.asarray(epsilon) < jnp.inf, certain, shares)
+    one_hot = jax.nn.one_hot(drawn, shares.shape[-1], dtype=shares.dtype)
+    return jnp.where(jnp.asarray(epsilon) < jnp.inf, one_hot, shares)
 
 
 def _draw_play(key: jax.Array, shares: jax.Array, learning_rate: jax.Array) -> jax.Array:

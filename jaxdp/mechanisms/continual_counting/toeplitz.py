@@ -1,4 +1,4 @@
-"""Continual counters from a Toeplitz factorisation near the square root, in a few running sums."""
+"""Continual counters by a Toeplitz factorisation close to the square-root factorisation, with a few leaky sums."""
 
 import functools
 import math
@@ -41,18 +41,18 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_fast, separate_kernels
 from jaxdp.validation import check_horizon
 
-STEP = 2.0**-26  # relative to the standard deviation of an entry's fresh noise
-PARTS = 12  # binary digits of leaky sums below a step
+STEP = 2.0**-26  # largest grid step, relative to the standard deviation of an entry's fresh noise
+PARTS = 12  # number of binary digits of a leaky sum below one grid step
 
 
 class ToeplitzState(NamedTuple):
-    """Toeplitz counters. Secret: neither `total` nor `sums` may be released by itself.
+    """State of Toeplitz counters. Secret: neither `total` nor `sums` may be released by itself.
 
     Attributes:
-        clock: [*clocks] integers, entries fed; at most horizon + 1.
+        clock: [*clocks] integers, the number of entries so far; horizon + 1 if there are more.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only after adding noise.
-        sums: [num_buffers + 1, *shape] complex64, the bits of integers in units of 2^-12 of a grid step: leaky running
-            sums of the drawn noise. The first one does not leak.
+        sums: [num_buffers + 1, *shape] leaky running sums of the drawn noise, as integers in units of 2^-12 of a grid
+            step. The dtype is complex64, which stores the bits of int64. The first sum does not leak.
     """
 
     clock: jax.Array
@@ -61,11 +61,11 @@ class ToeplitzState(NamedTuple):
 
 
 class Leaks(NamedTuple):
-    """Leaky sums, and their weights in the noise.
+    """Leaks of the leaky sums of noise, and the weights of these sums in an estimate's noise.
 
     Attributes:
-        gaps: [num_buffers + 1] float64, share that each sum loses per entry.
-        weights: [num_buffers + 1] float64, weights of sums in the noise, if an entry's own weight is 1.
+        gaps: [num_buffers + 1] float64, the share of each sum that is lost at every entry.
+        weights: [num_buffers + 1] float64, of sum 1: the last entry's fresh noise has weight 1 in the estimate.
     """
 
     gaps: np.ndarray
@@ -74,7 +74,7 @@ class Leaks(NamedTuple):
 
 @factory
 def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter:
-    r"""Prefix sums of a stream with correlated Gaussian noise: the square-root factorisation, in constant memory.
+    r"""Prefix sums of a stream with correlated Gaussian noise: nearly the square-root factorisation, constant memory.
 
     Let A = B C be the matrix of prefix sums. C x is released with independent Gaussian noise z, and A x + B z is
     computed from it. B and C are Toeplitz with rational generating functions, so the noise is a sum of a few leaky
@@ -84,12 +84,13 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     Args:
         horizon: largest number of entries.
-        num_buffers: number of leaky running sums, 1 to 16; None takes the smallest number within 1%.
+        num_buffers: number of leaky running sums, 1 to 16; None takes the smallest number for which the
+            variance is within this 1%.
 
     Returns:
-        A counter. `feed` draws one normal variate for each counter, two from each hash. `prefixes` uses the noise that
-        `feed` draws with the same keys: results are equal up to rounding; bit for bit without noise, for integer
-        streams.
+        A counter. `feed` draws one normal variate for each counter, two variates from each hash. `prefixes` uses the
+        noise that `feed` draws with the same keys. The results of both are equal up to rounding; for integer streams
+        without noise, they are equal bit for bit.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -101,15 +102,15 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         l2_sensitivity: > 0, by default 1.
 
     Privacy:
-        - For all estimates together, also where entries depend on earlier ones: rho-zCDP or (epsilon, delta)-DP in the
-          central model, for the unit and adjacency of the sensitivity.
-        - A change of one entry by 1 changes C x by at most the norm of C's first column. Noise is calibrated to this
-          norm, computed from B as it is used, after rounding. l2_sensitivity is the root of the sum of the squared
-          changes by one unit, over all entries of all counters fed with one `params`, if every counter has at most one
-          change, or two of opposite sign (columns of C have positive products). Any other counter contributes the
-          square of the sum of its absolute changes.
+        - For all estimates together, also if entries depend on earlier estimates: rho-zCDP or (epsilon, delta)-DP in
+          the central model, for the unit and adjacency of the sensitivity.
+        - If one entry changes by 1, C x changes by at most the L2 norm of C's first column. Noise is calibrated to this
+          norm, computed from the rounded weights and decays of B. l2_sensitivity is the root of a sum over all counters
+          fed with one `params`. If one unit changes one entry of a counter, or two entries by opposite signs, the
+          counter contributes the sum of the squared changes (columns of C have positive inner products). A counter with
+          other changes contributes the square of the sum of their absolute values.
         - Clocks and `fed` must not depend on the data.
-        - There is no such counter for pure DP: C's columns have a large L1 norm.
+        - There is no such counter for pure DP, because C's columns have a large L1 norm.
 
     Source:
         Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), "Efficient and near-optimal noise generation for
@@ -119,11 +120,12 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     Deviations:
         - Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles. Leaky
           sums subtract gap * sum and do not multiply by 1 - gap, which floats represent too coarsely.
-        - Entries are added up as integers (floats in multiples of 2^-20). Noise is an integer, too: fresh noise of an
-          entry, with steps between 2^-27 and 2^-26 of its standard deviation, plus a rounded function of earlier noise.
-          So the release after an entry is fresh noise on an integer. Rounding changes all these integers together by at
-          most about 4 sqrt(horizon) steps in L2 norm (for units that change one entry of each counter). Noise is larger
-          by this share, which `variance` does not include. Noise beyond 2^34 steps gives NaN.
+        - Entries are added up as integers (floats as multiples of 2^-20). Noise is an integer, too: an entry's fresh
+          noise plus a rounded function of earlier noise, in steps between 2^-27 and 2^-26 of the fresh noise's standard
+          deviation. So the release after an entry is an integer plus fresh noise. Rounding changes all these integers
+          of m counters together by at most about 4 sqrt(m horizon) steps in L2 norm. The noise is enlarged by the ratio
+          of this change to the sensitivity; `variance` does not include the enlargement. If the fresh noise's standard
+          deviation exceeds 2^34 steps, estimates are NaN.
         - The auditor's tape records the cost of the first entry, which is the largest, for every entry.
 
     Math:
@@ -151,9 +153,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     weights, gaps = (array.astype(default_float()) for array in exact)
     buffers = Buffers(weights, gaps)  # as used, after rounding
     norm = sensitivity(buffers, horizon)
-    used = np.asarray(weights, np.float64)
-    leaks = Leaks(np.asarray(gaps, np.float64), used / used.sum())
-    off = 4 * np.sqrt(horizon) * largest_rounding(leaks, horizon)
+    used_weights = np.asarray(weights, np.float64)
+    leaks = Leaks(np.asarray(gaps, np.float64), used_weights / used_weights.sum())
+    rounding_per_counter = 4 * np.sqrt(horizon) * largest_rounding(leaks, horizon)
 
     def params(
         *,
@@ -182,14 +184,18 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     def grid_of(params: GaussianParams, size: int) -> Grid:
         """Returns the grid of noise on `size` sums."""
-        return noise_grid(params, math.inf, used.sum(), STEP, off * np.sqrt(max(size, 1)), parts=PARTS)
+        return noise_grid(
+            params, math.inf, used_weights.sum(), STEP, rounding_per_counter * np.sqrt(max(size, 1)), parts=PARTS
+        )
 
     def draw_and_record(key: jax.Array, params: GaussianParams, value: Exact, grid: Grid) -> tuple[Exact, jax.Array]:
         """Draws the noise of one entry, and records it."""
-        stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
-        unit = jnp.asarray(norm, stddev.dtype)
+        stddev, change = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
+        column_norm = jnp.asarray(norm, stddev.dtype)
         noise, drawn = _draw(key, grid, shape_of(value), stddev.dtype)
-        entry = Entry("toeplitz", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=drawn)
+        entry = Entry(
+            "toeplitz", value, "l2", key, change / column_norm, noise_stddev=stddev / column_norm, noise=drawn
+        )
         return record(entry), noise
 
     def feed(
@@ -197,10 +203,12 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     ) -> ToeplitzState:
         shape = shape_of(state.total)
         mask = fed_mask(fed, state.clock.shape)
-        wide = spread(mask, shape)
-        entered = jax.tree.map(lambda x: jnp.where(wide, x, 0), entry(value, shape, state.total))
+        wide_mask = spread(mask, shape)
+        entered = jax.tree.map(lambda x: jnp.where(wide_mask, x, 0), entry(value, shape, state.total))
         entered, fresh = draw_and_record(key, params, entered, grid_of(params, math.prod(shape)))
-        sums = separate_kernels(functools.partial(_after, leaks), state.sums, fresh, wide, layout=lanes_fast)
+        sums = separate_kernels(
+            functools.partial(_add_fresh_noise, leaks), state.sums, fresh, wide_mask, layout=lanes_fast
+        )
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
         return ToeplitzState(clock, separate_kernels(add_sums, state.total, entered, layout=lanes_fast), sums)
 
@@ -229,20 +237,20 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         times = jnp.asarray(times).astype(default_float())
         logs = np.log1p(-np.asarray(gaps, np.float64))
         square = jnp.zeros_like(times)
-        for j, (first, log) in enumerate(zip(np.asarray(weights, np.float64), logs, strict=True)):
-            for second, other in list(zip(np.asarray(weights, np.float64), logs, strict=True))[: j + 1]:
-                rate = float(log + other)
+        for j, (weight, log) in enumerate(zip(np.asarray(weights, np.float64), logs, strict=True)):
+            for other_weight, other_log in list(zip(np.asarray(weights, np.float64), logs, strict=True))[: j + 1]:
+                rate = float(log + other_log)
                 terms = times if rate == 0 else jnp.expm1(times * rate) / float(np.expm1(rate))
-                square = square + float(first * second) * (1 if other == log else 2) * terms
+                square = square + float(weight * other_weight) * (1 if other_log == log else 2) * terms
         return normal_radius(jnp.asarray(params.noise_stddev) * jnp.sqrt(square), failure_prob)
 
     return Counter(params, init, feed, read, prefixes, variance, radius, horizon)
 
 
 def largest_rounding(leaks: Leaks, horizon: int) -> float:
-    """Bounds, in steps, the change by rounding of the number to which an entry's noise is added."""
-    # half a step for rounded sums, half for rounded noise, and half a unit of a leaky sum in every round, which then
-    # leaks; 2^-5 covers sums in float64
+    """Returns an upper bound, in steps, on how much rounding changes the number to which an entry's noise is added."""
+    # Rounding of the sum and rounding of the noise add half a step each. Each leaky sum is also rounded at every entry,
+    # by half of its unit; this error then leaks with the sum. 2^-5 covers additions in float64.
     rounds_in_memory = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))
     return 1 + float(leaks.weights @ np.where(leaks.gaps > 0, rounds_in_memory, 0.0)) * 2.0 ** -(PARTS + 1) + 2.0**-5
 
@@ -255,7 +263,7 @@ def _draw(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -
 
 
 @in_64_bits
-def _after(leaks: Leaks, sums: jax.Array, fresh: jax.Array, is_fed: jax.Array) -> jax.Array:
+def _add_fresh_noise(leaks: Leaks, sums: jax.Array, fresh: jax.Array, is_fed: jax.Array) -> jax.Array:
     """Returns the leaky sums after an entry."""
     gaps = leaks.gaps.reshape((-1,) + (1,) * fresh.ndim)
     change = (fresh * 2.0**PARTS)[None] - jnp.round(gaps * numbers(sums))
@@ -268,9 +276,9 @@ def _estimate(leaks: Leaks, dtype: np.dtype, total: Exact, sums: jax.Array, grid
 
 
 def noise_of(sums: jax.Array, leaks: Leaks) -> jax.Array:
-    """Returns the noise of an estimate, float64, whole steps. Traced in 64 bits."""
-    # Weights add up to one: the noise is the first sum, a whole number, plus weighted differences of the other sums
-    # from it, in which an entry's own noise cancels.
+    """Returns the noise of an estimate, [*shape] float64, in whole steps. Traced in 64 bits."""
+    # Weights add up to 1. So the noise is the first sum, a whole number of steps, plus weighted differences between the
+    # other sums and the first one. The last entry's noise cancels in these differences.
     first, *leaky = (integers(sums[j]) for j in range(len(leaks.gaps)))
     weighted = jnp.zeros(first.shape, jnp.float64)
     for leaky_sum, weight in zip(leaky, leaks.weights[1:], strict=True):
@@ -282,10 +290,10 @@ def noise_of(sums: jax.Array, leaks: Leaks) -> jax.Array:
 def _estimates(totals: Exact, fresh: jax.Array, leaks: Leaks, grid: Grid, dtype: np.dtype) -> jax.Array:
     """Returns the estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
 
-    def before(gap: float) -> jax.Array:
-        """Returns the leaky sum before each entry, after its loss at this entry."""
+    def past_noise(gap: float) -> jax.Array:
+        """Returns the part of the leaky sum after each entry, [T, ...], that is due to noise of earlier entries."""
 
-        # logs of decays, as decays near 1 are coarse; a parallel scan over halves
+        # Decays near 1 are too coarse as floats. So their logarithms are added up.
         def join(left, right):
             return left[0] + right[0], left[1] * jnp.exp(right[0]) + right[1]
 
@@ -294,6 +302,6 @@ def _estimates(totals: Exact, fresh: jax.Array, leaks: Leaks, grid: Grid, dtype:
         return (1 - gap) * jnp.concatenate([jnp.zeros_like(sums[:1]), sums[:-1]])
 
     past = sum(
-        (weight * before(gap) for gap, weight in zip(leaks.gaps, leaks.weights, strict=True)), jnp.zeros_like(fresh)
+        (weight * past_noise(gap) for gap, weight in zip(leaks.gaps, leaks.weights, strict=True)), jnp.zeros_like(fresh)
     )
     return with_error(totals, fresh + jnp.round(past), grid, dtype)

@@ -1,4 +1,4 @@
-"""Sums outcomes over rounds: floats with compensation, integers up to the largest integer."""
+"""Sums outcomes over rounds: floats with compensation; integers with saturation, so that they do not wrap around."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 
-UNROLLED = 8  # rounds in a kernel; more rounds take longer to compile and do not run faster
+UNROLLED = 8  # rounds in one kernel; with more, compilation takes longer and the program is no faster
 Running = dict[str, compensated.Sum | jax.Array]
 
 
 def empty(outcomes: Mapping[str, jax.ShapeDtypeStruct]) -> Running:
-    """Returns empty sums: compensated for floats; int32, or int64 under x64, for integers and truth values."""
+    """Returns empty sums: compensated for floats; int32, or int64 under x64, for integers and booleans."""
     return {
         name: compensated.zero(jnp.zeros((), leaf.dtype))
         if jnp.issubdtype(leaf.dtype, jnp.floating)
@@ -31,7 +31,7 @@ def add(running: Running, outcomes: Mapping[str, jax.Array]) -> Running:
 def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Array | None, used: jax.Array) -> Running:
     """Adds the outcomes of a block's first `used` rounds; equals `add` round by round, bit for bit.
 
-    `order` is the round of each entry, increasing among the used rounds; None is 0, 1, 2, ...
+    `order` has the round of each slot of the block, increasing over the slots of used rounds; None means 0, 1, 2, ...
     """
     return _add_rounds((running, {name: outcomes[name] for name in running}, order, used)) if running else running
 
@@ -46,7 +46,7 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
     running, outcomes, order, used = block
     length = len(next(iter(outcomes.values())))
     num_chunks = -(-length // UNROLLED)
-    missing = num_chunks * UNROLLED - length  # unused rounds, which fill the last chunk
+    num_padding = num_chunks * UNROLLED - length  # unused rounds that fill up the last chunk
 
     def add_chunk(running: Running, outcomes: dict[str, jax.Array], rounds: jax.Array, used: jax.Array) -> Running:
         for index in range(UNROLLED):
@@ -55,7 +55,7 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
         return running
 
     def chunks(leaf: jax.Array, fill: jax.Array | int) -> jax.Array:
-        padding = jnp.full((missing, *leaf.shape[1:]), fill, leaf.dtype)
+        padding = jnp.full((num_padding, *leaf.shape[1:]), fill, leaf.dtype)
         return jnp.concatenate([leaf, padding]).reshape(num_chunks, UNROLLED, *leaf.shape[1:])
 
     starts = jnp.arange(0, num_chunks * UNROLLED, UNROLLED, dtype=used.dtype)
@@ -79,7 +79,7 @@ def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.
     info = jnp.iinfo(running.dtype)
     if jnp.issubdtype(value.dtype, jnp.unsignedinteger) and jnp.iinfo(value.dtype).max > info.max:
         value = jnp.minimum(value, jnp.asarray(info.max, value.dtype))
-    is_count = value.dtype == bool  # at most one a round, and rounds fit
+    is_count = value.dtype == bool  # adds at most 1 in each round, and the number of rounds fits
     value = value.astype(running.dtype)
     total = running + value
     if is_count:

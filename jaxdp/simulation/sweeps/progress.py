@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
-# tqdm's rate and remaining time would include compiling; the sweep's numbers are in the postfix.
+# tqdm's own rate and remaining time would include compilation, so the postfix shows the sweep's numbers instead.
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
 
@@ -16,12 +16,13 @@ class Progress(NamedTuple):
 
     Attributes:
         lanes: number of lanes that are done, including lanes that a store already had.
-        num_lanes: number of all lanes.
-        lanes_per_second: lanes that this call ran, divided by the seconds in which lanes ran; tracing and compiling do
-            not count. With an executor, only lanes after the first chunk count, as the first chunk includes compiling.
-            0.0 before the first lanes count.
+        num_lanes: number of all lanes of this call; with several processes, of this process's share.
+        lanes_per_second: lanes that this call ran, divided by the seconds in which lanes ran, without tracing and
+            compilation. With an executor, lanes of the first chunk are not counted, as its time includes compilation.
+            0.0 until a lane is counted.
         rounds_per_second: lanes_per_second times the number of rounds; None for runs without rounds.
-        seconds_left: time for the remaining lanes at this rate, without compiling; None before there is a rate.
+        seconds_left: time for the remaining lanes at this rate, without compilation; None until there is a rate; 0.0 if
+            no lanes remain.
         devices: the devices that run lanes.
     """
 
@@ -37,15 +38,14 @@ class Reporter:
     """Reports progress to a visible bar or to a function."""
 
     def __init__(self, show: bool | Callable[[Progress], object], num_lanes: int, rounds: int | None) -> None:
-        """Shows a bar with the text "tracing".
+        """Makes a reporter; if it has a bar, shows the bar with the text "tracing".
 
         Args:
-            show: a function to call after every tile; or True for a bar, if stderr is a terminal or a notebook; or
-                False.
+            show: a function to call each time lanes are done; or True for a bar, if `is_seen()`; or False.
             num_lanes: number of all lanes.
             rounds: number of rounds of a lane; None for runs without rounds.
         """
-        self._call = show if callable(show) else None
+        self._callback = show if callable(show) else None
         self._num_lanes, self._rounds = num_lanes, rounds
         self._lanes = self._counted = 0
         self._seconds, self._since = 0.0, None
@@ -56,11 +56,11 @@ class Reporter:
             self._bar = make_bar(desc="tracing", total=num_lanes, unit="lane", bar_format=BAR)
 
     def start(self, num_lanes: int, already: int, devices: Sequence[str]) -> None:
-        """Shows the number of lanes of this call, the number that are done already, and the devices."""
+        """Sets and shows the number of all lanes of this call, how many of them are done already, and the devices."""
         self._num_lanes, self._lanes, self._devices = num_lanes, already, tuple(devices)
         if self._bar is not None:
             self._bar.total, self._bar.n, self._bar.initial = num_lanes, already, already
-            self._bar.set_postfix_str(self._where())
+            self._bar.set_postfix_str(self._devices_and_texts())
             if already == num_lanes:
                 self.describe("complete")
 
@@ -88,15 +88,15 @@ class Reporter:
             self._seconds, self._since = self._elapsed_seconds(), None
 
     def advance(self, lanes: int, *, counted: bool = True) -> None:
-        """Reports that `lanes` more lanes are done; `counted` says whether the rate counts them."""
+        """Reports that `lanes` more lanes are done; if `counted`, the rate includes them."""
         self._lanes += lanes
         self._counted += lanes if counted else 0
         progress = self.now()
         if self._bar is not None:
-            self._bar.set_postfix_str(", ".join([*_speed(progress), self._where()]), refresh=False)
+            self._bar.set_postfix_str(", ".join([*_speed(progress), self._devices_and_texts()]), refresh=False)
             self._bar.update(lanes)
-        if self._call is not None:
-            self._call(progress)
+        if self._callback is not None:
+            self._callback(progress)
 
     def now(self) -> Progress:
         """Returns the progress."""
@@ -114,7 +114,7 @@ class Reporter:
     def _elapsed_seconds(self) -> float:
         return self._seconds + (0.0 if self._since is None else time.perf_counter() - self._since)
 
-    def _where(self) -> str:
+    def _devices_and_texts(self) -> str:
         kinds = dict.fromkeys(self._devices)
         counts = (f"{self._devices.count(kind)} x {kind}" for kind in kinds)
         return ", ".join(part for part in (*counts, self._tile, self._program) if part)
@@ -131,14 +131,14 @@ def _speed(progress: Progress) -> list[str]:
 
 
 def is_seen() -> bool:
-    """Returns whether stderr is a terminal or a notebook."""
+    """Returns whether a bar would be seen: stderr is a terminal, or the process is a notebook kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     in_kernel = "IPKernelApp" in getattr(shell, "config", ())
     return in_kernel or bool(sys.stderr is not None and sys.stderr.isatty())
 
 
 def make_bar(**options: Any) -> Any:
-    """Returns a bar of tqdm with these options; in a notebook one of ipywidgets, or of text if that is missing."""
+    """Returns a tqdm bar with these options: a widget in notebooks with ipywidgets, otherwise text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning about missing widgets
         from tqdm.auto import tqdm
