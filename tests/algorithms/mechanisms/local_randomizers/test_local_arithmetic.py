@@ -63,6 +63,11 @@ def test_counts_of_binary_reports_spend_no_more_than_claimed(epsilon):
         assert log_odds(move, 1 - move) > min(0.9 * epsilon, 21.0)
 
 
+@pytest.mark.parametrize("epsilon", [1e-30, 1e-16])
+def test_a_bit_in_counts_never_moves_more_often_than_it_stays(epsilon):
+    assert float(jax.jit(chance_for_counts)(jnp.asarray(epsilon, default_float()))) == 0.5
+
+
 @pytest.mark.parametrize("num_labels", [3, 8])
 @pytest.mark.parametrize("epsilon", BUDGETS)
 def test_counts_of_labels_spend_no_more_than_claimed(epsilon, num_labels, monkeypatch):
