@@ -2,17 +2,19 @@
 
 Let P and Q be the distributions of the output under the two inputs, and let (epsilon, delta)-DP hold. At delta = 0, an
 output for which the first input is guessed comes from the first input with probability P / (P + Q) <= s, where s = 1 /
-(1 + exp(-epsilon)); the same holds for the second input. The coins are independent. So the number of right guesses out
-of n is stochastically at most binomial with n trials and success probability s, for any outputs. One Clopper-Pearson
-limit on s bounds epsilon. (A bound by event counts needs two limits that hold together, one under each input.)
+(1 + exp(-epsilon)); the same holds for the second input. The coins are independent. So, conditional on the outputs, the
+number of right guesses out of n is stochastically at most binomial with n trials and success probability s. A lower
+Clopper-Pearson limit on s gives the bound on epsilon. (A bound from event counts needs two limits, one under each
+input, that hold at the same time.)
 
 At delta > 0, set aside the part max(0, P - exp(epsilon) Q) of P, which has mass at most delta, and the same part of Q
 for guesses of the second input. The argument above holds for the remaining outputs. The number of outputs that are set
-aside is stochastically at most binomial; a limit on that number is subtracted from the right guesses.
+aside is stochastically at most binomial. An upper limit on this number is subtracted from the right guesses, and so
+from all guesses.
 
 Source:
     Steinke, Nasr & Jagielski (2023), "Privacy Auditing with One (1) Training Run", Theorem 3.1 and, for delta, the
-    decomposition in its proof, here with independent trials, where it needs no correction for many canaries.
+    decomposition in its proof. The trials here are independent, so no correction for many canaries is needed.
 """
 
 import math
@@ -40,10 +42,10 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
         The bound; -inf if nothing is proved.
 
     Raises:
-        ValueError: if guesses > 0 and a count is negative or above its total.
+        ValueError: unless guesses is 0, or 0 <= right <= guesses <= coins.
 
     Examples:
-        >>> round(guess_bound(7_310, 10_000, 10_000, sides=2, delta=0.0, error=0.05), 3)  # of randomized response
+        >>> round(guess_bound(7_310, 10_000, 10_000, sides=2, delta=0.0, error=0.05), 3)  # true epsilon = 1
         0.962
     """
     if not guesses:
@@ -64,7 +66,7 @@ def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
     low, high = -1, coins
     if rate == 0:
         return 0
-    while high - low > 1:  # exceeded too often at `low`, seldom enough at `high`
+    while high - low > 1:  # the probability is too large at `low`, and small enough at `high`
         middle = (low + high) // 2
         if middle >= coins or betainc(middle + 1, coins - middle, rate) <= ASIDE * error:
             high = middle
@@ -76,7 +78,7 @@ def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
 def fast_guess_bound(
     right: np.ndarray, wrong: np.ndarray, coins: int, *, sides: int, delta: float, error: float
 ) -> np.ndarray:
-    """Approximates `guess_bound` by Wilson's limit, fast, to compare many guesses.
+    """Approximates `guess_bound` for arrays of counts, by Wilson's limit: a fast way to compare many guessing rules.
 
     Args:
         right: [...] float, number of right guesses.

@@ -21,9 +21,9 @@ def logged_rewards(
 ) -> Environment:
     """Logged arms and rewards, for evaluation by replay: a round counts if the learner plays the logged arm.
 
-    Use it with learners from `on_logged`. With propensities a round counts only if a coin also says so. Everything is
-    as for `jaxdp.bandits.contextual.logged_contexts`, without contexts. If propensities are given, replay is unbiased
-    even if the logging policy saw contexts that the log does not contain.
+    Use it with learners from `on_logged`. If propensities are given, a round counts only if a random coin also accepts
+    it. The coin and the estimates are as for `jaxdp.bandits.contextual.logged_contexts`, without contexts. With
+    propensities, replay is unbiased even if the logging policy saw contexts that the log does not contain.
 
     Args:
         actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
@@ -38,7 +38,7 @@ def logged_rewards(
         `logged_contexts`.
 
     Raises:
-        ValueError: if an argument is not such an array or number, or needs more memory than the device has free.
+        ValueError: if an argument is not as described above, or needs more memory than the device has free.
 
     Source:
         As `logged_contexts`.
@@ -60,10 +60,10 @@ def logged_rewards(
         True
     """
     check_count("num_arms", num_arms, 2)
-    stored = kept_numbers("rewards", rewards, ("horizon",))
+    stored_rewards = kept_numbers("rewards", rewards, ("horizon",))
     if check_flag("binary", binary):
-        refuse_private("rewards", "0 or 1 if binary", (stored != 0) & (stored != 1))
-    logged_arms = check_actions(actions, len(stored), num_arms, like="rewards")
+        refuse_private("rewards", "0 or 1 if binary", (stored_rewards != 0) & (stored_rewards != 1))
+    logged_arms = check_actions(actions, len(stored_rewards), num_arms, like="rewards")
     coins = coin_probabilities(propensities, min_propensity, logged_arms, num_arms)
     space = Space("integers", (), 0, 1) if binary else Space("numbers")
-    return logged_environment(None, logged_arms, stored, coins, num_arms=num_arms, reward_space=space)
+    return logged_environment(None, logged_arms, stored_rewards, coins, num_arms=num_arms, reward_space=space)

@@ -56,7 +56,9 @@ def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
     cls = type(claim)
     units = check_count("units", units, maximum=INT64_MAX)
     if claim.unit == "person":
-        raise ValueError(f"at_user_level needs the claim for one record, got one that is for a person already: {claim}")
+        raise ValueError(
+            f"at_user_level needs a claim for one record, got a claim that is for a person already: {claim}"
+        )
     is_local = claim.trust_model == "local"
     argument_form = "the reports of up to {} units compose" if is_local else "group privacy of up to {} units"
     fields: dict[str, Any] = {
@@ -88,12 +90,12 @@ def _sum_or_none(one: float | None, other: float | None) -> float | None:
 
 
 def _below_one(delta: float | None) -> float | None:
-    """Returns the bound; None if it is 1 or more, which says nothing."""
+    """Returns the bound, or None if it is at least 1: such a bound proves nothing."""
     return delta if delta is not None and delta < 1 else None
 
 
 def _numerical_delta(claim: Any, units: int, is_local: bool) -> float | None:
-    """Returns the numerical delta for a person of several units; None if no bound is known."""
+    """Returns the numerical delta for a person who holds several units; None if no bound below 1 is known."""
     if not claim.numerical_delta or units == 1:
         return claim.numerical_delta
     if is_local:

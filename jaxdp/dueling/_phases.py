@@ -56,8 +56,9 @@ class Public(NamedTuple):
 class ReleaseFn(Protocol):
     """Makes the release at the end of a phase from the phase's `wins`: returns (arms that stay, `Public.seen`).
 
-    Arms that stay are [num_arms] bool; an inactive arm may be marked, but stays inactive. `public` may be the public
-    state of any round of the phase, so `public.played` must not be used: only it differs between the rounds of a phase.
+    The arms that stay are [num_arms] bool; an entry for an inactive arm has no effect. `public` may be the public state
+    of any round of the phase. Its `played` must not be used, because it differs between the rounds of a phase; the
+    other fields do not.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Public, wins: jax.Array) -> tuple[jax.Array, Any]: ...
@@ -80,14 +81,15 @@ def phased_learner(
         params: (**values) -> Params with a field `passes`, [num_phases, num_arms + 1] integers >= 1: how many passes
             each phase has, for each number of active arms. The largest integer marks a phase that is too long to end.
         guarantee: (**values) -> Guarantee, for the same values.
-        privatize: returns the pair of arms, and 1 if the left arm won or is reported to have won.
-        privatize_counts: the same for totals: how often each pair was played, and in how many of these duels the left
-            arm won or is reported to have won.
+        privatize: returns (the pair of arms; 1 if the left arm won or is reported to have won).
+        privatize_counts: the same for totals: returns (how often each pair was played; in how many of these duels the
+            left arm won or is reported to have won).
         release: makes the release at the end of a phase.
         nothing_seen: () -> `Public.seen` in the first phase, before any release.
 
     Returns:
-        The learner, with blocks, and with counts of ordered pairs in the order of a flattened matrix.
+        A learner with blocks and counts. Counts are for ordered pairs (left, right), in the order of a flattened
+        [num_arms, num_arms] matrix.
     """
     integer = jnp.result_type(int)
 
@@ -96,11 +98,11 @@ def phased_learner(
         public = Public(jnp.ones(num_arms, bool), jnp.int32(0), jnp.zeros((), integer), nothing_seen())
         return State(Private(jnp.zeros(num_arms, integer)), public)
 
-    def duels(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the pairs of rounds of the phase, [..., 2] int32: for each right arm, all left arms."""
+    def duels(public: Public, rounds: jax.Array) -> jax.Array:
+        """Returns the pair of arms in these rounds of the phase, [..., 2] int32; the left arm changes fastest."""
         arms = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         size = num_active(public)
-        return jnp.stack([arms[played % size], arms[played // size % size]], axis=-1)
+        return jnp.stack([arms[rounds % size], arms[rounds // size % size]], axis=-1)
 
     def act(key, params: Any, public: Public, context: None) -> jax.Array:
         del key, params, context
@@ -115,7 +117,7 @@ def phased_learner(
         return Public(public.active & stays, public.phase + 1, jnp.zeros_like(public.played), seen)
 
     def advance(key, params: Any, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """Advances by rounds with the phase's wins up to then; the last round may end the phase."""
+        """Advances by `rounds` rounds, which `wins` includes, and starts the next phase if this one is over."""
         after = public._replace(played=public.played + rounds)
         after = jax.lax.cond(
             (after.played == rounds_of_phase(params, public)) & (num_active(public) > 1),
@@ -150,10 +152,10 @@ def largest_integer() -> int:
 
 
 def num_phases() -> int:
-    """Returns the number of phases in a table: half the bits of an integer.
+    """Returns the number of phases (rows) in a table such as `passes`: half the number of bits of an integer.
 
-    Later phases e, of 4^e duels and more, use the last row. With a confidence_multiplier of 1 the phases of this row
-    are too long to end.
+    Later phases use the last row. With a confidence_multiplier of 1, phase e = 1, 2, ... has at least 4^e duels, so the
+    phases that use the last row are too long to end.
     """
     return jnp.result_type(int).itemsize * 4
 
@@ -169,9 +171,9 @@ def empty_passes(num_arms: int) -> np.ndarray:
 
 
 def passes_of(duels: float, size: int) -> int | None:
-    """Returns how many passes a phase of `size` active arms needs so that each arm is on the left in `duels` duels.
+    """Returns how many passes `size` active arms need for each arm to be the left arm in at least `duels` duels.
 
-    `duels` is rounded up. None if the phase would have more rounds than an integer can count.
+    None if the phase would have more rounds than an integer can count.
     """
     largest = largest_integer()
     if not duels * size < largest:
@@ -192,12 +194,12 @@ def of_phase(table: Any, public: Public) -> jax.Array:
 
 
 def rounds_of_phase(params: Any, public: Public) -> jax.Array:
-    """Returns how many rounds this phase has, [] integer; the largest integer if it does not end, as with one arm."""
+    """Returns the number of rounds of this phase, [] integer; the largest integer if it never ends, as with one arm."""
     largest, size, passes = largest_integer(), num_active(public), of_phase(params.passes, public)
     ends = (size > 1) & (passes < largest)
     return jnp.where(ends, jnp.where(ends, passes, 0) * (size * size), largest)  # the inner `where` avoids overflow
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """Returns in how many duels of the phase each active arm is the left one."""
+    """Returns the number of duels of this phase in which an active arm is on the left, [] integer, the same for all."""
     return rounds_of_phase(params, public) // num_active(public)

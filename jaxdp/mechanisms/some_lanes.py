@@ -11,35 +11,39 @@ from jaxdp.mechanisms.tape import is_open
 from jaxdp.numerics.kernels import any_lane, batch_over_lanes
 from jaxdp.numerics.platforms import by_platform
 
-CHUNK = 32  # lanes that are computed together; a multiple of every vector's length
+CHUNK = 32  # lanes that are computed together; a multiple of every SIMD width
 
 Tree = TypeVar("Tree")
 
 
 def in_flagged_lanes(flag: jax.Array, function: Callable[..., Tree], otherwise: Tree, *inputs: Any) -> Tree:
-    """Returns function(*inputs) in lanes where the flag is true, and `otherwise` in the others.
+    """Returns function(*inputs) in lanes where the flag is true, and `otherwise` in other lanes.
 
-    Under `jax.vmap` a branch would become a selection, for which all lanes compute the function. On CPU this function
-    computes chunks of flagged lanes, until none is left. On other devices all lanes compute it if one is flagged.
+    Under `jax.vmap` a branch would become a selection, and all lanes would compute the function. Here, on CPU, only
+    chunks of flagged lanes compute it. On other devices, all lanes compute it if any lane is flagged, and otherwise no
+    lane does.
 
     Args:
         flag: [] bool, public.
         function: function of the inputs alone; uses no batched value from outside.
-        otherwise: pytree of arrays, as the function returns.
+        otherwise: pytree of arrays with the structure, shapes and dtypes of the function's result.
         inputs: pytrees of arrays.
     """
 
-    def at_once(operands: Any) -> Tree:
-        def everywhere() -> Tree:
-            return jax.tree.map(lambda one, other: jnp.where(operands[0], one, other), function(*operands[2]), other)
+    def compute_if_any(operands: Any) -> Tree:
+        lane_flag, unchanged, lane_inputs = operands
 
-        other = operands[1]
-        return lax.cond(any_lane(operands[0]), everywhere, lambda: other)
+        def compute() -> Tree:
+            return jax.tree.map(
+                lambda output, default: jnp.where(lane_flag, output, default), function(*lane_inputs), unchanged
+            )
 
-    def several(operands: Any) -> Tree:
-        return by_platform(operands, cpu=in_chunks, default=jax.vmap(at_once))
+        return lax.cond(any_lane(lane_flag), compute, lambda: unchanged)
 
-    def in_chunks(operands: Any) -> Tree:
+    def process_lanes(operands: Any) -> Tree:
+        return by_platform(operands, cpu=process_in_chunks, default=jax.vmap(compute_if_any))
+
+    def process_in_chunks(operands: Any) -> Tree:
         flags, outputs, inputs = operands
         size = len(flags)
 
@@ -62,4 +66,6 @@ def in_flagged_lanes(flag: jax.Array, function: Callable[..., Tree], otherwise: 
         return lax.cond(flags.any(), compute_chunks, lambda: outputs)
 
     operands = flag, otherwise, inputs
-    return at_once(operands) if is_open() else batch_over_lanes(at_once, several)(operands)
+    if is_open():  # `batch_over_lanes` always traces the function, and recorded entries cannot leave a trace
+        return compute_if_any(operands)
+    return batch_over_lanes(compute_if_any, process_lanes)(operands)

@@ -11,8 +11,8 @@ import numpy as np
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap, keep_argmax_layout, mark_inlineable, order_axes
 
-WRITTEN_OUT = 16
-LARGE = 1024  # entries of a lane's array; a step reads only a part of a larger array, which should be contiguous
+WRITTEN_OUT = 16  # up to this length, arrays are unrolled and have lanes as the fast axis
+LARGE = 1024  # entries; a lane's larger array should be contiguous, as each step reads only a part of it
 
 
 def noinline(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,10 +44,10 @@ def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
 def avoid_xla_tiling(values: jax.Array) -> jax.Array:
     """Returns the values unchanged; prevents XLA's tiling of kernels of elementwise operations.
 
-    XLA on CPU (jaxlib 0.10) divides kernels into tiles of sixteen numbers, which it copies, if they have only
-    elementwise operations on floats and signed integers, and no constant. This is several times slower than loops. Two
-    operations on unsigned words, which LLVM removes, prevent it. Call this function on the result inside `own_kernel`,
-    before `lanes_last`.
+    If a kernel has only elementwise operations on floats and signed integers, and no constant, XLA on CPU (jaxlib 0.10)
+    divides it into tiles of sixteen numbers, and copies the tiles. This is several times slower than loops. Two
+    operations on unsigned words prevent tiling; LLVM then removes them. Call this function on the result inside
+    `own_kernel`, before `lanes_last`.
     """
     if values.dtype not in (jnp.float32, jnp.int32):
         return values
@@ -64,9 +64,9 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
 
     By default XLA stores lanes as the slow axis, so a loop over lanes reads with a stride of n values. The state of a
     simulation loop keeps the layout that the loop's body gives it. In a nested `jax.vmap` the outer axis has the lanes.
-    In blocks, for example, the inner axis is over rounds; a single number here is then an array over rounds, and gets
-    the layout, too. Inside `own_kernel`, call this function on the arguments as well, as a kernel does not inherit the
-    layout.
+    In blocks, for example, the inner axis is over rounds: a single number passed to this function is an array over
+    rounds, and this array gets the layout. Inside `own_kernel`, call this function on the arguments as well, as a
+    kernel does not inherit the layout.
     """
     if values.ndim > 0 and len(values) > longest:
         return values
@@ -76,8 +76,8 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
 def lanes_last_if_small(values: jax.Array) -> jax.Array:
     """Applies `lanes_last` to arrays of at most `LARGE` entries, for the state of a loop.
 
-    In a larger array each lane reads and writes few entries at an index of the lane. With lanes as the fast axis, each
-    entry would be in another line of the cache.
+    In a larger array, each lane reads and writes only a few entries, at an index that differs between lanes. If lanes
+    were the fast axis, each of these entries would be in a separate cache line.
     """
     return lanes_last(values) if values.size <= LARGE else values
 
@@ -92,19 +92,19 @@ def separate_kernels(
 ) -> Any:
     """Calls function(*inputs) with a separate kernel for each array of the result on CPU, with this layout.
 
-    XLA on CPU stores values that two results share. Here each result computes them again, which is faster for a few
-    operations. The function takes pytrees of arrays, and does not combine lanes.
+    XLA on CPU stores values that two results share. Here each result computes them again, which is faster if they take
+    only a few operations. The function takes pytrees of arrays, and does not combine lanes.
     """
     traced, shapes = jax.make_jaxpr(function, return_shape=True)(*inputs)
     input_leaves, structure = jax.tree.flatten(inputs)
 
-    def one(index: int) -> jax.Array:
+    def compute_result(index: int) -> jax.Array:
         used = _inputs_of_result(traced.jaxpr, index)
 
-        def inside(*some: jax.Array) -> jax.Array:
+        def inside(*used_leaves: jax.Array) -> jax.Array:
             with jax.enable_x64(True):  # inputs may have 64 bits in a 32-bit program
                 leaves = [jnp.zeros(jnp.shape(leaf), jnp.asarray(leaf).dtype) for leaf in input_leaves]
-            for position, leaf in zip(used, some, strict=True):
+            for position, leaf in zip(used, used_leaves, strict=True):
                 leaves[position] = layout(leaf)
             results = function(*jax.tree.unflatten(structure, leaves))
             return layout(avoid_xla_tiling(jax.tree.leaves(results)[index]))
@@ -112,11 +112,11 @@ def separate_kernels(
         return layout(own_kernel(inside, *(layout(input_leaves[position]) for position in used)))
 
     leaves, result_structure = jax.tree.flatten(shapes)
-    return jax.tree.unflatten(result_structure, [one(index) for index in range(len(leaves))])
+    return jax.tree.unflatten(result_structure, [compute_result(index) for index in range(len(leaves))])
 
 
 def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
-    """Returns the indices of the inputs that a result needs: XLA would copy other inputs into another layout."""
+    """Returns the indices of the inputs on which a result depends. XLA would copy the others into another layout."""
     needed = {id(jaxpr.outvars[index])}
     for step in reversed(jaxpr.eqns):
         if any(id(variable) in needed for variable in step.outvars):
@@ -230,7 +230,7 @@ def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -
 def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs: Any) -> jax.Array:
     """Calls function(*inputs) as a separate kernel on CPU that writes lanes as the fast axis.
 
-    `across_lanes` then reads the result without a copy, which a layout constraint would make necessary.
+    `across_lanes` then reads the result without a copy; a layout constraint would make XLA copy it.
 
     Args:
         function: function of pytrees of a lane; returns an array [n, ...].
@@ -249,7 +249,10 @@ def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
 
 @custom_vmap
 def any_lane(flag: jax.Array) -> jax.Array:
-    """Returns whether the flag, [] bool, is true in any lane of a (nested) batch; lanes then leave a loop together."""
+    """Returns whether the flag, [] bool, is true in any lane of a (nested) batch.
+
+    The result is the same in all lanes, so `jax.vmap` does not convert a `lax.cond` on it to a selection.
+    """
     return flag
 
 

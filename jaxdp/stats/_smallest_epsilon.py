@@ -1,4 +1,4 @@
-"""Finds the smallest epsilon of a grid that is shown to be sufficient."""
+"""Finds the smallest epsilon of a grid at which a metric is shown to reach a required value."""
 
 import warnings
 
@@ -23,13 +23,13 @@ def smallest_epsilon(
     confidence: float = 0.95,
     method: str | None = None,
 ) -> xr.DataArray:
-    """Returns the smallest epsilon of the grid at which a test shows that the mean is at most (or at least) a number.
+    """Returns the smallest epsilon of the grid down to which tests show a mean of at most (or at least) a number.
 
     Epsilons are tested from the largest down, until the first test fails. The result is the last epsilon that passed.
     This order needs no correction: with probability at least `confidence`, the true mean is at most `at_most` at the
     returned epsilon and at all larger epsilons of the grid, even if the mean does not fall with epsilon. The
-    probability is for each single point of the other dimensions, not for all points together. Nothing is shown about
-    epsilons between grid points. Smaller epsilons may be sufficient, too; more seeds may show it.
+    probability is for each point of the other dimensions separately, not for all points together. Nothing is shown
+    about epsilons between grid points. Smaller epsilons may also be sufficient; more seeds may show it.
 
     Each test is one-sided: it compares a confidence limit of the mean with the number. "t" uses Student's limit. It is
     exact for Gaussian values and nearly exact for skew values with many seeds. With few seeds and a long upper tail, it
@@ -42,16 +42,16 @@ def smallest_epsilon(
         at_least: lower bound for the mean.
         along: the dimension with epsilons as its coordinate, in any order; infinity is the largest epsilon.
         over: the dimension of independent repetitions.
-        confidence: smallest probability, in (0, 1), that the returned epsilon is sufficient.
+        confidence: lower bound on the probability of a correct conclusion, in (0, 1).
         method: "t" or "share"; None is "share" if all values of metric are 0 or 1, and otherwise "t".
 
     Returns:
         An array of epsilons, float64, without `along` and `over`. It is NaN if even the largest epsilon is not shown to
-        be sufficient, and infinity if only the algorithm without privacy is shown to be.
+        be sufficient, and infinity if only the algorithm without privacy is shown to be sufficient.
 
     Warns:
-        RuntimeWarning: if there are too few seeds to show it for any values (see `seeds_needed`; "t" needs
-            two).
+        RuntimeWarning: if no values of the metric could pass a test with this number of seeds. "t" needs two seeds; for
+            "share", see `seeds_needed`.
 
     Raises:
         ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons repeat,
@@ -73,16 +73,18 @@ def smallest_epsilon(
     elif at_least is not None and at_most is None:
         bound = check_number("at_least", at_least)
     else:
-        raise ValueError(f"one of at_most and at_least must be given, got at_most={at_most} and at_least={at_least}")
+        raise ValueError(
+            f"exactly one of at_most and at_least must be given, got at_most={at_most} and at_least={at_least}"
+        )
     epsilons = check_distinct_numbers(metric, along)
     if method is None:
         method = "share" if bool(metric.isin([0, 1]).all()) else "t"
     needed = _fewest_seeds(check_choice("method", method, METHODS), bound, at_most is None, confidence)
     if metric.sizes[over] < needed:
-        number = f"at least {needed} are needed" if np.isfinite(needed) else "no number of them can"
+        advice = f"at least {needed} are needed" if np.isfinite(needed) else "no number of repetitions can show it"
         warnings.warn(
             f"{over} has too few repetitions, {metric.sizes[over]}, to show a mean of at "
-            f"{'least' if at_most is None else 'most'} {bound:g} with {confidence:g} confidence: {number}",
+            f"{'least' if at_most is None else 'most'} {bound:g} with {confidence:g} confidence: {advice}",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -90,13 +92,12 @@ def smallest_epsilon(
         low, high = _limits_of_share(metric, over, 1 - confidence)
     else:
         mean, error, count = means(metric, over)
-        half = student_quantile(confidence, count) * error
-        low, high = mean - half, mean + half
+        margin = student_quantile(confidence, count) * error
+        low, high = mean - margin, mean + margin
     is_shown = low >= bound if at_most is None else high <= bound
     descending = np.argsort(-epsilons)
-    num_passed = (
-        is_shown.isel({along: descending}).cumprod(along).sum(along)
-    )  # tests before the first failure; NaN fails
+    # The number of tests before the first failure. A limit of NaN fails.
+    num_passed = is_shown.isel({along: descending}).cumprod(along).sum(along)
     return num_passed.copy(data=np.append(np.nan, epsilons[descending])[num_passed.values]).rename(f"smallest_{along}")
 
 
@@ -104,13 +105,13 @@ def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: floa
     """Returns the smallest number of seeds that can show the bound; infinity if no number can."""
     if method == "t":
         return 2
-    share = bound if is_at_least else 1 - bound  # share of hits, or of misses
+    share = bound if is_at_least else 1 - bound  # of hits, or of misses: both need the same number of seeds
     return 1 if share <= 0 else np.inf if share >= 1 else seeds_needed(share, confidence=confidence)
 
 
 def _limits_of_share(hits: xr.DataArray, over: str, error: float) -> tuple[xr.DataArray, xr.DataArray]:
     """Returns one-sided lower and upper limits, each wrong with probability at most `error`; NaN if a value is NaN."""
-    from jaxdp.audit.intervals import lower_limit, upper_limit  # imports all of jaxdp.audit
+    from jaxdp.audit.intervals import lower_limit, upper_limit  # only if needed: this imports all of jaxdp.audit
 
     total, known = count_hits(hits, over)
     limits = (bound(total.values, hits.sizes[over], error) for bound in (lower_limit, upper_limit))

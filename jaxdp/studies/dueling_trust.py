@@ -62,14 +62,14 @@ def dueling_trust(
 ) -> xr.Dataset:
     """Simulates dueling bandits in three trust models, for every learner, number of arms, epsilon and seed.
 
-    Utilities are evenly spaced from `span` to 0, and the link is logistic. Learners have the constants of their proofs,
-    if there are proofs, and failure_prob = 0.05. A learner that supports counts plays by counts, and then meets other
-    worlds than the other learners; otherwise it plays by blocks or rounds.
+    Utilities are evenly spaced from `span` to 0, and the link is logistic. A learner with a proof has the constants of
+    its proof; failure_prob is 0.05. A learner that supports counts is simulated by counts, which are totals over many
+    rounds. It then draws other outcomes than the other learners, which are simulated by blocks or by rounds.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
-        of dimensions (num_arms, learner, epsilon, round, seed), after a tenth of the rounds and after all. Coordinates
-        `span`, `delta`, and `trust_model` by learner.
+        of dimensions (num_arms, learner, epsilon, round, seed), after a tenth of the rounds and after all. Further
+        coordinates are `span`, `delta`, and the `trust_model` of each learner.
     """
     check_delta(delta)
     names = shared.select_names(learner, learners())
@@ -153,7 +153,8 @@ def table(results: xr.Dataset, num_arms: int) -> str:
 def winners(results: xr.Dataset) -> str:
     """Formats, for every number of arms and epsilon, the learner with the least regret, overall and by trust model.
 
-    Further columns have the second learner and the best DP-EBS, with their paired differences to the first learner.
+    Further columns have the learner with the second least regret and the best form of DP-EBS, each with its paired
+    difference from the learner with the least regret.
     """
     regret, models = results.pseudo_regret.isel(round=-1), results.trust_model.values
     trust_levels = [model for model in MODELS if model in models]
@@ -185,9 +186,9 @@ def _learner_index(results: xr.Dataset, name: str) -> int:
     return results.learner.values.tolist().index(name)
 
 
-def _format_excess(regret: xr.DataArray, name: str, first: str) -> str:
-    """Formats the paired difference of a learner's regret to the first learner's."""
-    excess = paired(regret.sel(learner=[first, name]), "learner", against=first).isel(learner=0)
+def _format_excess(regret: xr.DataArray, name: str, best: str) -> str:
+    """Formats the paired difference between a learner's regret and the best learner's regret."""
+    excess = paired(regret.sel(learner=[best, name]), "learner", against=best).isel(learner=0)
     return f"{float(excess.difference):+,.0f} ({float(excess.low):+,.0f} to {float(excess.high):+,.0f})"
 
 
@@ -196,9 +197,10 @@ def report(results: xr.Dataset) -> str:
     seeds = plotting.seed_count(results.sizes["seed"])
     notes = [
         ADVICE,
-        f"+- and intervals: 95% confidence (Student's t) over {seeds}, for each comparison separately. The same seeds "
-        "choose the first learner: if an interval reaches 0, the two may be equal. Learners that play by counts meet "
-        "other worlds; their paired intervals are valid, but not narrower.",
+        f"+- and intervals: 95% confidence (Student's t) over {seeds}, for each comparison separately. The learner "
+        "with the least regret is selected on the same seeds: if the interval of another learner's excess reaches 0, "
+        "the two may be equal. Learners that are simulated by counts (totals over many rounds) draw other outcomes "
+        "than the other learners: their paired intervals are valid, but not narrower than unpaired ones.",
         "Central learners trust a curator with the outcome of every duel. With a shuffler, each user randomizes the "
         "outcome, and nobody sees who sent it. Local learners trust nobody. "
         f"delta = {float(results.delta):g} for claims that have one.",

@@ -39,7 +39,7 @@ def hits(num_seeds):
 TOO_FEW = [
     (hits(58), {"at_least": 0.95}, "58, to show a mean of at least 0.95 with 0.95 confidence: at least 59 are needed"),
     (1 - hits(58), {"at_most": 0.05}, "at most 0.05 with 0.95 confidence: at least 59 are needed"),
-    (hits(1000), {"at_least": 1.0}, "at least 1 with 0.95 confidence: no number of them can"),
+    (hits(1000), {"at_least": 1.0}, "at least 1 with 0.95 confidence: no number of repetitions can show it"),
     (0.5 * hits(1), {"at_least": 0.3}, "at least 0.3 with 0.95 confidence: at least 2 are needed"),
 ]
 

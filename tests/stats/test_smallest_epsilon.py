@@ -112,11 +112,11 @@ METRIC = xr.DataArray(np.ones((2, 3)), {"epsilon": [1.0, 2.0]}, ("epsilon", "see
     [
         (
             lambda: smallest_epsilon(METRIC),
-            "one of at_most and at_least must be given, got at_most=None and at_least=None",
+            "exactly one of at_most and at_least must be given, got at_most=None and at_least=None",
         ),
         (
             lambda: smallest_epsilon(METRIC, 1.0, at_least=2.0),
-            "one of at_most and at_least must be given, got at_most=1.0",
+            "exactly one of at_most and at_least must be given, got at_most=1.0",
         ),
         (lambda: smallest_epsilon(METRIC, at_most=math.nan), "at_most must be finite, got nan"),
         (

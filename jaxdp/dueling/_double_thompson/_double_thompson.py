@@ -1,4 +1,4 @@
-"""Double Thompson sampling from reports that users randomize, or, in `blocks`, from noisy totals.
+"""Double Thompson sampling from reports that users randomize. The module `blocks` has the form with noisy totals.
 
 The steps of Algorithm 1 of Wu & Liu (2016) for release="local":
 
@@ -48,17 +48,20 @@ def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns whether lower bounds on the probability of winning are at most 1/2, from the duels won and lost."""
+    """Returns whether lower bounds on the probability of winning are at most 1/2, given the duels won and lost."""
     lead, duels = won - lost, won + lost
-    # The lower bound is at most 1/2 if and only if lead / (2 N) <= sqrt(spread / N).
+    # With N duels, the bound is at most 1/2 if and only if c lead / (2 N) <= c sqrt(spread / N); c cancels.
     return (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
 
 
 def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns the first parameter of the Beta distribution of theta, the probability of winning, [...] float >= 1.
+    """Returns the first parameter of the posterior Beta distribution of the probability of winning, [...] float >= 1.
 
-    It is after these numbers of reports, at the budget epsilon, of duels won and lost. With both exchanged, the
-    function returns the second parameter.
+    Args:
+        won: [...] float, number of duels reported as won.
+        lost: [...] float, number of duels reported as lost. With won and lost exchanged, the function returns the
+            second parameter.
+        epsilon: privacy budget of a report.
     """
     duels, bias = won + lost, jnp.tanh(epsilon / 2)  # bias is 1 / c
     share = 0.5 + (won - lost) / (2 * bias * jnp.maximum(duels, 1))
@@ -75,11 +78,12 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
       itself, which wins with probability 1/2, and arms for which a lower bound on the probability of beating the left
       arm is at most 1/2.
 
-    Bounds and posteriors are computed from
+    Bounds and posteriors depend on release.
 
-    * "local": the debiased share of wins in N duels of i and j, +- c sqrt(exploration_rate ln t / N), where c =
-      (e^epsilon + 1) / (e^epsilon - 1).
-    * "blocks": the share of wins in noisy totals of doubling blocks, and the bounds of `rucb(release="blocks")`.
+    * "local": both are computed from the debiased share of wins in N duels of i and j. The bounds are this share +- c
+      sqrt(exploration_rate ln t / N), where c = (e^epsilon + 1) / (e^epsilon - 1).
+    * "blocks": both are computed from noisy totals of wins in doubling blocks. The bounds are the bounds of
+      `rucb(release="blocks")`.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -103,8 +107,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
           post-processing.
         - Sensitivity, "blocks": an outcome changes one total of a pair's wins, by at most 1, and this total is released
           once with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
-        - Released: all reports ("local"), or the noisy totals, `released`.
-        - Private: nothing ("local"), or the wins of unfinished blocks.
+        - Released: all reports ("local"), or the noisy totals in the public state's `released` ("blocks").
+        - Private: nothing ("local"), or the wins in unfinished blocks ("blocks").
 
     Source:
         Wu & Liu (2016), Algorithm 1 (D-TS), which "local" equals at epsilon = inf.
@@ -113,16 +117,17 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         *The posterior is a heuristic under privacy*; no regret bound is known.
 
         * "local": Beta(1 + a, 1 + b) with a = s N / c^2 and b = (1 - s) N / c^2, where s is the debiased share of wins,
-          clipped to [0, 1]. The variance of debiased reports is c^2 times as large, so N reports are worth about N /
-          c^2 outcomes.
+          clipped to [0, 1]. If an arm wins with probability 1/2, a debiased report has c^2 times the variance of the
+          outcome, so N reports are worth about N / c^2 outcomes.
         * "blocks": a = s N and b = (1 - s) N, where s is the noisy share of wins, clipped to [0, 1], and a block of n
-          duels adds n^2 / (n + 8 / epsilon^2) to N: a share of wins among this number of outcomes has the same variance
-          as the block's noisy share. The noise is not Beta-distributed; its tails are longer. At epsilon = inf there is
-          no noise, but posteriors still change only at the end of a block. Noise is integer, as in `laplace`.
+          duels adds n^2 / (n + 8 / epsilon^2) to N. If an arm wins with probability 1/2, the share of wins among this
+          number of exact outcomes has the same variance as the block's noisy share. The noise is not Beta-distributed;
+          its tails are longer. At epsilon = inf there is no noise, but posteriors still change only at the end of a
+          block. Noise is integer, as in `laplace`.
 
     Math:
-        With $N_{ij}$ duels of arms $i$ and $j$, and $\hat p_{ij}$ the debiased share of those that $i$ won, the bounds
-        of "local" are
+        With $N_{ij}$ duels of arms $i$ and $j$, and $\hat p_{ij}$ the debiased share of these duels won by $i$, the
+        bounds for "local" are
 
         $$
         \hat p_{ij} \pm c \sqrt{\frac{\alpha \ln t}{N_{ij}}}, \quad c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
@@ -158,8 +163,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         left = draw_left(key_first, key_ties, shapes, num_beaten(wins, spread))
 
         won, lost = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
-        first, second = posterior(won, lost, params.epsilon), posterior(lost, won, params.epsilon)
-        right = draw_right(key_second, left, first, second, is_uncertain(won, lost, spread))
+        win_shapes, loss_shapes = posterior(won, lost, params.epsilon), posterior(lost, won, params.epsilon)
+        right = draw_right(key_second, left, win_shapes, loss_shapes, is_uncertain(won, lost, spread))
         return jnp.stack([left, right])
 
     def update(key, params: Params, state: State, report) -> State:

@@ -1,8 +1,10 @@
-"""The step of weights over a class of sequences: it applies losses, and moves weight from expert to expert.
+"""Updates the weights of a class of sequences in a round: applies losses, and moves weight from expert to expert.
 
-All terms are positive, and every entry has a separate power of two (`Scaled`). Logarithms in float32 would lose small
-differences that matter, and one power of two for a whole row would lose an entry that falls far below the others and
-later grows again.
+`sums`, [num_rows, num_experts], are the weights of all sequences, added up by the current row and expert. The class
+defines the rows, and the factors `outlook`, [num_rows]: the odds of a row and an expert are sums[row, expert] *
+outlook[row]. No term is negative, and every entry has a separate power of two (`Scaled`). Logarithms in float32 would
+lose small differences that matter, and one power of two for a whole row would lose an entry that falls far below the
+others and later grows again.
 """
 
 from typing import NamedTuple
@@ -20,8 +22,8 @@ class Flow(NamedTuple):
     """The flow of weight from one expert to another.
 
     Attributes:
-        odds: [num_rows] > 0 on the host: the odds of a switch to one given other expert, relative to staying; None for
-            no flow.
+        odds: [num_rows] > 0 on the host: weight of a switch to one particular other expert, relative to the weight of
+            staying; None for no flow.
         row_step: 1 if a switch leads to the next row (the last row has no switch); 0 if a switch stays in its row.
     """
 
@@ -30,9 +32,15 @@ class Flow(NamedTuple):
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Applies losses and moves weight; divides all sums by the largest power of two of the first row.
+    """Applies losses and moves weight; divides all sums by 2^k, the largest power of two in their first row.
 
-    Returns the sums, [num_rows, num_experts], and the power that was divided out, [] int32.
+    Args:
+        flow: the flow of weight.
+        sums: [num_rows, num_experts].
+        scaled_losses: [num_experts] float, learning_rate * losses.
+
+    Returns:
+        (the new sums, [num_rows, num_experts]; k, [] int32).
     """
     change, power = exp_minus(scaled_losses)
     largest = jnp.max(sums.power[0])
@@ -43,20 +51,20 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     inflow = others(after)
     inflow = Scaled(inflow.mantissa * jnp.asarray(flow.odds, inflow.mantissa.dtype)[:, None], inflow.power)
     if flow.row_step:
-        none = nothing((1, inflow.mantissa.shape[1]), inflow.mantissa.dtype)
-        inflow = jax.tree.map(lambda first, later: jnp.concatenate([first, later[:-1]]), none, inflow)
+        zeros = nothing((1, inflow.mantissa.shape[1]), inflow.mantissa.dtype)
+        inflow = jax.tree.map(lambda first, later: jnp.concatenate([first, later[:-1]]), zeros, inflow)
     return plus(after, inflow), largest
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
-    """Draws an expert and a row, [] int32 each, with odds sums * outlook, by two uniforms."""
+    """Draws an expert and a row, [] int32 each, with odds sums[row, expert] * outlook[row], from two uniforms, [2]."""
     odds = odds_of(sums, outlook)
     expert = index_from_uniform(uniforms[0], odds.sum(0))
     return expert, index_from_uniform(uniforms[1], odds[:, expert])
 
 
 def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns sums * outlook, divided by about the largest product: [num_rows, num_experts] float."""
+    """Returns sums[row, expert] * outlook[row], divided by about the largest product: [num_rows, num_experts] float."""
     return shares(Scaled(sums.mantissa * outlook.mantissa[:, None], sums.power + outlook.power[:, None]))
 
 
@@ -69,8 +77,9 @@ def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
 def others(sums: Scaled) -> Scaled:
     """Returns, for each entry, the sum of the other entries of its row, without cancellation.
 
-    An entry is subtracted from the total of its row, unless no other entry has the row's largest power of two. Then the
-    other entries are summed again, at their largest power. So a difference is at least about a fifth of the total.
+    The sum is the total of the row minus the entry, with one exception: for the only entry with the row's largest power
+    of two, the other entries are summed again, at their own largest power. So the total minus an entry is at least
+    about a fifth of the total.
 
     Args:
         sums: [num_rows, num_experts], mantissas in [0.7, 2.84). Mantissas of the result may leave [1, 2).
@@ -89,28 +98,28 @@ def others(sums: Scaled) -> Scaled:
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Returns log2 of the fraction of each row that losses leave, up to a summand that rows share: [num_rows] float.
+    """Returns log2 of the factor by which losses scale each row's sum, up to a constant of all rows: [num_rows] float.
 
-    Flow within a row does not change the row's sum, so only these fractions change how rows compare.
+    Flow within a row does not change the row's sum, so the ratios of rows change only by these factors.
     """
     above = scaled_losses - jnp.min(scaled_losses)
     before, top = row_sums(sums)
-    lost = row_sums(Scaled(sums.mantissa * jnp.expm1(-above)[None], sums.power), top).mantissa
+    row_change = row_sums(Scaled(sums.mantissa * jnp.expm1(-above)[None], sums.power), top).mantissa
     change, power = exp_minus(above)
-    left, new_top = row_sums(Scaled(sums.mantissa + sums.mantissa * change[None], sums.power + power[None]))
-    return log_gain(lost, before, left, new_top - top)
+    after, new_top = row_sums(Scaled(sums.mantissa + sums.mantissa * change[None], sums.power + power[None]))
+    return log_gain(row_change, before, after, new_top - top)
 
 
-def log_gain(lost: jax.Array, before: jax.Array, left: jax.Array, power: jax.Array) -> jax.Array:
-    """Returns log2 of (before + lost) / before, which is also left / before * 2^power."""
-    # If little is lost, `lost` is the accurate input; if little is left, `left` is.
-    near = lost / before
-    far = jnp.log2(left / before) + power.astype(before.dtype)
+def log_gain(change: jax.Array, before: jax.Array, after: jax.Array, power: jax.Array) -> jax.Array:
+    """Returns log2 of (before + change) / before, which equals after / before * 2^power; the change is <= 0."""
+    # `change` is the accurate input if the sum changes little; `after` is if little of the sum remains.
+    near = change / before
+    far = jnp.log2(after / before) + power.astype(before.dtype)
     return jnp.where(near > -0.5, jnp.log1p(jnp.maximum(near, -0.5)) * near.dtype.type(1 / np.log(2)), far)
 
 
 def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
-    """Returns the sums of rows, at the power `top`, by default the row's largest one: [num_rows]."""
+    """Returns the sums of rows, [num_rows], with `top` as their powers: by default the largest power in each row."""
     top = jnp.max(sums.power, axis=1) if top is None else top
     return Scaled(jnp.sum(sums.mantissa * two_to(sums.power - top[:, None], sums.mantissa.dtype), axis=1), top)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxdp.core import Environment, Learner, State
 from jaxdp.simulation.run import outcomes
 
-LARGEST_WORD = 2**32
+NUM_WORDS = 2**32  # of 32 bits; `fold_in` takes one word at a time
 
 
 class Keys(NamedTuple):
@@ -52,7 +52,7 @@ class Events(NamedTuple):
 
 
 def split_lane_key(key: jax.Array) -> tuple[jax.Array, jax.Array, Keys]:
-    """Returns a lane's keys for the learner's init, for the environment's init, and the root keys of rounds."""
+    """Returns a lane's keys: for the learner's init, for the environment's init, and the root keys for rounds."""
     key_init, key_env, key_learner = jax.random.split(key, 3)
     key_state, key_world = jax.random.split(key_init)
     return key_state, key_world, root_keys(key_env, key_learner)
@@ -75,7 +75,7 @@ def round_keys(roots: Keys, round_: jax.Array, horizon: int) -> Keys:
 
 def _fold_in(key: jax.Array, round_: jax.Array, horizon: int) -> jax.Array:
     key = jax.random.fold_in(key, round_.astype(jnp.uint32))
-    return key if horizon <= LARGEST_WORD else jax.random.fold_in(key, (round_ >> 32).astype(jnp.uint32))
+    return key if horizon <= NUM_WORDS else jax.random.fold_in(key, (round_ >> 32).astype(jnp.uint32))
 
 
 def interact(

@@ -14,7 +14,7 @@ from jaxdp.mechanisms import scalar_randomizer
 from jaxdp.registry.distributions import budget_of, clip_number, two_ends
 from jaxdp.registry.mechanisms.local_randomizers._randomizers import GAUSSIAN, HUGE, LAPLACE, entry
 
-ORDER = 60  # in lists
+ORDER = 60  # position of the entries in lists
 
 
 def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
@@ -30,7 +30,7 @@ def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
     return {as_outcome(np.asarray(centre + reach)): upper, as_outcome(np.asarray(centre - reach)): lower}
 
 
-# Clipping moves values to the nearest end of the interval, and NaN to the lower end: these two are farthest apart.
+# Clipping moves NaN to the lower end of the interval, and HUGE to the upper end: no clipped inputs are farther apart.
 _SCALARS = (np.asarray(np.nan, np.float32), np.asarray(HUGE, np.float32))
 
 
