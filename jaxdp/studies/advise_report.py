@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 from jaxdp import plotting
 from jaxdp.stats import all_pairs
 from jaxdp.studies.advise_problems import PROBLEMS, Problem
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.comparison import learner_labels
+from jaxdp.studies.tables import columns
 
 LEVEL = 0.05
 MOST_CURVES = 7  # in colours, where each learner is there with several numbers of reports
@@ -63,7 +64,8 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
         cells = [f"{float(share.sel(learner=name)):.0%}" for share in shares.values()]
         rows.append([name, trust[name], f"{middle:,.4g} +- {half_width:,.2g}", more, *cells, verdict])
     title = f"{instance} instance, {_horizon_text(results, horizon)}, {_budget_text(results)}"
-    return "\n".join([f"{title}: {_problem(results).loss}", *columns(rows)])
+    title = f"{title}: {_problem(results).loss}"
+    return "\n".join([title, *columns(rows, title)])
 
 
 def changes(results: xr.Dataset, instance: str, horizon: int) -> str:

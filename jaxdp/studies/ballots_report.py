@@ -11,10 +11,10 @@ from jaxdp.preferences import Ballots, borda_scores, condorcet_winner
 from jaxdp.registry.titles import display_name
 from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import describe_noise, merge_noises
-from jaxdp.studies.command import columns
 from jaxdp.studies.comparison import learner_labels
 from jaxdp.studies.ranking_report import silent_ballots
 from jaxdp.studies.seeds import no_verdict
+from jaxdp.studies.tables import columns
 
 NONE = -1  # no winner is named
 SURELY = 0.95  # share of repetitions in which a learner must name the winner
@@ -101,14 +101,12 @@ def these_voters(results: xr.Dataset, seeds: str) -> str:
     winner_index = list(results["item"].values).index(winner)
     estimated = share_interval((ranked == winner_index).astype(float).where(ranked.notnull()))
     rows += [[f"private-ranking: {name}", *_shares(estimated.sel(estimator=name))] for name in ranked.estimator.values]
-    return "\n".join(
-        [
-            f"How often {winner} is named if all {int(results.voters[0]):,} voters answer, over {seeds} of privacy "
-            "noise, the voters' order and coins\n(95% confidence interval, Clopper-Pearson). The estimators see whole "
-            "ballots, each at a voter's ε.",
-            *columns(rows),
-        ]
+    title = (
+        f"How often {winner} is named if all {int(results.voters[0]):,} voters answer, over {seeds} of privacy "
+        "noise, the voters' order and coins\n(95% confidence interval, Clopper-Pearson). The estimators see whole "
+        "ballots, each at a voter's ε."
     )
+    return "\n".join([title, *columns(rows, title)])
 
 
 def fewest_seeds(num_learners: int) -> int:
@@ -173,14 +171,12 @@ def larger(results: xr.Dataset) -> str:
         last = int(results.voters.values[played.values].max())
         values = sizes.sel(learner=name).values
         rows.append([label, *(f"{v:,.0f}" if v > 0 else f"more than {last:,}" for v in values)])
-    return "\n".join(
-        [
-            f"Number of voters from which on {results.winner.values} is named in at least {SURELY:.0%} (the lower "
-            "limit of an interval with\n95% confidence, separately for each learner, budget and electorate). All "
-            "electorates except the first are resampled:\nvoters drawn from these ballots with replacement.",
-            *columns(rows),
-        ]
+    title = (
+        f"Number of voters from which on {results.winner.values} is named in at least {SURELY:.0%} (the lower "
+        "limit of an interval with\n95% confidence, separately for each learner, budget and electorate). All "
+        "electorates except the first are resampled:\nvoters drawn from these ballots with replacement."
     )
+    return "\n".join([title, *columns(rows, title)])
 
 
 def notes(results: xr.Dataset, count: int) -> list[str]:

@@ -1,6 +1,5 @@
 """The seed option and text formatting that all study commands share."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,17 +30,6 @@ def root_key(seed: Seed = 0) -> "jax.Array":
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed must be in [0, 2**32), got {seed}")
     return jax.random.key(seed)
-
-
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Formats rows of text as lines with aligned columns: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
 
 
 def mean_and_half_width(values: "xr.DataArray") -> tuple["xr.DataArray", "xr.DataArray"]:

@@ -18,8 +18,9 @@ from jaxdp.registry.titles import display_name
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law, smallest_epsilon
 from jaxdp.studies.arguments import fixed_delta
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict
+from jaxdp.studies.tables import columns
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice
 
@@ -160,7 +161,7 @@ def learner_labels(groups: xr.DataArray) -> dict[str, str]:
 # ---- text ------------------------------------------------------------------------------------------------------------
 def format_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Formats rows as aligned columns below a title; `head` has the headings of all columns except the first."""
-    return "\n".join([title, *columns([["", *head], *rows])])
+    return "\n".join([title, *columns([["", *head], *rows], title)])
 
 
 def epsilon_headers(results: xr.Dataset | xr.DataArray) -> list[str]:

@@ -20,9 +20,9 @@ from jaxdp.simulation import Run
 from jaxdp.stats import paired
 from jaxdp.studies import comparison as shared
 from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, grid
-from jaxdp.studies.command import columns
 from jaxdp.studies.comparison import UNIFORM, Line, Panel
 from jaxdp.studies.declared import Study
+from jaxdp.studies.tables import columns
 from jaxdp.validation import check_count, check_delta, check_horizon, check_positive
 
 EPSILONS = (0.1, 0.3, 1.0)
@@ -179,7 +179,8 @@ def winners(results: xr.Dataset) -> str:
                 for model in trust_levels
             ]
             rows.append([str(size), plotting.epsilon_label(epsilon), display_name(order[0]), *excesses, *best])
-    return "\n".join(["least regret, and the excess of others (paired by seed; 95% confidence)", *columns(rows)])
+    title = "least regret, and the excess of others (paired by seed; 95% confidence)"
+    return "\n".join([title, *columns(rows, title)])
 
 
 def _learner_index(results: xr.Dataset, name: str) -> int:

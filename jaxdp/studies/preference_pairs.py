@@ -20,11 +20,11 @@ import jaxdp
 from jaxdp import plotting
 from jaxdp.estimation import predict_fit_cost
 from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds
-from jaxdp.studies.command import columns
 from jaxdp.studies.declared import Study
 from jaxdp.studies.pair_data import Part, load, split, with_score
 from jaxdp.studies.pair_heads import CLEAR, MECHANISMS, heads, person_error, predictions, release, score
 from jaxdp.studies.pair_release import RELEASED, make_release
+from jaxdp.studies.tables import columns
 from jaxdp.validation import check_above, check_choice, check_count, check_delta, check_epsilon, warn_large_delta
 
 NOT_PRIVATE = "for whoever may see the labels; this picture is not private"
@@ -217,7 +217,7 @@ def report(dataset: xr.Dataset) -> str:
                 spans = np.quantile(values, (0.05, 0.95), axis=1).T
                 cells = [f"{cell} [{low:.3f}, {high:.3f}]" for cell, (low, high) in zip(cells, spans, strict=True)]
             rows.append([str(name), *cells])
-        parts.append("\n".join(columns(rows)))
+        parts.append("\n".join(columns(rows, title)))
     unit = dataset.attrs["head_unit"]
     rows = [[f"predicted margin error, {unit}", *epsilons]]
     for name in dataset.mechanism.values:
@@ -226,7 +226,7 @@ def report(dataset: xr.Dataset) -> str:
         )
     parts += [
         INTERVALS,
-        "\n".join(columns(rows)),
+        "\n".join(columns(rows, rows[0][0])),
         "Predictions read features and ids, never labels; above the guessed standard deviation of margins a head is "
         "worthless.",
     ]

@@ -21,7 +21,8 @@ from jaxdp.estimation import (
 from jaxdp.preferences import Ballots, ComparisonTable, pair_features
 from jaxdp.preferences.ballots import pair_indices
 from jaxdp.preferences.connected import check_connected
-from jaxdp.studies.command import columns, root_key
+from jaxdp.studies.command import root_key
+from jaxdp.studies.tables import columns
 from jaxdp.validation import check_epsilon, check_number
 
 FAILURE_PROB = 0.05

@@ -13,8 +13,9 @@ from jaxdp.preferences import Ballots, ComparisonTable, comparison_groups, pair_
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import merge_noises, noise_lines
-from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
+from jaxdp.studies.command import convergence_notes, mean_and_half_width
 from jaxdp.studies.seeds import no_verdict
+from jaxdp.studies.tables import columns
 
 NOT_PRIVATE = (
     "Not private: this output, the figure and the dataset are computed from the private data. Show them only to people"
@@ -124,11 +125,11 @@ def table(results: xr.Dataset) -> str:
     results = merge_noises(results)
     _, order = _without_privacy(results)
     seeds = plotting.seed_count(results.sizes["seed"])
-    lines = [
+    title = (
         f"Over {seeds} of privacy noise: how often {results['item'].values[order[0]]} comes first (95% confidence"
         " interval, Clopper-Pearson), and\nKendall's tau with the ranking without privacy (1 same, 0 unrelated, -1"
         " reversed; +- 95% confidence interval of\nthe mean, Student's t):"
-    ]
+    )
     private = results.estimator.values[1:]
     share, low, high = _shares(results)
     mean, half = mean_and_half_width(results.agreement)
@@ -140,7 +141,7 @@ def table(results: xr.Dataset) -> str:
             row.append(_share(*(float(value.sel(point)) for value in (share, low, high))))
             row.append(f"{float(mean.sel(point)):.3f} +- {float(half.sel(point)):.3f}")
         rows.append(row)
-    return "\n".join([*lines, *columns(rows)])
+    return "\n".join([title, *columns(rows, title)])
 
 
 def _shares(results: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:

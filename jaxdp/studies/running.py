@@ -14,6 +14,7 @@ from jaxdp.simulation.store.inspection import describe
 from jaxdp.studies.declared import BoundStudy, Study, TextOnly
 from jaxdp.studies.numbers import with_parsers
 from jaxdp.studies.output import claim_folder, save
+from jaxdp.studies.tables import TableFormat, collect_tables, format_tables
 from jaxdp.studies.terminal import terminal_width, wrap_prose
 
 if TYPE_CHECKING:
@@ -49,16 +50,22 @@ Quick = Annotated[
 def run_command(name: str, study: Study) -> Callable[..., None]:
     """Returns the command that runs a study and writes its data and figure to a folder."""
 
-    def command(context: typer.Context, out: Out = None, quick: Quick = False, **options: Any) -> None:
+    def command(
+        context: typer.Context,
+        out: Out = None,
+        quick: Quick = False,
+        table_format: TableFormat = "text",
+        **options: Any,
+    ) -> None:
         options, note = _quick_form(study, context, options) if quick else (options, "")
         bound = study.bind(**options)
         if isinstance(bound, TextOnly):
-            for option, value in (("out", out), ("quick", quick)):
-                if value:
+            for option, value in (("out", out), ("quick", quick), ("format", table_format)):
+                if value and value != "text":
                     raise ValueError(f"{option} must be left out if only text is printed, got {value}")
             _print(bound.text())
             return
-        _write(bound, out, name, note)
+        _write(bound, out, name, note, table_format)
 
     return _with_options(command, study, f"Writes data.zarr and figure.png, and prints a table. {_time(study)}")
 
@@ -70,15 +77,16 @@ def advise_command(study: Study) -> Callable[..., None]:
         context: typer.Context,
         out: Annotated[Path | None, typer.Option(help="New or empty folder for data.zarr and figure.png.")] = None,
         quick: Quick = False,
+        table_format: TableFormat = "text",
         **options: Any,
     ) -> None:
         options, note = _quick_form(study, context, options) if quick else (options, "")
         bound = study.bind(**options)
         assert not isinstance(bound, TextOnly)
         if out is None:
-            _print(_report(bound, bound.simulate(progress=True)) + note)
+            _print_report(bound, bound.simulate(progress=True), note, table_format)
             return
-        _write(bound, out, "advise", note)
+        _write(bound, out, "advise", note, table_format)
 
     ending = f"Prints a report; with --out, also writes data.zarr and figure.png. {_time(study)}"
     return _with_options(command, study, ending)
@@ -107,13 +115,22 @@ def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]
     return {**options, **as_lists}, note
 
 
-def _write(study: BoundStudy, out: Path | None, name: str, note: str) -> None:
+def _write(study: BoundStudy, out: Path | None, name: str, note: str, table_format: str) -> None:
     """Runs a study, writes its data and figure to a folder, and prints its report and the note."""
     with claim_folder(out, name) as folder:
         results = study.simulate(progress=True)
         data, image = save(results, partial(_figure, study), folder)
         more = "" if study.files is None else f"\n\n{study.files(results, folder)}"
-    _print(f"{_report(study, results)}{note}\n\ndata:   {data}\nfigure: {image}{more}")
+    _print_report(study, results, f"{note}\n\ndata:   {data}\nfigure: {image}{more}", table_format)
+
+
+def _print_report(study: BoundStudy, results: "xr.Dataset", ending: str, table_format: str) -> None:
+    """Prints the report and its ending; in another format than text, the tables alone, and the report to stderr."""
+    with collect_tables() as tables:
+        report = _report(study, results)
+    if table_format != "text":
+        typer.echo(format_tables(tables, table_format))
+    typer.echo(wrap_prose(report + ending, terminal_width()), err=table_format != "text")
 
 
 def _report(study: BoundStudy, dataset: "xr.Dataset") -> str:

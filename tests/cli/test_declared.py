@@ -67,7 +67,8 @@ def test_every_option_comes_of_a_parameter_of_the_study(name):
     study = module.STUDY
     assert "key" in typing.get_type_hints(study.simulate), "annotations can be read"
     for command in (run_command(name, study), sweep_command(study)):
-        own = {"context", "out", "quick", "store", "chunk_size", "process_index", "num_processes", "overwrite", "grow"}
+        own = {"context", "out", "quick", "table_format", "store", "chunk_size", "process_index", "num_processes"}
+        own |= {"overwrite", "grow"}
         options = {key: value for key, value in inspect.signature(command).parameters.items() if key not in own}
         assert list(options) == [option.name for option in study.options]
     for key, parameter in inspect.signature(study.simulate).parameters.items():

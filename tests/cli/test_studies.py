@@ -12,8 +12,9 @@ from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.preferences import Ballots, baseball1987, read_comparisons, write_ballots
 from jaxdp.studies import private_policy, private_ranking, ranking_report, reward_estimation
 from jaxdp.studies.central_noise import describe_noise, merge_noises, with_noise
-from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
+from jaxdp.studies.command import convergence_notes, mean_and_half_width
 from jaxdp.studies.output import save
+from jaxdp.studies.tables import columns
 from tests.plotting.made_up import below
 
 SHARE = re.compile(r"([\d.]+)% \(([\d.]+)% to ([\d.]+)%\)")

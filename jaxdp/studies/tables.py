@@ -1,0 +1,127 @@
+"""Tables of studies: aligned text, and the same tables as Markdown, LaTeX or CSV."""
+
+import contextlib
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import Annotated, NamedTuple
+
+import typer
+
+FORMATS = ("text", "markdown", "latex", "csv")
+
+
+def parse_format(text: str) -> str:
+    """Returns the name of a format, or raises typer's error for a bad option."""
+    if text not in FORMATS:
+        raise typer.BadParameter(f"must be text, markdown, latex or csv, got {text!r}")
+    return text
+
+
+TableFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="Format of the tables: text, markdown, latex or csv. If it is not text, stdout has the tables alone, and "
+        "stderr the report.",
+        parser=parse_format,
+        metavar="<format>",
+    ),
+]
+SIGN = " +- "  # between a mean and its half width
+
+
+class Table(NamedTuple):
+    """A table of text; the first row has the headings, and the first column the names of rows."""
+
+    title: str
+    rows: Sequence[Sequence[str]]
+
+
+_collected: ContextVar[list[Table] | None] = ContextVar("_collected", default=None)
+
+
+@contextlib.contextmanager
+def collect_tables() -> Iterator[list[Table]]:
+    """Yields a list, to which `columns` adds its tables until the context ends."""
+    tables: list[Table] = []
+    token = _collected.set(tables)
+    try:
+        yield tables
+    finally:
+        _collected.reset(token)
+
+
+def columns(rows: Sequence[Sequence[str]], title: str = "") -> list[str]:
+    """Formats rows of text as lines with aligned columns: the first column to the left, the others to the right."""
+    if (tables := _collected.get()) is not None:
+        tables.append(Table(" ".join(title.split()), rows))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+
+
+def format_tables(tables: Sequence[Table], form: str) -> str:
+    """Formats tables as "markdown", "latex" or "csv"."""
+    if form == "csv":
+        return _as_csv(tables)
+    return "\n\n".join(map(_as_markdown if form == "markdown" else _as_latex, tables))
+
+
+def _as_markdown(table: Table) -> str:
+    head, *body = ([cell.replace(SIGN, " ± ").replace("|", r"\|") for cell in row] for row in table.rows)
+    rows = [head, ["---", *("---:" for _ in head[1:])], *body]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([*([f"**{table.title}**", ""] if table.title else []), *lines])
+
+
+def _as_latex(table: Table) -> str:
+    from jaxdp.comparisons.tables import LATEX
+
+    head, *body = (
+        " & ".join(cell.translate(LATEX).replace(SIGN, r" $\pm$ ") for cell in row) + r" \\" for row in table.rows
+    )
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{table.title.translate(LATEX)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(table.rows[0]) - 1)}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _as_csv(tables: Sequence[Table]) -> str:
+    """Formats a line for each cell: the table's title, row, column, value, and the half width of its interval."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["table", "row", "column", "value", "half_width"])
+    for table in tables:
+        head, *body = table.rows
+        for row in body:
+            for heading, cell in zip(head[1:], row[1:], strict=True):
+                value, _, half = cell.partition(SIGN)
+                writer.writerow([table.title, row[0], heading, _plain(value), _plain(half)])
+    return file.getvalue().rstrip("\n")
+
+
+def _plain(text: str) -> str:
+    """Returns a number without the commas between thousands, and any other text unchanged."""
+    number = text.strip().replace(",", "")
+    try:
+        float(number)
+    except ValueError:
+        return text.strip()
+    return number
