@@ -128,10 +128,10 @@ def attack_runs(
         )
         attack = Attack(release, np.int32(0), (np.int32(0), np.int32(1)), claim)
         singles = len(output) - sum(part.size for part in sample)
-        result = audit_singles(
+        outcome = audit_singles(
             key_attack, attack, trials=trials, confidence=confidence, low_bits=False, singles=singles
         )
-    shared = {field.name: getattr(result, field.name) for field in fields(AuditResult)}
+    shared = {field.name: getattr(outcome, field.name) for field in fields(AuditResult)}
     shared |= {"seconds": time.perf_counter() - start}
     return PythonAuditResult(
         **shared, neighbours=(pair.first, pair.second), changed=pair.changed, repeatable=repeatable
