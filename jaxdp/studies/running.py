@@ -124,10 +124,10 @@ def _write(study: BoundStudy, out: Path | None, name: str, note: str, table_form
     _print_report(study, results, f"{note}\n\ndata:   {data}\nfigure: {image}{more}", table_format)
 
 
-def _print_report(study: BoundStudy, results: "xr.Dataset", ending: str, table_format: str) -> None:
+def _print_report(study: BoundStudy, dataset: "xr.Dataset", ending: str, table_format: str) -> None:
     """Prints the report and its ending; in another format than text, the tables alone, and the report to stderr."""
     with collect_tables() as tables:
-        report = _report(study, results)
+        report = _report(study, dataset)
     if table_format != "text":
         typer.echo(format_tables(tables, table_format))
     typer.echo(wrap_prose(report + ending, terminal_width()), err=table_format != "text")
