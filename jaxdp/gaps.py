@@ -67,7 +67,7 @@ def instance(
 def unit_instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns `instance`; raises a ValueError if the new means are not in [0, 1]."""
+    """Returns (means, gaps) as `instance` does; raises a ValueError if a changed mean is outside [0, 1]."""
     if best_mean is not None:
         check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)
     new_means, gaps = instance(means, gap, best_mean, losses=losses)

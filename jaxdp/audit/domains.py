@@ -1,4 +1,4 @@
-"""Domains of neighbouring inputs for a search: how to draw a pair, and how to alter it."""
+"""Domains of neighbouring inputs, in which audits search for revealing pairs: how to draw a pair and to alter it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ NORMS = ("l1", "l2", "max")
 POWERS = tuple(2.0**power for power in (-24, -10, -3, -1, 0, 1, 2, 3, 7, 8, 15, 16, 24, 30))
 ANYTHING = (0.0, *POWERS, *(-x for x in POWERS), 127.0, 255.0, 20.0, 2.0**24 + 2, 2.0**100, -(2.0**100))
 NO_NUMBERS = (float("nan"), float("inf"), float("-inf"))
-ROUNDING = 1e-6  # relative excess of a norm over its bound
+ROUNDING = 1e-6  # relative excess of a norm over its bound that is allowed for rounding
 
 Change = Callable[[Any, Any], Any]
 
@@ -39,25 +39,25 @@ class Domain(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A genome of rows, and of one row that replaces one of them.
+    """A genome for inputs of rows: the first input, and the new row that the second input takes at one index.
 
     Attributes:
-        base: pytree of [count, ...] arrays.
+        base: pytree of [count, ...] arrays, the first input.
         other: pytree of [...] arrays, the new row.
-        place: [] int32, index of the replaced row in [0, count).
+        changed: [] int32, index of the row that changes, in [0, count).
     """
 
     base: Any
     other: Any
-    place: jax.Array
+    changed: jax.Array
 
 
 class Moved(NamedTuple):
-    """A genome of numbers, and of a small change of them.
+    """A genome for arrays: the first input, and the change that leads to the second input.
 
     Attributes:
-        base: [...] numbers.
-        delta: [...] of the same dtype, the change, before it is limited to the norm.
+        base: [...] numbers, the first input.
+        delta: [...] of the same dtype, the change. `Domain.pair` makes no change if the norm would exceed its bound.
     """
 
     base: jax.Array
@@ -74,14 +74,15 @@ def replace_one_row(
     """Builds a domain of inputs that differ in one row: a user, a record or an entry of a stream.
 
     Args:
-        draw: key -> one row, a pytree of arrays. It should draw the extremes, too.
+        draw: key -> one row, a pytree of arrays. It should sometimes draw extreme rows.
         count: number of rows of an input, >= 1; None if an input is a single row, without a leading axis.
         specials: for each leaf of a row, special numbers that may also occur in its entries; empty if no leaf has any.
-        unit: (row, new row) -> the row after the privacy unit's part of it is replaced by the new row's part.
+        unit: (row, new row) -> the row with the part that belongs to one privacy unit taken from the new row; by
+            default the whole new row.
 
     Returns:
-        The domain. Rows of its inputs are drawn one by one, or constant, alternating, or constant on each of two parts.
-        Any row may be the changed one.
+        The domain. The rows of an input are drawn independently. Then copies of a single row may replace one row, all
+        rows, every second row, or all rows before or after an index. Any row may be the changed one.
 
     Raises:
         ValueError: if count < 1.
@@ -113,42 +114,43 @@ def replace_one_row(
         key_user, key_dice = jax.random.split(key)
         dice = Dice(key_dice, 64 + 4 * (width + 8))
         new = user(key_user, dice)
-        base = _where_rows(_sometimes_rows(dice, 0.3, rows), partner.base, genome.base)
-        place = _draw_place(dice, rows, genome.place, partner.place)
+        base = _select_rows(_draw_rows(dice, 0.3, rows), partner.base, genome.base)
+        index = _draw_index(dice, rows, genome.changed, partner.changed)
         stream = dice.one_of([new, genome.other, jax.tree.map(lambda x: x[0], base)])
-        base = _where_rows(_sometimes_rows(dice, 0.5, rows), _repeat_row(stream, rows), base)
-        row = jax.tree.map(lambda x: x[place], base)
+        base = _select_rows(_draw_rows(dice, 0.5, rows), _repeat_row(stream, rows), base)
+        row = jax.tree.map(lambda x: x[index], base)
         row = dice.one_of([row, row, new, partner.other])
-        base = jax.tree.map(lambda x, one: x.at[place].set(one), base, row)
+        base = jax.tree.map(lambda x, one: x.at[index].set(one), base, row)
         other = dice.one_of([genome.other, genome.other, new, partner.other])
-        return Rows(base, other, place)
+        return Rows(base, other, index)
 
     def pair(genome: Rows) -> tuple[Any, Any, jax.Array]:
-        row = jax.tree.map(lambda x: x[genome.place], genome.base)
-        changed = unit(row, genome.other)
-        second = jax.tree.map(lambda x, one: x.at[genome.place].set(one), genome.base, changed)
+        row = jax.tree.map(lambda x: x[genome.changed], genome.base)
+        new_row = unit(row, genome.other)
+        second = jax.tree.map(lambda x, one: x.at[genome.changed].set(one), genome.base, new_row)
         inputs = genome.base, second
         if count is None:
             inputs = jax.tree.map(lambda x: x[0], inputs)
-        return (*inputs, genome.place)
+        return (*inputs, genome.changed)
 
     def genome(first: Any, second: Any) -> Rows:
         if count is None:
             first, second = (jax.tree.map(lambda x: np.asarray(x)[None], data) for data in (first, second))
         differs = _differing_rows(first, second)
-        place = int(np.argmax(differs)) if differs.any() else 0
-        other = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[place]), second)
+        index = int(np.argmax(differs)) if differs.any() else 0
+        other = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[index]), second)
         length = len(differs)
-        index = np.minimum(np.arange(rows), length - 1)  # the last row is repeated
-        index = np.where((np.arange(rows) >= length) & (index == place), max(place - 1, 0), index)
-        if place >= rows:
-            raise ValueError(f"neighbours must differ in one of the first {rows} rows, got {place}")
-        base = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[index]), first)
+        # Missing rows are copies of the last row, or of the row before it if the last row is the changed one.
+        sources = np.minimum(np.arange(rows), length - 1)
+        sources = np.where((np.arange(rows) >= length) & (sources == index), max(index - 1, 0), sources)
+        if index >= rows:
+            raise ValueError(f"neighbours must differ in one of the first {rows} rows, got a change of row {index}")
+        base = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[sources]), first)
         for row, other_row in zip(jax.tree.leaves(like), jax.tree.leaves(other), strict=True):
             if row.shape != other_row.shape:
                 raise ValueError(f"neighbours must have rows of shape {row.shape}, got {other_row.shape}")
         base, other = (jax.tree.map(lambda x, to: x.astype(to.dtype), data, like) for data in (base, other))
-        return Rows(base, other, jnp.int32(place))
+        return Rows(base, other, jnp.int32(index))
 
     return Domain(start, alter, pair, genome)
 
@@ -162,7 +164,7 @@ def perturb_entries(
     low: float = -(2.0**30),
     high: float = 2.0**30,
 ) -> Domain:
-    """Builds a domain of arrays that differ by a bounded norm, like the exact answers to queries of neighbours.
+    """Builds a domain of arrays at a bounded distance, such as exact answers to queries on adjacent data.
 
     Args:
         shape: shape of an input.
@@ -173,7 +175,7 @@ def perturb_entries(
         high: largest number that may occur.
 
     Returns:
-        The domain. Its inputs include ties, powers of two, the ends of the range, and numbers near to these.
+        The domain. Its inputs include ties, powers of two, the ends of the range, and numbers near these.
 
     Raises:
         ValueError: if norm is unknown, or by is not > 0.
@@ -212,7 +214,7 @@ def perturb_entries(
         signs = jnp.where(dice.uniform(shape) < 0.5, 1.0, -1.0)
         share, all_but_one = dice.uniform(shape), jnp.where(is_moved, -spread, spread)
         moves = [single * signs, signs * spread, all_but_one, -all_but_one, single * share, signs * share * spread]
-        if is_whole and spread < 1:  # smaller moves round to 0
+        if is_whole and spread < 1:  # parts below 1 round to 0, or to 1 and then may exceed the bound
             moves = moves[:1]
         delta = dice.one_of([x.astype(default_float()) for x in moves])
         return (jnp.round(delta) if is_whole else delta).astype(kind)
@@ -229,16 +231,16 @@ def perturb_entries(
         return Moved(base, dice.one_of([genome.delta, genome.delta, partner.delta, -genome.delta, change(dice)]))
 
     def pair(genome: Moved) -> tuple[Any, Any, jax.Array]:
-        # The sum is rounded: only differences within the bound are neighbours.
+        # The sum is rounded, so the norm is checked again; a pair beyond the bound becomes a pair of equal inputs.
         second = genome.base + genome.delta
-        if is_whole:  # a sum that wraps around lands far away
+        if is_whole:  # a sum that wrapped around is on the wrong side of the base
             second = jnp.where((second > genome.base) == (genome.delta > 0), second, genome.base)
         second = jnp.clip(second, kind.type(low), kind.type(high))
         moved = jnp.abs(second.astype(default_float()) - genome.base.astype(default_float()))
         if is_whole:
             moved = jnp.abs(second - genome.base).astype(default_float())
-        size = {"l1": jnp.sum, "l2": lambda x: jnp.sqrt(jnp.sum(jnp.square(x))), "max": jnp.max}[norm](moved)
-        second = jnp.where(size <= by * (1 + ROUNDING), second, genome.base)
+        distance = {"l1": jnp.sum, "l2": lambda x: jnp.sqrt(jnp.sum(jnp.square(x))), "max": jnp.max}[norm](moved)
+        second = jnp.where(distance <= by * (1 + ROUNDING), second, genome.base)
         return genome.base, second, jnp.int32(0)
 
     def genome(first: Any, second: Any) -> Moved:
@@ -290,29 +292,29 @@ def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) ->
         if not len(numbers):
             changed.append(leaf)
             continue
-        two = jnp.asarray(np.asarray(numbers).astype(leaf.dtype))[dice.below(len(numbers), (2,))]
+        special, other = jnp.asarray(np.asarray(numbers).astype(leaf.dtype))[dice.below(len(numbers), (2,))]
         some = dice.uniform(leaf.shape) < 0.3
-        first = (jnp.arange(leaf.size, dtype=jnp.int32) == dice.below(max(leaf.size, 1))).reshape(leaf.shape)
-        forms = [leaf, jnp.full_like(leaf, two[0]), jnp.where(first, two[0], leaf), jnp.where(some, two[0], two[1])]
+        single = (jnp.arange(leaf.size, dtype=jnp.int32) == dice.below(max(leaf.size, 1))).reshape(leaf.shape)
+        forms = [leaf, jnp.full_like(leaf, special), jnp.where(single, special, leaf), jnp.where(some, special, other)]
         changed.append(dice.one_of(forms))
     return jax.tree.unflatten(tree, changed)
 
 
-def _draw_place(dice: Dice, rows: int, current: jax.Array, other: jax.Array) -> jax.Array:
-    """Draws the changed row: half of the time the current one; else the first, the last, any, or another pair's."""
+def _draw_index(dice: Dice, rows: int, current: jax.Array, other: jax.Array) -> jax.Array:
+    """Draws the changed row: the current one with probability 1/2, otherwise the first, last, any or `other` one."""
     return dice.one_of([current, current, current, current, jnp.int32(0), jnp.int32(rows - 1), dice.below(rows), other])
 
 
-def _sometimes_rows(dice: Dice, share: float, rows: int) -> jax.Array:
-    """Draws a set of rows, [rows] bool: one, all, every second, or all on one side; with probability 1 - share none."""
+def _draw_rows(dice: Dice, share: float, rows: int) -> jax.Array:
+    """Draws a set of rows, [rows] bool: none with probability 1 - share, otherwise one, all, every second or a side."""
     index = jnp.arange(rows, dtype=jnp.int32)
-    where, every = dice.below(rows), jnp.ones(rows, bool)
-    some = dice.one_of([index == where, every, index % 2 == 0, index < where, index >= where])
-    return some & (dice.uniform() < share)
+    cut = dice.below(rows)
+    selected = dice.one_of([index == cut, jnp.ones(rows, bool), index % 2 == 0, index < cut, index >= cut])
+    return selected & (dice.uniform() < share)
 
 
-def _where_rows(where: jax.Array, these: Any, those: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(where.reshape(-1, *[1] * (a.ndim - 1)), a, b), these, those)
+def _select_rows(selected: jax.Array, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(selected.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
 
 
 def _repeat_row(row: Any, rows: int) -> Any:

@@ -1,6 +1,7 @@
-"""Elimination in epochs many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
+"""Plays many rounds of an elimination algorithm at once: in blocks, and by counts of plays.
 
-No block and no plan of counts crosses the end of an epoch, where `advance` drops arms.
+The results of blocks equal the results of single rounds bit for bit. No block and no plan of counts crosses the end of
+an epoch, where `advance` drops arms.
 """
 
 from collections.abc import Callable
@@ -13,19 +14,20 @@ from jaxdp.bandits._bulk import rewards_of, totals_of, turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.core.central import reveal_totals
 
-BLOCK_PER_ARM = 16
+BLOCK_PER_ARM = 16  # rounds in a block, for each arm
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that bulk forms use.
+    """The parts of an elimination algorithm that its blocks and counts use.
 
     Attributes:
         num_arms: number of arms.
-        integer: the type of counts.
+        integer: the dtype of counts and totals.
         size: (public) -> [] integer, the number of active arms.
         length: (params, public) -> [] integer, rounds of this epoch.
-        in_turn: (public, played) -> the arms to play in these rounds of the epoch.
-        advance: (key, params, state, rewards of each arm, rounds) -> state after this number of rounds.
+        in_turn: (public, played) -> [rounds] arms; `played`, [rounds] integer, is the number of rounds of the epoch
+            before each of them.
+        advance: (key, params, state, [num_arms] total rewards, rounds) -> state after this number of rounds.
     """
 
     num_arms: int
@@ -40,7 +42,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns blocks of rounds."""
+    """Returns the functions that play blocks of rounds."""
     integer = algorithm.integer
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
@@ -57,7 +59,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns counts of plays."""
+    """Returns the functions that play rounds by counts of plays."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key

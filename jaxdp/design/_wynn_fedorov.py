@@ -10,28 +10,28 @@ from typing import Protocol
 
 import numpy as np
 
-SHARE = 0.25  # the current points are solved up to this share of the gap before all points are examined again
-NEW = 4  # at most NEW * rank points join after an examination
-MOST_LOOKS, MOST_STEPS = 500, 10_000
+SHARE = 0.25  # weights of the current points are improved up to this share of the gap; then all points are examined
+NEW = 4  # after an examination, at most NEW * rank points are added
+MAX_EXAMINATIONS, MAX_STEPS = 500, 10_000
 
 
 class PointSet(Protocol):
-    """A finite set of points, which rows of integers identify.
+    """A finite set of points. A row of integers, [columns] int, identifies a point.
 
     Attributes:
         rank: dimension d of the span of the points.
-        start: [d, columns] int, points that span the set.
+        start: [d, columns] int, points that have the same span as all points.
     """
 
     rank: int
     start: np.ndarray
 
     def vectors(self, indices: np.ndarray) -> np.ndarray:
-        """Returns [count, rank] coordinates of points ([count, columns] int)."""
+        """Returns the coordinates, [count, rank], of the points `indices`, [count, columns] int."""
         ...
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns points ([count, columns] int), among them the farthest, and their |z|^2_{V^-1} ([count]).
+        """Returns points, [count, columns] int, including one of largest |z|^2_{V^-1}; and their |z|^2_{V^-1}, [count].
 
         Args:
             factor: [rank, rank] lower triangular, V = factor factor^T.
@@ -40,18 +40,18 @@ class PointSet(Protocol):
 
 
 def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Finds a design on at most d (d + 1) / 2 points and certifies its gap.
+    """Finds a design on at most d (d + 1) / 2 points, and certifies that max |z|^2_{V^-1} <= d (1 + gap).
 
     Returns:
         (points [support, columns] int; weights [support], > 0, sum 1; max |z|^2_{V^-1} over all points).
 
     Raises:
-        RuntimeError: if the gap is not reached in 500 examinations of all points, for example because it is smaller
-            than rounding errors.
+        RuntimeError: if 500 examinations of all points do not reach the gap, for example because it is smaller than
+            rounding errors.
     """
     d = points.rank
     indices, weights = points.start, np.full(d, 1 / d)
-    for _ in range(MOST_LOOKS):
+    for _ in range(MAX_EXAMINATIONS):
         candidates, values = points.farthest(factor_of(points.vectors(indices), weights))
         if values.max() <= d * (1 + 0.99 * gap):
             break
@@ -64,7 +64,7 @@ def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
         weights = ascend(points.vectors(indices), joined, SHARE * gap)
         indices, weights = indices[weights > 0], weights[weights > 0]
     vectors = points.vectors(indices)
-    selected, weights = fewer(vectors, weights)
+    selected, weights = reduce_support(vectors, weights)
     indices = indices[selected]
     value = float(points.farthest(factor_of(points.vectors(indices), weights))[1].max())
     if not value <= d * (1 + gap):
@@ -84,44 +84,48 @@ def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
     """
     d = vectors.shape[1]
     weights = weights / weights.sum()
-    inverse, lengths = lengths_of(vectors, weights)
-    for step in range(MOST_STEPS):
+    inverse, squares = squares_of(vectors, weights)
+    for step in range(MAX_STEPS):
         if step % 100 == 99:  # removes accumulated rounding errors
             weights /= weights.sum()
-            inverse, lengths = lengths_of(vectors, weights)
-        far, near = int(lengths.argmax()), int(np.where(weights > 0, lengths, np.inf).argmin())
-        if lengths[far] <= d * (1 + gap):
+            inverse, squares = squares_of(vectors, weights)
+        far, near = int(squares.argmax()), int(np.where(weights > 0, squares, np.inf).argmin())
+        if squares[far] <= d * (1 + gap):
             break
-        towards = lengths[far] - d >= d - lengths[near]
+        towards = squares[far] - d >= d - squares[near]
         z = far if towards else near
-        a = toward(lengths[z], d) if towards else away(lengths[z], weights[z], d)
+        a = toward(squares[z], d) if towards else away(squares[z], weights[z], d)
         drops = not towards and a * (weights[z] - 1) >= weights[z]
-        shrink, turned = a / (1 - a + a * lengths[z]), inverse @ vectors[z]
-        inverse = (inverse - shrink * np.outer(turned, turned)) / (1 - a)
-        lengths = (lengths - shrink * (vectors @ turned) ** 2) / (1 - a)
+        shrink, direction = a / (1 - a + a * squares[z]), inverse @ vectors[z]
+        inverse = (inverse - shrink * np.outer(direction, direction)) / (1 - a)
+        squares = (squares - shrink * (vectors @ direction) ** 2) / (1 - a)
         weights *= 1 - a
         weights[z] = 0 if drops else weights[z] + a
     return weights / weights.sum()
 
 
-def lengths_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def squares_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns (V^-1, |z|^2_{V^-1} of each vector)."""
     factor = np.linalg.inv(factor_of(vectors, weights))
     return factor.T @ factor, ((vectors @ factor.T) ** 2).sum(axis=1)
 
 
-def toward(length: float, d: int) -> float:
-    """Returns the step that maximizes ln det V, towards a point of length^2 > d."""
-    return min(0.5, (length / d - 1) / (length - 1))  # below 1 / d; for d = 1 it would remove all other weights
+def toward(square: float, d: int) -> float:
+    """Returns the step a > 0, at most 1/2, that maximizes ln det V, towards a point with square = |z|^2_{V^-1} > d."""
+    # The maximum is below 1 / d. For d = 1 it is 1, which would remove all other points.
+    return min(0.5, (square / d - 1) / (square - 1))
 
 
-def away(length: float, weight: float, d: int) -> float:
-    """Returns the step < 0 away from a point of length^2 < d that maximizes ln det V with a weight >= 0."""
-    most = -weight / (1 - weight)
-    return max(most, (length / d - 1) / (length - 1)) if length > 1 else most
+def away(square: float, weight: float, d: int) -> float:
+    """Returns the step a < 0, away from a point with square = |z|^2_{V^-1} < d, that maximizes ln det V.
+
+    The weight of the point stays >= 0.
+    """
+    longest = -weight / (1 - weight)
+    return max(longest, (square / d - 1) / (square - 1)) if square > 1 else longest
 
 
-def fewer(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def reduce_support(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Selects at most d (d + 1) / 2 points by Caratheodory's theorem, such that V does not become smaller.
 
     If there are more points, their matrices z z^T are linearly dependent. Weights move along the dependence, in a
@@ -144,12 +148,12 @@ def fewer(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndar
         along = dependences[0] if dependences[0].sum() <= 0 else -dependences[0]
         falling = alive & (along < 0)
         ratios = np.where(falling, weights / np.where(falling, -along, 1), np.inf)
-        gone = int(ratios.argmin())
-        weights = weights + ratios[gone] * along
-        weights[gone], alive[gone] = 0, False
-        pivot = int(np.abs(dependences[:, gone]).argmax())
+        removed = int(ratios.argmin())
+        weights = weights + ratios[removed] * along
+        weights[removed], alive[removed] = 0, False
+        pivot = int(np.abs(dependences[:, removed]).argmax())
         others = np.delete(dependences, pivot, axis=0)
-        dependences = others - np.outer(others[:, gone] / dependences[pivot, gone], dependences[pivot])
+        dependences = others - np.outer(others[:, removed] / dependences[pivot, removed], dependences[pivot])
         dependences[:, ~alive] = 0
     weights = np.maximum(weights, 0)
     return selected[weights > 0], weights[weights > 0] / weights.sum()

@@ -1,8 +1,8 @@
-"""Weights from public features that reduce the noise which long features cause: their choice and predicted error.
+"""Chooses weights of samples from public features, and predicts the error of the weighted estimate.
 
-A label enters a sufficient statistic multiplied by its feature, so the longest feature determines the noise. With
-weights w_i = min(1, cut / |x_i|) the statistic's sensitivity is the cut. The estimate stays consistent for any such
-weights, since they depend only on features.
+A label enters a sufficient statistic multiplied by its feature, so the longest feature determines the privacy noise.
+With weights w_i = min(1, cut / |x_i|) the sensitivity is the cut, so that less noise is needed. The estimate stays
+consistent for any such weights, since they depend only on features.
 """
 
 from typing import Any, NamedTuple
@@ -52,7 +52,7 @@ def feature_norms(features: jax.Array) -> jax.Array:
 
 
 def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Casts float64 numbers >= 0 without rounding down, to 0 or normal numbers. Traced in 64 bits."""
+    """Casts float64 numbers >= 0 to `dtype`, never rounded down; results are 0 or normal numbers. For 64-bit mode."""
     limits = jnp.finfo(dtype)
     cast = norms.astype(dtype)
     cast = jnp.where(cast.astype(jnp.float64) < norms, cast * (1 + limits.eps), cast)
@@ -60,7 +60,11 @@ def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 
 def power_below(values: jax.Array) -> jax.Array:
-    """Returns the largest power of two that is at most each normal value; 1/2 for values not positive and finite."""
+    """Returns for each value the largest power of two that is at most this value, [...] float.
+
+    For positive values below the smallest normal number it is the smallest normal number; for values that are not
+    positive and finite it is 1/2.
+    """
     positive = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
     limits = jnp.finfo(positive.dtype)
     integer = {32: jnp.int32, 64: jnp.int64}[limits.bits]
@@ -75,7 +79,10 @@ def cut_leaf(cut: float) -> Scalar:
 
 
 def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
-    """Returns min(1, cut / length), [num_samples] float in (0, 1], for lengths [num_samples] >= 0 and cut [] float."""
+    """Returns min(1, cut / length), [num_samples] float, for lengths [num_samples] >= 0; 1 for a length of 0.
+
+    Weights are > 0 if cut, [] float, is > 0.
+    """
     longer = lengths > cut
     return jnp.where(longer, cut / jnp.where(longer, lengths, 1), 1)
 
@@ -91,13 +98,13 @@ def effective_cut(
         rows: [num_samples, num_rows, dim] float; a sample's Fisher information at 0 is rows^T rows.
         noise_variance: [] float >= 0, variance of the privacy noise on each coordinate of the statistic, per unit of
             cut^2.
-        basis: [dim, rank] float, orthonormal columns that span the searched parameters; None is the whole space.
+        basis: [dim, rank] float, orthonormal columns that span the parameters to search; None is the whole space.
 
     Returns:
         [] float.
     """
     requested = jnp.asarray(cut, lengths.dtype)
-    unit = power_below(jnp.max(lengths))  # without a unit squares might underflow; the choice does not depend on it
+    unit = power_below(jnp.max(lengths))  # prevents underflow of squares; the choice does not depend on the unit
     within = (rows if basis is None else _matmul(rows, basis)) / unit
     candidates, errors = predicted_errors(lengths / unit, within, noise_variance)
     chosen = candidates[jnp.argmin(errors)] * unit
@@ -118,8 +125,9 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
         noise_variance: [] float >= 0, per unit of cut^2.
 
     Returns:
-        Cuts [at most 65] float, increasing: the least length, and the lengths at up to 64 equally spaced quantiles, the
-        largest length last; and their squared l2 errors, a float array of the same shape.
+        Cuts [at most 65] float, in increasing order: the least length, and the lengths at up to 64 equally spaced
+        quantiles, the largest length last; and their predicted mean squared errors, of the same shape, infinite for a
+        cut of 0.
     """
     num_samples, num_rows, dim = rows.shape
     size = -(-num_samples // CANDIDATES)  # group size; sums of groups give all candidates' matrices
@@ -137,25 +145,25 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
 
     shrink = jnp.where(grouped > 0, 1 / jnp.where(grouped > 0, grouped, 1), 0)
     unweighted, once, twice = (second_moments(weights) for weights in (jnp.ones_like(shrink), shrink, shrink**2))
-    none = jnp.zeros((1, dim, dim), rows.dtype)
-    below = jnp.concatenate([none, jnp.cumsum(unweighted, axis=0)])  # sums of groups up to each candidate
+    zero = jnp.zeros((1, dim, dim), rows.dtype)
+    below = jnp.concatenate([zero, jnp.cumsum(unweighted, axis=0)])  # sums of groups up to each candidate
 
     def above(sums):  # sums of later groups; from the end, so that nothing cancels
-        return jnp.concatenate([jnp.cumsum(sums[::-1], axis=0)[::-1], none])
+        return jnp.concatenate([jnp.cumsum(sums[::-1], axis=0)[::-1], zero])
 
     cuts = jnp.concatenate([grouped[:1, 0], grouped[:, -1]])
     factor = cuts[:, None, None]
-    hessian, labels = below + factor * above(once), below + factor**2 * above(twice)
-    # finds the spanned directions from features of length 1: rounding of one long feature would hide all others
-    directed = jnp.sum(twice, axis=0)
-    eigenvalues, directions = eigh(directed)
-    spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(directed)).astype(rows.dtype)
+    hessian, label_moments = below + factor * above(once), below + factor**2 * above(twice)
+    # finds the spanned directions from features scaled to length 1: rounding of one long feature would hide the others
+    normalized = jnp.sum(twice, axis=0)
+    eigenvalues, directions = eigh(normalized)
+    spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(normalized)).astype(rows.dtype)
     span = _matmul(directions * spanned[None, :], directions.T)
     unspanned = jnp.trace(below[-1]) * (jnp.eye(dim, dtype=rows.dtype) - span)
     regular = hessian + unspanned[None]  # unspanned directions get no error
-    middle = labels + noise_variance * factor**2 * span[None]
+    covariance = label_moments + noise_variance * factor**2 * span[None]
     inverse = _inverses(regular)
-    errors = jnp.sum(_matmul(inverse, middle) * inverse, axis=(1, 2))  # the trace, as inverses are symmetric
+    errors = jnp.sum(_matmul(inverse, covariance) * inverse, axis=(1, 2))  # the trace, as inverses are symmetric
     # a cut of 0 would remove all labels: either all features are 0, or a larger candidate is chosen
     return cuts, jnp.where((cuts > 0) & (errors > 0) & jnp.isfinite(errors), errors, jnp.inf)
 
@@ -175,9 +183,9 @@ def noise_variance(noise_multiplier: jax.Array, epsilon: jax.Array, noise: str, 
 def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
     """Returns the noise with the smaller predicted error, "gaussian" or "k_norm", on the host, from public values.
 
-    For any features the predicted error depends only on the variance per coordinate and unit of sensitivity: sigma^2 of
-    the analytic Gaussian mechanism, or (d + 1) / epsilon^2. K-norm noise needs no delta. Its tails are heavier, so
-    confidence sets may be wider (by a fifth) even if estimates are more accurate.
+    The noise enters the predicted error only by its variance per coordinate, per unit of sensitivity^2: sigma^2 of the
+    analytic Gaussian mechanism, or (d + 1) / epsilon^2. So the choice is the same for all features. K-norm noise needs
+    no delta. Its tails are heavier, so confidence sets may be wider (by a fifth) even if estimates are more accurate.
 
     Args:
         epsilon: in (0, inf].

@@ -22,7 +22,7 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
         ValueError: if value is not a scalar, or is a number that is not > 0.
     """
     if jnp.ndim(value) != 0:
-        raise ValueError(f"{name} must be a scalar (jax.vmap over it for several), got shape {jnp.shape(value)}")
+        raise ValueError(f"{name} must be a scalar (use jax.vmap for several values), got shape {jnp.shape(value)}")
     if not isinstance(value, jax.Array):
         check_above(name, float(value), 0.0)
     if dtype is None and not jnp.issubdtype(jnp.result_type(value), jnp.floating):
@@ -31,7 +31,7 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
 
 
 def widen(scalar: jax.Array) -> jax.Array:
-    """Converts a scalar to float64; NaN if it is not 0 but programs would flush it to 0. Traced in 64 bits."""
+    """Converts a scalar to float64; subnormal numbers, which programs flush to 0, become NaN. For 64-bit mode."""
     scalar = wide(scalar)
     bits = jax.lax.bitcast_convert_type(scalar, jnp.int64) & jnp.iinfo(jnp.int64).max
     return jnp.where((bits > 0) & (bits < 2**52), jnp.nan, scalar)

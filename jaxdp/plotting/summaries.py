@@ -45,7 +45,7 @@ def seed_count(num_seeds: int) -> str:
 
 
 def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summary:
-    """Computes a mean, median or share over seeds with its limits; a NaN is never skipped.
+    """Computes a mean, median or share over seeds with its limits; all are NaN if any seed's value is NaN.
 
     Args:
         values: real numbers or booleans, with the dimension `over`.
@@ -67,7 +67,7 @@ def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summa
     if band == "share":
         wrong = values.values[~(np.isin(values, (0.0, 1.0)) | np.isnan(values))]
         if wrong.size:
-            raise ValueError(f"values must be 0 or 1 where band is 'share', got {wrong[0]}")
+            raise ValueError(f"values must be 0 or 1 if band is 'share', got {wrong[0]}")
         spread = "the 95% confidence interval of that share (Clopper-Pearson)"
         interval = share_interval(values, over)
         return Summary(interval.share, interval.low, interval.high, f"share of {seeds}", spread)

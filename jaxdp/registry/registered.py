@@ -14,12 +14,12 @@ from jaxdp.core import Guarantee
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 
 HERE = Path(__file__).parent
-MOST = 0.85  # default of `reached`: share of a claim that attacks find on correct code with 10^6 trials
+MOST = 0.85  # default of `reached`: share of the claimed epsilon that attacks find on correct code with 10^6 trials
 BUDGETS = (0.1, 4.0)  # further values of epsilon at which learners and estimators are attacked
 
 
 class Table(dict[str, Any]):
-    """Entries by name. The error for an unknown name lists similar names."""
+    """Entries by name. The error for an unknown name lists similar names, or all names if none is similar."""
 
     def __missing__(self, name: str) -> Any:
         near = difflib.get_close_matches(str(name), self) or list(self)
@@ -107,9 +107,9 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     for kind, (_, table) in TABLES.items():
         if name in table and (name in _NAMES_OF_LIBRARY or not replace):
             raise ValueError(f"name must be new, got {name!r}, which is a registered {kind}")
-    table_of_kind = next((table for made, table in TABLES.values() if isinstance(entry, made)), None)
+    table_of_kind = next((table for entry_type, table in TABLES.values() if isinstance(entry, entry_type)), None)
     if table_of_kind is None:
-        kinds = ", ".join(made.__name__ for made, _ in TABLES.values())
+        kinds = ", ".join(entry_type.__name__ for entry_type, _ in TABLES.values())
         raise ValueError(f"entry must be one of {kinds}, got an instance of {type(entry).__name__}")
     claim_of(entry)
     for _, table in TABLES.values():
@@ -130,12 +130,14 @@ def claim_of(entry: Any) -> Guarantee:
     Raises:
         ValueError: if `params` or `guarantee` does not accept the values, or `guarantee` does not return a Guarantee.
     """
-    made = entry.make()
+    algorithm = entry.make()
     try:
-        made.params(**entry.values)
-        claim = made.guarantee(**entry.values)
+        algorithm.params(**entry.values)
+        claim = algorithm.guarantee(**entry.values)
     except TypeError as error:
-        raise ValueError(f"values must be what params and guarantee take, got {dict(entry.values)}: {error}") from error
+        raise ValueError(
+            f"values must be the arguments of params and guarantee, got {dict(entry.values)}: {error}"
+        ) from error
     if not isinstance(claim, Guarantee):
         raise ValueError(f"guarantee must return a Guarantee, got {claim!r}")
     return claim

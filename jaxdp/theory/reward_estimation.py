@@ -4,19 +4,22 @@ Source of all bounds: Chowdhury, Zhou & Natarajan (2023), *Differentially Privat
 Feedback*.
 
 Lower bounds are for squared errors; upper bounds are for errors and hold with probability 1 - alpha. gamma is
-`curvature(feature_norm, radius)`. Arguments are numbers or arrays that broadcast, finite except epsilon; results are
-float64 arrays. Every function raises ValueError for an argument that is out of range or NaN. Arguments of all
-functions:
+`curvature(feature_norm, radius)`. x is the difference of the features phi of two actions. Sigma_D is the mean of x x^T
+over the n samples, lambda >= 0 is the ridge, and the squared norm of v in the norm of a matrix A is v^T A v. theta* is
+the true parameter and theta^ an estimate.
+
+Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64 arrays. Every function raises
+ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; infinity is no privacy. `delta`: in [0, 1).
 - `num_samples`: n, >= 1; >= 4 for one pass of SGD.
 - `dim`: d, >= 1. `num_actions`: K, >= 2.
-- `feature_norm`: L, > 0, |phi| <= L, so that differences have |x| <= 2 L.
+- `feature_norm`: L, > 0, |phi| <= L, so that |x| <= 2 L.
 - `radius`: B, > 0, |theta| <= B.
 - `coverage`: kappa, > 0, the smallest eigenvalue of E[x x^T].
 - `failure_prob`: alpha, in (0, 1); below 1/e for one pass of SGD.
-- `scale`: the unspecified constant, > 0; C if a formula has it.
-- `corrected`: the paper has |x| <= L in some places where 2 L is right; True uses 2 L there. If a function corrects
+- `scale`: > 0, a constant that the paper does not specify: C in a formula with C, otherwise a factor of the bound.
+- `corrected`: in some places the paper assumes |x| <= L where 2 L is right; True uses 2 L there. If a function corrects
   anything else, its docstring says so.
 """
 
@@ -67,10 +70,10 @@ def local_semi_norm_lower(
         \frac{d}{n} + \frac{d}{(e^{\varepsilon} - 1)^2 n}
         $$
     """
-    share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
+    sampling = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
     with np.errstate(over="ignore"):
         privacy = np.expm1(above("epsilon", epsilon, 0)) ** -2.0
-    return positive("scale", scale) * share * (1 + privacy)
+    return positive("scale", scale) * sampling * (1 + privacy)
 
 
 def local_l2_lower(
@@ -112,8 +115,11 @@ def local_semi_norm_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on |theta^_RR - theta*| in the norm of Sigma_D + lambda I.
 
-    (C / gamma) (e^eps + 1) / (e^eps - 1) sqrt((d + ln(1 / alpha)) / n) + C' sqrt(lambda) B, where
-    lambda is `ridge`, >= 0, and C' is `bias_scale`, > 0.
+    theta^_RR minimises the debiased loss of labels from randomized response. The bound is
+
+        (C / gamma) (e^eps + 1) / (e^eps - 1) sqrt((d + ln(1 / alpha)) / n) + C' sqrt(lambda) B,
+
+    where lambda is `ridge`, >= 0, and C' is `bias_scale`, > 0.
 
     Source:
         Theorem 4.2, eq. (7). The paper does not specify C and C'; C = sqrt(3) / 2 and C' = 2 can be proved (see
@@ -125,8 +131,8 @@ def local_semi_norm_upper(
         C' \sqrt{\lambda} B, \quad \gamma = \frac{1}{2 + e^{-2 L B} + e^{2 L B}}
         $$
     """
-    spread = at_least("dim", dim, 1) - np.log(between("failure_prob", failure_prob, 0, 1))
-    noise = _debiasing(epsilon) * np.sqrt(spread / at_least("num_samples", num_samples, 1))
+    dim_and_tail = at_least("dim", dim, 1) - np.log(between("failure_prob", failure_prob, 0, 1))
+    noise = _debiasing(epsilon) * np.sqrt(dim_and_tail / at_least("num_samples", num_samples, 1))
     bias = positive("bias_scale", bias_scale) * np.sqrt(at_least("ridge", ridge, 0)) * np.asarray(radius, float)
     return positive("scale", scale) / curvature(feature_norm, radius) * noise + bias
 
@@ -144,14 +150,16 @@ def local_l2_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on |theta^_SGD-RR - theta*|, with probability 1 - alpha.
 
-    C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n)
+    theta^_SGD-RR comes from one pass of SGD over labels from randomized response. The bound is
+
+        C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n).
 
     `corrected`: the proof bounds gradients by 4 L, but they are at most 2 L sigmoid(eps). With the same C, this
     multiplies the bound by sigmoid(eps) / 2.
 
     Source:
-        Theorem 4.5. It holds for the steps of its proof, 1 / (gamma_eps kappa t) with gamma_eps = gamma (e^eps - 1) /
-        (e^eps + 1); the statement has 1 / (gamma kappa).
+        Theorem 4.5. It holds for the step sizes in its proof, 1 / (gamma_eps kappa t) in step t with gamma_eps = gamma
+        (e^eps - 1) / (e^eps + 1). Its statement prints 1 / (gamma kappa).
 
     Math:
         $$
@@ -159,8 +167,8 @@ def local_l2_upper(
         $$
     """
     rate = _one_pass_rate(num_samples, failure_prob)
-    length = positive("scale", scale) * positive("feature_norm", feature_norm)
-    bound = length / (curvature(feature_norm, radius) * positive("coverage", coverage)) * _debiasing(epsilon) * rate
+    numerator = positive("scale", scale) * positive("feature_norm", feature_norm)
+    bound = numerator / (curvature(feature_norm, radius) * positive("coverage", coverage)) * _debiasing(epsilon) * rate
     return bound / (2 * (1 + np.exp(-np.asarray(epsilon, float)))) if corrected else bound
 
 
@@ -178,13 +186,17 @@ def plackett_luce_l2_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on |theta^_SGD-KRR - theta*| for choices among K actions.
 
-    With probability 1 - alpha, C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), where
-    gamma = exp(-4 L B) / 2, and kappa is the coverage of the difference of every pair of actions.
+    theta^_SGD-KRR comes from one pass of SGD over choices from K-ary randomized response. With probability 1 - alpha
+    the bound is
+
+        C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n),
+
+    where gamma = exp(-4 L B) / 2. kappa bounds the coverage of the differences x of every pair of actions from below.
 
     `corrected` uses kappa (K - 1) / K instead of kappa, as K of the proof's K^2 ordered pairs have a difference of 0.
 
     Source:
-        Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
+        Theorem C.2. It holds for step sizes 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
 
     Math:
         $$
@@ -193,12 +205,12 @@ def plackett_luce_l2_upper(
         $$
     """
     rate = _one_pass_rate(num_samples, failure_prob)
-    length = positive("scale", scale) * positive("feature_norm", feature_norm)
+    numerator = positive("scale", scale) * positive("feature_norm", feature_norm)
     gamma = plackett_luce_curvature(feature_norm, radius)
     with np.errstate(over="ignore"):  # (e^eps + K - 1) / (e^eps - 1) = 1 + K / (e^eps - 1)
         privacy = 1 + at_least("num_actions", num_actions, 2) / np.expm1(above("epsilon", epsilon, 0))
     pairs = 1 - 1 / at_least("num_actions", num_actions, 2) if corrected else 1.0
-    return length / (gamma * pairs * positive("coverage", coverage)) * privacy * rate
+    return numerator / (gamma * pairs * positive("coverage", coverage)) * privacy * rate
 
 
 def central_l2_lower(
@@ -243,11 +255,15 @@ def central_l2_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on |theta^_obj - theta*|, with probability 1 - alpha.
 
-    (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma), where sigma
-    is `noise_stddev`, >= 0: `objective_perturbation_stddev` or a smaller valid value; 0 is no privacy.
+    theta^_obj is the estimate by objective perturbation. The bound is
+
+        (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma),
+
+    where sigma is `noise_stddev`, >= 0: `objective_perturbation_stddev` or a smaller valid value; 0 is no privacy.
 
     Source:
-        Theorem 5.3, an order bound, for at least `central_sample_size` samples and beta = sqrt(n) / B.
+        Theorem 5.3, an order bound, for at least `central_sample_size` samples and the regularization beta = sqrt(n) /
+        B.
 
     Math:
         $$
@@ -258,12 +274,12 @@ def central_l2_upper(
     count, tail = at_least("num_samples", num_samples, 1), -np.log(between("failure_prob", failure_prob, 0, 1))
     sampling = positive("feature_norm", feature_norm) * np.sqrt(tail / count)
     privacy = at_least("noise_stddev", noise_stddev, 0) * (np.sqrt(at_least("dim", dim, 1)) + np.sqrt(tail)) / count
-    strength = positive("coverage", coverage) * curvature(feature_norm, radius)
-    return positive("scale", scale) * (sampling + privacy) / strength
+    denominator = positive("coverage", coverage) * curvature(feature_norm, radius)
+    return positive("scale", scale) * (sampling + privacy) / denominator
 
 
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
-    r"""Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation in the paper.
+    r"""Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the paper's stddev for objective perturbation.
 
     delta is in (0, 1).
 
@@ -322,8 +338,8 @@ def central_semi_norm_lower(
         \frac{d}{n} + \frac{d^2}{n^2 \varepsilon^2}
         $$
     """
-    share = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
-    return positive("scale", scale) * (share + (share / above("epsilon", epsilon, 0)) ** 2)
+    sampling = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
+    return positive("scale", scale) * (sampling + (sampling / above("epsilon", epsilon, 0)) ** 2)
 
 
 def _debiasing(epsilon: ArrayLike) -> np.ndarray:

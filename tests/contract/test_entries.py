@@ -236,7 +236,11 @@ def test_an_entry_of_ones_own_can_be_replaced_and_no_other():
             dataclasses.replace(LEARNER, factory=jaxdp.estimation.mle, sizes={}),
             "the result of factory must be of type jaxdp.Learner, got an instance of Estimator",
         ),
-        ("mine", dataclasses.replace(LEARNER, values={}), r"values must be what params and guarantee take, got \{\}: "),
+        (
+            "mine",
+            dataclasses.replace(LEARNER, values={}),
+            r"values must be the arguments of params and guarantee, got \{\}: ",
+        ),
         ("mine", dataclasses.replace(LEARNER, values={"epsilon": 0.0}), r"epsilon must be > 0, got 0.0"),
         ("mine", MechanismEntry(**FIELDS[MechanismEntry]), "guarantee must return a Guarantee, got None"),
     ],

@@ -123,14 +123,14 @@ def test_a_design_for_the_arms_is_none_for_their_differences():
 @pytest.mark.parametrize("wrong", ["whitening", "no step away"])
 def test_wrong_designs_are_not_certified(wrong, monkeypatch):
     arms = np.random.default_rng(4).normal(size=(30, 3))
-    monkeypatch.setattr(wynn_fedorov, "MOST_LOOKS", 60)
-    monkeypatch.setattr(wynn_fedorov, "MOST_STEPS", 60)
+    monkeypatch.setattr(wynn_fedorov, "MAX_EXAMINATIONS", 60)
+    monkeypatch.setattr(wynn_fedorov, "MAX_STEPS", 60)
     assert g_optimal_differences(arms, gap=1e-4).gap <= 1e-4
     if wrong == "whitening":
         right = wynn_fedorov.factor_of
         monkeypatch.setattr(wynn_fedorov, "factor_of", lambda *arguments: right(*arguments).T)
     else:  # weights that should go stay
-        monkeypatch.setattr(wynn_fedorov, "away", lambda length, weight, d: 0.0)
+        monkeypatch.setattr(wynn_fedorov, "away", lambda square, weight, d: 0.0)
     with pytest.raises(RuntimeError, match=r"a gap of 0\.0001 was not reached"):
         g_optimal_differences(arms, gap=1e-4)
 
@@ -139,7 +139,7 @@ def test_reduction_keeps_the_certificate():
     """Starts from uniform weights on all pairs, which no step has thinned out."""
     vectors = differences(np.random.default_rng(5).normal(size=(12, 3)))
     weights = np.full(len(vectors), 1 / len(vectors))
-    kept, fewer = wynn_fedorov.fewer(vectors, weights)
+    kept, fewer = wynn_fedorov.reduce_support(vectors, weights)
     assert len(kept) <= 6 < len(vectors)
     assert fewer.min() > 0
     assert fewer.sum() == pytest.approx(1)

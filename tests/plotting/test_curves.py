@@ -127,7 +127,7 @@ def test_shares_are_from_zero_to_one():
     ax = plotting.curves(hits, hue="epsilon", band="share")
     assert ax.get_ylim() == (-0.03, 1.03)
     assert "Clopper-Pearson" in below(ax.figure)
-    with pytest.raises(ValueError, match=r"values must be 0 or 1 where band is 'share', got 0.5"):
+    with pytest.raises(ValueError, match=r"values must be 0 or 1 if band is 'share', got 0.5"):
         plotting.curves(0.5 * hits, hue="epsilon", band="share")
 
 

@@ -1,4 +1,4 @@
-"""Follow the leader with a self-concordant barrier, from one loss in each round, for smooth, strongly convex losses."""
+"""Regularised follow the leader for smooth, strongly convex losses: a self-concordant barrier, one report a round."""
 
 import math
 from typing import NamedTuple
@@ -39,7 +39,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        slope: sum of [dim] floats, eta R times the sum over rounds s of g_s - mu x_s.
+        slope: [dim] float, stored as a compensated sum: eta R times the sum over rounds s of g_s - mu x_s.
     """
 
     round: jax.Array
@@ -52,15 +52,16 @@ def barrier_strongly_convex(
 ) -> Learner:
     r"""Follows the leader regularised by a self-concordant barrier and the losses' own curvature (Hazan & Levy).
 
-    F is the barrier of `barrier_smooth`, with parameter theta. In round t, with B_t = (Hessian of F at x_t + eta mu t
-    I)^(-1/2), plays x_t + B_t u, where u is a random direction. With y the report of its loss, g_t = d y B_t^(-1) u
-    estimates the gradient. The next iterate is the minimum of
+    F is the barrier of `barrier_smooth`, with parameter theta. Let B_t = (Hessian of F at x_t + eta mu t I)^(-1/2).
+    Round t plays x_t + B_t u, where u is a random direction. If y is the report of the loss at this point, g_t = d y
+    B_t^(-1) u estimates the gradient. The next iterate x_(t+1) minimises
 
         sum over s <= t of (<g_s, x> + (mu / 2) |x - x_s|^2) + F(x) / eta.
 
-    Its distance from the centre (on a box: each coordinate) is the root of an equation in one unknown. With M the range
-    of a report and T rounds, eta = min(sqrt((theta + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). If T / ln T >= 2
-    (theta + 2 beta / mu), expected regret is of order d M sqrt((theta + 2 beta / mu) T ln T).
+    The distance of x_(t+1) from the centre (on a box: each of its coordinates) is the root of an equation in one
+    unknown. With M the range of a report and T rounds, eta = min(sqrt((theta + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 /
+    (2 d M)). If T / ln T >= 2 (theta + 2 beta / mu), expected regret is of order d M sqrt((theta + 2 beta / mu) T ln
+    T).
 
     Args:
         dim: as for `barrier_smooth`.
@@ -70,10 +71,10 @@ def barrier_strongly_convex(
         domain: as for `barrier_smooth`.
 
     Returns:
-        A learner as `barrier_smooth`.
+        A learner as for `barrier_smooth`.
 
     Raises:
-        ValueError: as `barrier_smooth`; from `params` also if smoothness < strong_convexity.
+        ValueError: as for `barrier_smooth`; from `params` also if smoothness < strong_convexity.
 
     Values:
         epsilon, smoothness, loss_bound, delta, failure_prob: as for `barrier_smooth`.
@@ -130,15 +131,15 @@ def barrier_strongly_convex(
             randomizer.params(**randomizer_inputs),
             randomizer.range_bound(rounds, failure_prob, **randomizer_inputs),
         )
-        curved = check_positive("strong_convexity", strong_convexity)  # mu
-        bent = check_number("smoothness", check_at_least("smoothness", smoothness, curved))  # beta
-        bends = body.barrier_parameter + 2 * bent / curved  # theta + 2 beta / mu
-        tuned = math.sqrt(bends * math.log(rounds) / (2 * rounds)) / (body.dim * largest)
-        rate = min(tuned, 1 / (2 * body.dim * largest))
+        mu = check_positive("strong_convexity", strong_convexity)
+        beta = check_number("smoothness", check_at_least("smoothness", smoothness, mu))
+        factor = body.barrier_parameter + 2 * beta / mu  # theta + 2 beta / mu
+        tuned = math.sqrt(factor * math.log(rounds) / (2 * rounds)) / (body.dim * largest)
+        eta = min(tuned, 1 / (2 * body.dim * largest))
         return Params(
             randomizer=reports,
-            step=scalar_leaf("eta d", rate * body.dim),
-            curvature=scalar_leaf("eta mu R^2", rate * curved * body.radius * body.radius),
+            step=scalar_leaf("eta d", eta * body.dim),
+            curvature=scalar_leaf("eta mu R^2", eta * mu * body.radius * body.radius),
         )
 
     def init(key, params: Params) -> State:
@@ -147,7 +148,7 @@ def barrier_strongly_convex(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), slope))
 
     def iterate(params: Params, public: Public) -> BarrierPoint:
-        """Returns x_t / R, the minimum after t - 1 rounds, with the Hessian (B_t / R)^(-2) of t rounds' curvature."""
+        """Returns x_t / R after t - 1 rounds, with the Hessian R^2 B_t^(-2) there (curvature of t rounds)."""
         played = public.round.astype(default_float())  # t - 1
         return body.minimize(public.slope.total, params.curvature * played).add_curvature(
             params.curvature * (played + 1)
@@ -162,15 +163,15 @@ def barrier_strongly_convex(
         del key
         public, (point, reported) = state.public, report
         leader = iterate(params, public)
-        # In units in which R = 1, B^(-1) u is B^(-2) times the offset B u. So eta R times the gradient is y eta d
-        # times this.
+        # The played point is x + B u. In units in which R = 1, B^(-1) u is B^(-2) times the offset B u. So eta R times
+        # the estimated gradient is y eta d times this product.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
         loss = randomizer.estimate(params.randomizer, reported)
-        moved = round_product(params.step * loss * gradient) - round_product(params.curvature * leader.x)
-        return State((), Public(public.round + 1, compensated.add(public.slope, moved)))
+        change = round_product(params.step * loss * gradient) - round_product(params.curvature * leader.x)
+        return State((), Public(public.round + 1, compensated.add(public.slope, change)))
 
-    failing = () if report == "rr" else ("failure_prob",)
-    values = only(params, value_names(report, "strong_convexity", "smoothness", "loss_bound", *failing))
+    tail_values = () if report == "rr" else ("failure_prob",)
+    values = only(params, value_names(report, "strong_convexity", "smoothness", "loss_bound", *tail_values))
     return Learner(
         params=values,
         guarantee=guarantee_for(values, local_claim(report, UNIT)),

@@ -70,7 +70,8 @@ class Private(NamedTuple):
         selection: private state of the limited updates.
         monitor: the run of AboveThreshold.
         regrets: [num_experts] sums over the epoch: losses of the plays less the losses of each expert.
-        allowed: [] the part of the regrets that is attributed to chance for every window; public.
+        allowed: [] regret of the epoch that is attributed to chance, without the terms of windows; it depends only on
+            public values.
         windows: the values of `regrets` and `allowed` at the times at which windows start.
     """
 
@@ -101,29 +102,28 @@ def svt_restarts(
 ) -> Learner:
     r"""Plays `limited_updates`, and restarts them (a new epoch) when the regret in some window of rounds is too large.
 
-    A window's regret is the losses of the plays less the losses of one expert, for the expert with the largest
-    difference. A window is suspicious if its regret exceeds the regret that chance explains with probability 1 -
-    failure_prob. Every check_every rounds, the sparse vector technique is asked one question: by how much does the most
-    suspicious window of this epoch that ends now exceed its threshold? After an answer "above", the next round starts a
-    new epoch, with a new run of the sparse vector technique. The expert of the old epoch plays the first round of the
-    new one.
+    A window's regret is the total loss of the plays in it less the total loss of its best expert. A window is
+    suspicious if its regret exceeds the regret that chance explains with probability 1 - failure_prob. Every
+    check_every rounds, the sparse vector technique is asked one question: by how much does the most suspicious window
+    of this epoch that ends now exceed its threshold? After an answer "above", the next round starts a new epoch, with a
+    new run of the sparse vector technique. The expert of the old epoch plays the first round of the new one.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        windows: the windows that a question covers. "all": every window that starts in a round with a question, with
-            memory of 2 N T / check_every integers and N t / check_every operations for a question in round t. "dyadic":
-            two windows of about each length 2^k check_every, and the whole epoch, with memory and time O(N log T), but
-            later restarts. With T = 1e5, N = 10, failure_prob = 0.01 and a shift of gap 0.5 in the middle, the median
-            delay is 4,200 rounds at epsilon = 1 and 1,300 at epsilon = 4; "all" on a grid of 16 rounds needs 2,800 and
-            1,000.
-        check_every: a question is asked every check_every >= 1 rounds, counted from the first round of the run; so
-            epochs also start after questions.
+        windows: the windows that a question covers, besides the whole epoch. "all": every window that starts in the
+            round after a question, with memory of 2 N T / check_every integers and N t / check_every operations for a
+            question in round t. "dyadic": for each k, the windows that start after the last two questions with a number
+            divisible by 2^k, with memory and time O(N log T), but later restarts. With T = 1e5, N = 10, failure_prob =
+            0.01 and a shift of gap 0.5 in the middle, the median delay is 4,200 rounds at epsilon = 1 and 1,300 at
+            epsilon = 4; "all" on a grid of 16 rounds needs 2,800 and 1,000.
+        check_every: a question is asked every check_every >= 1 rounds, counted from the first round of the run. Every
+            later epoch therefore starts in the round after a question.
         noise: noise of the selections, as for `limited_updates`.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks if
-        check_every >= 3 and experts are few.
+        check_every >= 3 and num_experts <= 341.
 
     Raises:
         ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of the strings above;
@@ -133,30 +133,31 @@ def svt_restarts(
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), the probability, over all `horizon` rounds, that an epoch ends although the losses'
             distribution has not changed since it started.
-        margin: finite, by default 1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every questions, b =
-            failure_prob / 5: a smaller margin restarts sooner, but then failure_prob is not guaranteed. Privacy depends
-            on neither value.
+        margin: finite, by default 1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every questions, rounded up,
+            and b = failure_prob / 5. With a smaller margin restarts are sooner, but failure_prob is not guaranteed.
+            Privacy depends neither on failure_prob nor on margin.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
         - For a given transcript, epochs are disjoint sets of rounds, and so are the blocks of an epoch. A loss vector
           is used by one selection (epsilon / 2, sensitivity 1) and by one run of AboveThreshold (epsilon / 2), which
-          ends with its first answer "above". The two take turns; both are pure, so they compose as if one followed the
-          other. The new epoch starts in the round after that answer.
+          ends with its first answer "above". The two are interleaved; both are pure, so they compose as if one followed
+          the other. The new epoch starts in the round after that answer.
         - A question has sensitivity 2. A window's regret is a largest sum of differences of losses, each in [-1, 1],
           and a replaced loss vector moves one of them from one end to the other. The plays are released, and so fixed.
-        - Slack: 1/8 at least, at all sizes: a run of AboveThreshold spends at most 3/4 of its budget e = epsilon / 2,
-          and the whole 7/8 of epsilon. *Proof.* Let losses l be replaced by l' in a round that j plays, and c = l'(j) -
-          l(j). The regret to expert i of a window with this round moves by c + l(i) - l'(i), the regret of other
-          windows by 0. All these numbers are in [c - 1, c + 1], and so is the change of a question, their largest. Let
-          the threshold's noise t be larger by c + 1, and the last question's noise, if it is above, by 2; all others
-          stay. Questions that were below are below, since they moved by c + 1 at most; the last one is above, since it
-          moved by c - 1 at least. This bijection of noises makes densities at most exp((c + 1) e / 4 + 2 e / 8) times
-          smaller, for scales 4 / e and 8 / e; and c is at most 1. (Questions that may move apart by 2 each, as
-          AboveThreshold allows, would need 4 instead of 2.) The limit is reached with many questions far above the
-          threshold and a last one, which does not move, far below. In the registry's example, of 12 rounds with a
-          question every three, the exact distributions show that 0.576 of epsilon is spent.
+        - Slack: at least epsilon / 8, at all sizes. A run of AboveThreshold spends at most 3/4 of its budget e =
+          epsilon / 2, so that the algorithm spends at most 7/8 of epsilon. *Proof.* Let losses l be replaced by l' in a
+          round that j plays, and c = l'(j) - l(j). The regret to expert i of a window with this round changes by c +
+          l(i) - l'(i), the regret of other windows by 0. All these changes are in [c - 1, c + 1], and so is the change
+          of a question, which is a largest excess. Increase the threshold's noise by c + 1, and the last question's
+          noise, if its answer is "above", by 2; all other noises stay. Questions that were below are still below, since
+          they grew by at most c + 1; the last one is still above, since it changed by at least c - 1. This bijection of
+          noises makes densities at most exp((c + 1) e / 4 + 2 e / 8) times smaller, for the scales 4 / e and 8 / e; and
+          c is at most 1. (If questions could change by 2 in both directions, as AboveThreshold allows, the last noise
+          would have to grow by 4, not by 2.) The limit is reached with many questions far above the threshold and a
+          last one, which does not change, far below. In the registry's example, of 12 rounds with a question every
+          three, the exact distributions show that 0.576 of epsilon is spent.
         - Released: the experts, and the rounds in which epochs end.
         - Private: all of `private`.
 
@@ -164,16 +165,17 @@ def svt_restarts(
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 2 and Theorem 3.6.
 
     Deviations:
-        * Sensitivity 2 instead of the paper's 1, with which the whole would be 1.5 epsilon-DP.
+        * Sensitivity 2 instead of the paper's 1, for which standard composition gives only 1.5 epsilon-DP.
         * A new epoch starts in the round after the answer "above". The paper's epoch starts with the round of the
-          answer, whose losses then enter two runs and may enter two selections.
-        * One question, the largest of all windows' excesses, instead of one for each window.
+          answer. The losses of this round then enter two runs and may enter two selections.
+        * One question about the largest excess of all windows, instead of one question for each window.
         * Thresholds have the factor log T that the paper's Theorem 3.1 omits, with different constants. For m rounds of
           a block whose expert was selected from n rounds: m min(1, sqrt(2 ln(2 N T / b) / n) + r / n) with r = (2 / e)
           ln(N T / b), e = epsilon / 2, for one-sided noise (twice as much for Laplace noise). For a window of w rounds:
-          sqrt(w ln(2 W / b) / 2) + sqrt(w ln(2 N W / b) / 2), W = C^2 windows. They are Hoeffding bounds for the
-          block's means and the window's sums, and the tail of the selection's noise. Each of these four events has the
-          probability b = failure_prob / 5 at most; the fifth is the event of the questions' noise.
+          sqrt(w ln(2 W / b) / 2) + sqrt(w ln(2 N W / b) / 2), W = C^2 windows. They come from Hoeffding bounds for the
+          means over the n rounds, for the sum of the plays' losses in a window and for the sums of the experts' losses
+          in it, and from the tail of the selection's noise. Each of these four bounds fails with probability at most b
+          = failure_prob / 5, and so does the fifth, for the noise of the questions.
         * The play of a round is chosen before its losses are seen.
         * Losses, and the regret attributed to chance, are rounded to multiples of 2^-20; regrets, windows and questions
           are integers. Noise is drawn as in `noisy_min` and `above_threshold`.
@@ -193,7 +195,7 @@ def svt_restarts(
         \Lambda = 1 + \frac{32}{\varepsilon} ( \ln C + \ln(2 T / b) )
         $$
 
-        for $C$ questions, at most, and $b$ = failure_prob / 5.
+        for at most $C$ questions, and $b$ = failure_prob / 5.
 
     Examples:
         >>> import jaxdp
@@ -209,7 +211,7 @@ def svt_restarts(
     check_every = check_count("check_every", check_every)
     check_choice("windows", windows, tuple(windows_of.KINDS))
     limited = selection.limited_updates(num_experts=num_experts, noise=noise)
-    checks = -(-horizon // check_every)  # at most
+    checks = -(-horizon // check_every)  # an upper bound on the number of questions
     limited_steps = selection.algorithm(num_experts=num_experts, noise=noise, binary=False)
     memory = windows_of.KINDS[windows](num_experts, checks, check_every)
 
@@ -271,7 +273,7 @@ def svt_restarts(
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
-        """Returns the excess over `allowed` at which a window of `rounds` rounds restarts: float64, in 64-bit mode."""
+        """Returns the excess over `allowed` for which a window of `rounds` rounds restarts: float64, in 64-bit mode."""
         window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
         return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
@@ -282,12 +284,12 @@ def svt_restarts(
     def begin_round(key, params: Params, state: State) -> State:
         """Prepares a round: the first round of an epoch starts a run of the sparse vector technique."""
         private, public = state
-        fresh = public.selection.round == 0
+        is_first = public.selection.round == 0
 
         def restart_monitor() -> AboveThreshold:
-            return restart(fresh, start(jax.random.fold_in(key, THRESHOLD), params), private.monitor)
+            return restart(is_first, start(jax.random.fold_in(key, THRESHOLD), params), private.monitor)
 
-        monitor = jax.lax.cond(any_lane(fresh), restart_monitor, lambda: private.monitor)
+        monitor = jax.lax.cond(any_lane(is_first), restart_monitor, lambda: private.monitor)
         # A window's regret is the epoch's regret up to now, less the remembered regret before the window.
         windows_ = memory.remember(private.windows, private.regrets, private.allowed, *question(public.round))
         return State(private._replace(monitor=monitor, windows=windows_), public)
@@ -295,12 +297,12 @@ def svt_restarts(
     def add_losses(state: State, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
         """Adds the losses of rounds that the expert plays."""
         private, public = state
-        fresh = public.selection.round == 0
-        regrets = fixed_point.add(private.regrets, of_expert(losses, expert) - losses, restart=fresh)
+        is_first = public.selection.round == 0
+        regrets = fixed_point.add(private.regrets, of_expert(losses, expert) - losses, restart=is_first)
         return bulk.Sums(regrets, limited_steps.add(State(private.selection, public.selection), losses))
 
     def advance(key, params: Params, state: State, sums: bulk.Sums, played: jax.Array) -> State:
-        """Advances by rounds of one expert, after `add_losses`; asks a question if the last round has one."""
+        """Advances by `played` rounds of one expert, after `add_losses`; asks a question if the last round has one."""
         private, public = state
         regrets, epoch_round, round_ = sums.regrets, public.selection.round, public.round + played
         # Line 6: Algorithm 1 continues, with half of the budget.

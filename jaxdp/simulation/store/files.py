@@ -1,8 +1,9 @@
 """Stores results on disk as a Zarr store, which xarray can read while a sweep writes it.
 
-The variable `computed` is true for lanes with results. First the results of a chunk are written, each file in one step,
-and then its part of `computed`. A lane that is marked as computed is therefore complete on disk, even if the writer is
-killed. Every file of an array ends with a checksum; `seal` computes the checksum of the store's description.
+The variable `computed` is true for lanes with results. The results of a chunk are written first, and its part of
+`computed` last; each file is replaced atomically. A lane that is marked as computed is therefore complete on disk, even
+if the writer is killed. Every file of an array ends with a checksum; `seal` computes the checksum of the store's
+description.
 """
 
 import contextlib
@@ -50,7 +51,8 @@ class Store:
         self.path = path
         try:
             self._group = import_zarr().open_group(self._files, mode="r+")
-            self._notes = self._group[COMPUTED].attrs  # not the dataset's: copies of results are not stores
+            # Attributes of the dataset would also be in copies of the results, which are no stores.
+            self._notes = self._group[COMPUTED].attrs
             self.layout = json.loads(str(self._notes[LAYOUT]))
             self.chunks = chunks(
                 self.layout["static_sizes"],
@@ -67,13 +69,13 @@ class Store:
             }
             blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
             sizes = (*self.layout["static_sizes"], *self.layout["sizes"])
-            for (
-                name,
-                array,
-            ) in self._arrays.items():  # refuses results that were selected and saved with their attributes
+            # Selected results that a user saved as a store have this layout, but other shapes.
+            for name, array in self._arrays.items():
                 lead = len(sizes)
                 if array.shape[:lead] != sizes or array.chunks != (*blocks, *(max(1, n) for n in array.shape[lead:])):
-                    raise ValueError(f"{name} is {array.shape}")
+                    raise ValueError(
+                        f"{name} must have the shape and chunks of its layout, got {array.shape}, {array.chunks}"
+                    )
         except Exception as error:  # a damaged description without a checksum (earlier versions) may raise any error
             raise ValueError(
                 f"store must be as a sweep made it, got {path}, where {path / METADATA} is damaged: {error}"
@@ -91,10 +93,11 @@ class Store:
 
     @property
     def parts(self) -> list[dict[str, Any]]:
-        """The parts of a sweep that grew, in order; empty in a store of an older version.
+        """The parts in which a sweep was computed, in order; a sweep that grew has several.
 
-        Each part has `sizes`, the stored sizes of (*static axes, *axes, seed) with this part; `when` it was started;
-        and `versions`, `devices` and `processor` of the call that started it.
+        Each part has `sizes`, the stored sizes of (*static axes, *axes, seed) after it was added; `when`, the time at
+        which it was started, or None; and `versions`, `devices` and `processor` of the call that started it. A store of
+        an earlier version has no parts until it grows.
         """
         return self.layout.get("parts", [])
 
@@ -120,15 +123,16 @@ class Store:
         return missing, damaged
 
     def sample(self, chunk: Chunk, max_lanes: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
-        """Returns stored lanes of a chunk of a larger sweep, to which this sweep may grow.
+        """Reads the lanes of a chunk that this store has; the chunk is of a larger sweep to which the store may grow.
 
         Args:
             chunk: chunk of the larger sweep, with all its lanes.
-            max_lanes: largest number of lanes.
+            max_lanes: largest number of lanes to return.
 
         Returns:
-            The chunk with these lanes, and their outputs by name, each with a leading axis of lanes. None if no lane is
-            stored, or the chunk cannot be read; it is then reported and repaired after the store has grown.
+            The chunk with the lanes that were read, and their outputs by name, each with a leading axis of lanes. None
+            if the store has no lane of the chunk, or cannot read the chunk; an unreadable chunk is reported and
+            repaired after the store has grown.
         """
         try:
             is_computed, *values = (self._within(name, chunk) for name in (COMPUTED, *self.layout["outputs"]))
@@ -174,16 +178,16 @@ class Store:
         for name, values in arrays.items():
             if missing is None:
                 block = values.reshape(*chunk.sizes, *values.shape[1:])
-            else:  # each file is replaced in one step, and keeps its stored lanes
+            else:  # a file is replaced as a whole, so its stored lanes are written again
                 block = self._read(name, chunk)
                 block[missing] = values
             self._arrays[name][chunk.region] = block
         self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def check_files(self) -> None:
-        """Raises a ValueError if a file of a chunk marked as computed is missing; reads no file."""
+        """Raises a ValueError if a chunk with lanes marked as computed lacks a file; reads marks, but no results."""
         for chunk in self.chunks:
-            if not self._marks(chunk):
+            if not self._count_marks(chunk):
                 continue
             lost = [file for name in self.layout["outputs"] if not (file := self._file(name, chunk)).exists()]
             if lost and self._arrays[lost[0].relative_to(self.path).parts[0]].size:
@@ -196,20 +200,20 @@ class Store:
         """Returns the number of lanes marked as computed; unreadable marks do not count.
 
         Raises:
-            OSError: if the store no longer exists.
+            OSError: if the store was moved, removed or replaced.
         """
         self._files.check_same()
         with contextlib.suppress(OSError, ValueError):
             return int(np.asarray(self._arrays[COMPUTED][...]).sum())
-        return int(sum(self._marks(chunk) for chunk in self.chunks))
+        return int(sum(self._count_marks(chunk) for chunk in self.chunks))
 
     def clean(self) -> None:
-        """Removes unfinished files of a killed process. No other process may write the store."""
+        """Removes the unfinished files of killed processes; no process may be writing the store at the same time."""
         for file in self.path.rglob("*.partial"):
-            if re.search(r"\.[0-9a-f]{32}\.partial$", file.name):  # as Zarr names them
+            if re.search(r"\.[0-9a-f]{32}\.partial$", file.name):  # Zarr's names of unfinished files
                 file.unlink(missing_ok=True)
 
-    def _marks(self, chunk: Chunk) -> int:
+    def _count_marks(self, chunk: Chunk) -> int:
         try:
             return int(self._read(COMPUTED, chunk).sum())
         except OSError:
@@ -217,9 +221,9 @@ class Store:
 
     def _file(self, name: str, chunk: Chunk) -> Path:
         array = self._arrays[name]
-        at = tuple(start // size for (start, _), size in zip(chunk.block, array.chunks, strict=False))
-        at += (0,) * (array.ndim - len(at))
-        return self.path / name / array.metadata.encode_chunk_key(at)
+        index = tuple(start // size for (start, _), size in zip(chunk.block, array.chunks, strict=False))
+        index += (0,) * (array.ndim - len(index))
+        return self.path / name / array.metadata.encode_chunk_key(index)
 
     def _within(self, name: str, chunk: Chunk) -> np.ndarray:
         """Reads the stored part of a chunk that may have lanes outside the store."""
@@ -284,7 +288,7 @@ def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
             if hash_labels(np.asarray(group[name][...])) != expected:
                 damaged[name] = f"files in {path / name} are missing, or have changed"
         except OSError as error:
-            damaged[name] = str(error).removesuffix(COMPUTES_AGAIN)  # labels are not computed
+            damaged[name] = str(error).removesuffix(COMPUTES_AGAIN)  # labels are written again, not computed
         except Exception as error:  # codecs may raise anything on broken bytes
             damaged[name] = f"files in {path / name} cannot be read: {error}"
     return damaged
@@ -303,8 +307,8 @@ def write_labels(array: Any, values: np.ndarray) -> None:
 def open_dataset(path: Path) -> "xr.Dataset":
     """Opens the dataset of a store.
 
-    Values are read when they are used, which raises an OSError if the store was replaced since.
-    Values of axes have the order of the sweep's last call, which may differ from the stored order.
+    Values are read when they are used. This raises an OSError if the store was moved, removed or replaced after it was
+    opened. The values of an axis have the order of the sweep's last call, which may differ from the stored order.
 
     Raises:
         ValueError: if there is no store, or its description or its labels are damaged.
@@ -318,7 +322,7 @@ def open_dataset(path: Path) -> "xr.Dataset":
             raise ValueError(f"store must be as a sweep wrote it, got {path}, where {sentence}; {MENDS}")
         results = xarray.open_zarr(files, chunks=None, consolidated=True)
     mark = results[COMPUTED]
-    if PROVENANCE in mark.attrs:  # if a user saves more arrays in the store by xarray, the dataset loses it
+    if PROVENANCE in mark.attrs:  # the dataset's copy is lost if xarray saves more arrays in the store
         results.attrs[PROVENANCE] = mark.attrs[PROVENANCE]
     order = json.loads(mark.attrs[LAYOUT]).get("order", [])
     moved = {dim: np.argsort(indices) for dim, indices in zip(mark.dims, order, strict=bool(order)) if indices}
