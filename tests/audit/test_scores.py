@@ -164,3 +164,11 @@ def test_boosting_does_not_count_the_same_evidence_twice(size):
         scores = [np.concatenate([binned_logit(bins, jnp.asarray(part)) for part in np.split(x, 20)]) for x in fresh]
         errors.append(np.mean(np.square(np.concatenate(scores) - np.concatenate(exact))))
     assert errors[0] < 0.1 < errors[1], "the copies weigh too much in histograms"
+
+
+def test_first_coordinates_of_many_are_scores_if_asked():
+    generator = np.random.default_rng(0)
+    sides = [Outputs(generator.normal(size=(200, 12)).astype(FLOAT), np.zeros((200, 0)), np.arange(200)) for _ in "ab"]
+    for singles in (0, 2):
+        names = [score.name for score in events.learn_scores(jax.random.key(0), *sides, singles=singles)]
+        assert [name for name in names if name.startswith("output[")] == ["output[0]", "output[1]"][:singles]
