@@ -87,12 +87,12 @@ class Batches:
         return np.concatenate([self.algorithm.B, np.ravel(self.algorithm.Gram)])
 
     def from_indices(self) -> float:
-        """Returns the noisy sum of rewards that the indices of the features +1 and -1 determine."""
+        """Returns the noisy sum of rewards that the indices of the features +1 and -1 determine; 0 if one is NaN."""
         algorithm = self.algorithm
         if self.round == 0 or not hasattr(algorithm, "mu"):
             return 0.0
         plus, minus = algorithm.mu
-        return (plus - minus) / 2 * (2 * algorithm.cew / (plus + minus)) ** 2
+        return float(np.nan_to_num((plus - minus) / 2 * (2 * algorithm.cew / (plus + minus)) ** 2))
 
 
 def differentially_private_bandits(folder: Path) -> dict[str, Case]:

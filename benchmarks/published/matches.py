@@ -214,7 +214,7 @@ def matches() -> dict[str, dict[str, Match]]:
                 "play has 6,623: with published constants both hardly learn in these rounds; agreement shows little",
             ),
             "SGDLDPMechanism with GreedySGDServer": greedy(8.0, CONTEXTS, ball, seeds=100),
-            "SGDLDPMechanism with GreedySGDServer, |θ| = 1": greedy(8.0, UNIT, ball, seeds=20),
+            "SGDLDPMechanism with GreedySGDServer, no noise": greedy(8.0, UNIT, ball, seeds=20),
         },
     }
 
