@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from jaxdp.core import default_float
 from jaxdp.estimation import debiased_rr, estimate, large, large_fits, mle, objective_perturbation, predict_fit_cost
+from jaxdp.estimation.large_newton import _Point, _Problem
 from jaxdp.estimation.public_weights import predicted_errors
 
 COUNT, DIM = 600, 6
@@ -222,3 +223,13 @@ def test_wrong_offsets_are_refused(pairs):
             estimate(estimator, *pairs, key=KEY, offset=offset)
     with pytest.raises(ValueError, match="offset must be left out with intervals"):
         estimate(mle(), *pairs, key=KEY, offset=np.ones(COUNT), intervals="sandwich")
+
+
+def test_a_step_minimises_the_quadratic_model_with_its_ridge():
+    features = np.random.default_rng(0).normal(size=(30, 3)).astype(default_float())
+    second, linear = features.T @ features / 30, np.array([0.3, -0.2, 0.1])
+    problem = _Problem(features, large.Moments.of(features), linear, None, 1.0, np.inf, None)
+    origin = _Point(np.zeros(3), np.zeros(30))
+    gradient, product = problem.gradient(origin)
+    step = problem.newton_step(origin, gradient, product, problem.precondition(gradient, 0.0), 1e-16)
+    np.testing.assert_allclose(step.theta, -np.linalg.solve(second / 4 + np.eye(3), gradient), rtol=1e-4)
