@@ -23,7 +23,7 @@ def literature_page() -> str:
             "bound on the regret, if the algorithm's page states one. Symbols are explained there. The last column is",
             "the first sentence on what differs here; :doc:`deviations` has all of them, with reasons.",
             "",
-            *table(HEAD, rows, "12 16 10 14 20 16 24"),
+            *table(HEAD, rows, "10 14 8 12 30 16 22"),
             "",
         ]
     )
@@ -42,7 +42,7 @@ def regret_bound(formulas: str) -> str:
 def first_sentence(text: str) -> str:
     """Returns the first sentence of a section, without its bullet."""
     words = re.sub(r"^[*-] ", "", " ".join(text.split()))
-    return re.split(r"(?<=[.:]) +(?=[A-Z*\"])", words)[0]
+    return re.split(r"(?<=[.]) +(?=[A-Z*\"])", words)[0]
 
 
 def _row(algorithm: Algorithm) -> list[str]:
