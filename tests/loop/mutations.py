@@ -48,6 +48,9 @@ EQUIVALENT: dict[str, str] = {
     "in uniforms = jax.random.uniform(key_actions, (2, num_samples, 1), cumulative.dtype)": (
         "two more rows are drawn, which nothing reads, and the first two stay the same"
     ),
+    "jaxdp/estimation/public_weights.py arguments: _matmul(inverse, covariance) -> (_matmul(covariance, inverse)) "
+    "in errors = jnp.sum(_matmul(inverse, covariance) * inverse, axis=(1, 2))  "
+    "# the trace, as inverses are symmetric": "both traces are those of inverse covariance inverse",
     "jaxdp/mechanisms/continual_counting/steps.py off by one: grid.step > unit_of(total) -> "
     "(grid.step >= unit_of(total)) in remainder = jnp.where(grid.step > unit_of(total), "
     "jnp.round(remainder / grid.step) * grid.step, remainder)": "rounding to steps of one unit keeps whole units",
