@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent
 
 
 def faults(version: str) -> list[str]:
-    """Returns what must be mended before this version can be built."""
+    """Lists the faults that must be mended before this version can be built."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     cited = re.search(r"^version: *(.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     heading = re.search(rf"^## {re.escape(version)}\b(.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
@@ -38,17 +38,17 @@ def faults(version: str) -> list[str]:
     return lines
 
 
-def output(*command: str | Path, folder: Path = ROOT, **environment: str) -> str:
+def output(*command: str | Path, folder: Path = ROOT, **variables: str) -> str:
     """Runs a command and returns its output; if it fails, prints the output and stops."""
     result = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False
     )
     if result.returncode:
         sys.exit(f"{result.stdout}{result.stderr}\nfailed: {' '.join(map(str, command))}")
     return result.stdout
 
 
-def environment(folder: Path, *packages: str | Path) -> Path:
+def make_environment(folder: Path, *packages: str | Path) -> Path:
     """Makes a virtual environment with these packages, and returns the path of its Python."""
     output(sys.executable, "-m", "venv", folder)
     python = folder / "bin" / "python"
@@ -87,7 +87,7 @@ def main(version: str) -> None:
     print("built", wheel.relative_to(ROOT), sdist.relative_to(ROOT), flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        twine = environment(folder / "twine", "twine")
+        twine = make_environment(folder / "twine", "twine")
         print(output(twine, "-m", "twine", "check", "--strict", wheel, sdist).strip(), flush=True)
         with tarfile.open(sdist) as archive:
             archive.extractall(folder / "source", filter="data")
@@ -96,7 +96,7 @@ def main(version: str) -> None:
         if contents(again) != contents(wheel):
             sys.exit("the source distribution builds another wheel")
         print("the source distribution builds the same wheel", flush=True)
-        python = environment(folder / "empty", wheel, "-c", ROOT / "requirements.lock")
+        python = make_environment(folder / "empty", wheel, "-c", ROOT / "requirements.lock")
         installed = output(python, "-m", "jaxdp", "--version", folder=folder, PYTHONPATH="").strip()
         if installed != f"jaxdp {version}":
             sys.exit(f"the installed command prints {installed!r}, not 'jaxdp {version}'")

@@ -31,8 +31,8 @@ def main() -> None:
             1, 2, sharey=True, layout="constrained", figsize=(6.3, 0.9 + 0.5 * len(pairs))
         )
         for place, (_, *both) in enumerate(pairs):
-            for shift, marker, label, row in zip((0.12, -0.12), "os", ("published code", "jaxdp"), both, strict=True):
-                color = f"C{marker == 's':d}"
+            styles = ((0.12, "o", "C0", "published code"), (-0.12, "s", "C1", "jaxdp"))
+            for (shift, marker, color, label), row in zip(styles, both, strict=True):
                 label = label if place == 0 else None
                 x, error = row["regret"], 2 * row["error"]
                 regrets.errorbar(x, place + shift, xerr=error, fmt=marker, color=color, label=label, markersize=4)

@@ -20,9 +20,9 @@ from benchmarks.published.players import (
     WORLDS,
     Play,
     batched_elimination,
-    constructed,
     keirp,
     numba_player,
+    one_call_linear_ucb,
     reports,
     sparse,
 )
@@ -172,7 +172,7 @@ def matches() -> dict[str, dict[str, Match]]:
                 epsilon,
                 rounds,
                 20,
-                constructed(epsilon, rounds),
+                one_call_linear_ucb(epsilon, rounds),
                 {"linear_ucb()": (contextual.linear_ucb(**linear), {"epsilon": epsilon, "delta": DELTA})},
                 "LinUCB of Zheng et al. (2020), δ = 1e-5. Theirs has the published radii, the noise of its file, and "
                 "x'V⁻¹x in the bonus where the paper has its root. Uniform play has 6,623",

@@ -155,7 +155,7 @@ def reports(server: str, mechanism: str, epsilon: float, world: str, horizon: in
     return make_player
 
 
-def constructed(epsilon: float, horizon: int) -> Callable[[Path], Play]:
+def one_call_linear_ucb(epsilon: float, horizon: int) -> Callable[[Path], Play]:
     """Returns a player of `LinUCB` of MIFA-Lab/LDPbandit2020, which chooses and reports in one call."""
 
     def make_player(folder: Path) -> Play:

@@ -144,7 +144,8 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def timed(play: Callable[..., np.ndarray], rounds: int, *arguments: Any) -> dict[str, float]:
+def measure(play: Callable[..., np.ndarray], rounds: int, *arguments: Any) -> dict[str, float]:
+    """Returns the summary of regrets, with the processor time of a round of one run."""
     start = time.process_time()
     regrets = play(*arguments)
     return summary(regrets, (time.process_time() - start) / len(regrets) / rounds)
@@ -160,7 +161,7 @@ def measure_counters() -> dict[str, dict[str, float]]:
     }
     rows = {name: play_ours(ARMS, horizon, learner, values) for name, learner in learners.items()}
     for share in SHARES:
-        rows[f"hybrid counters, {share:.0%} of ε for closed blocks"] = timed(play_hybrid, horizon, share)
+        rows[f"hybrid counters, {share:.0%} of ε for closed blocks"] = measure(play_hybrid, horizon, share)
     return rows
 
 
@@ -172,7 +173,7 @@ def measure_greedy(epsilon: float, world: str) -> dict[str, dict[str, float]]:
         row = play_ours(world, horizon, ball, {"epsilon": epsilon, **values})
         rows[f'jaxdp: `linear_ucb(report="l2_ball")`{name}'] = row
     for steps in ("published", "published from 0", "corrected"):
-        rows[f"greedy gradient steps, {steps}"] = timed(play_greedy, horizon, steps, epsilon, world)
+        rows[f"greedy gradient steps, {steps}"] = measure(play_greedy, horizon, steps, epsilon, world)
     return rows
 
 

@@ -96,7 +96,7 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
             is of another type, its factory makes an object of another kind, or `values` do not fit.
 
     Examples:
-        >>> from jaxdp.registry import LEARNERS
+        >>> from jaxdp.registry import LEARNERS, register
         >>> wider = LEARNERS["rucb"].sized(num_arms=8)
         >>> register("rucb_of_eight", wider)
         >>> LEARNERS.pop("rucb_of_eight").make()

@@ -198,7 +198,7 @@ def test_mistakes_are_flagged_and_right_twins_are_not(name, is_wrong):
 
 @pytest.mark.parametrize("budgeted", [3, 4])
 def test_a_tree_with_a_level_too_few_is_flagged(budgeted):
-    """The evidence adds up over four nodes: the true epsilon is 4/3 of the claimed one."""
+    """Checks a tree whose true epsilon is 4/3 of the claimed one, as the evidence of four nodes adds up."""
     learner = python_learner(
         lambda: TreeCounter(False, 12, budgeted), num_actions=2, guarantee=1.0, observe=["released"]
     )

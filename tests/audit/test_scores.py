@@ -147,7 +147,7 @@ def test_training_outputs_are_not_counted(monkeypatch):
 
 @pytest.mark.parametrize("size", [12, BOOSTED + 20])
 def test_boosting_does_not_count_the_same_evidence_twice(size):
-    """Four columns have the evidence, three more are copies of the first one, and the others have none."""
+    """Gives four columns evidence, three more copies of the first one, and the others none."""
     generator = np.random.default_rng(0)
 
     def draw(shift, rows):

@@ -162,7 +162,7 @@ def test_inputs_as_code():
 
 
 def test_outputs_that_never_agree_are_separated_best():
-    """A compiled program may compute 1 less a mean of ones as a negative number."""
+    """Compiles the search: 1 minus a mean of ones may then be slightly negative."""
     compiled = jax.jit(lambda first, second: separation(first, second, delta=0.0))
     for size in (40, 80):
         sides = [Outputs(np.full((size, 3), x, np.float32), np.zeros((size, 0)), np.full(size, x)) for x in (0, 1)]

@@ -9,12 +9,12 @@ import pytest
 
 import jaxdp
 from jaxdp import bandits, batched, delayed, dueling, experts
-from jaxdp.audit import UserData, grey_box
 from jaxdp.bandits import contextual
 from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms, guarantee_for
 from jaxdp.core.params import pytree_dataclass, scalar_leaf
 from jaxdp.mechanisms import laplace
 from tests.late.by_queues import play_by_queues
+from tests.persons.two_arms import audit
 
 ROUNDS = 120
 ARMS = bandits.bernoulli_bandit([0.3, 0.5, 0.8])
@@ -139,7 +139,7 @@ def test_a_sweep_that_is_interrupted_resumes_with_the_same_bits(tmp_path):
             lambda: jaxdp.simulator(contextual.linear_ucb(num_arms=3, dim=2, horizon=12), delayed(ARMS, 1), 12),
             "read no contexts for late feedback, got linear_ucb",
         ),
-        (lambda: audit(bandits.ucb(num_arms=2), [0, 1]), "delays must be 8 integers"),
+        (lambda: audit(bandits.ucb(num_arms=2), 8, delays=[0, 1]), "delays must be 8 integers"),
     ],
 )
 def test_what_does_not_fit_is_refused(make, message):
@@ -160,23 +160,6 @@ def test_claims_of_other_trust_models_are_refused():
 DELAYS = [0, 2, 1, 3, 0, 0, 1, 0]
 
 
-def draw_arms(key):
-    return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
-
-
-def audit(learner, delays):
-    return grey_box(
-        jax.random.key(0),
-        learner,
-        {"epsilon": 1.0},
-        draw_arms,
-        rounds=len(DELAYS),
-        num_bases=2,
-        num_neighbours=32,
-        delays=delays,
-    )
-
-
 @pytest.mark.parametrize(
     "learner",
     [
@@ -187,14 +170,14 @@ def audit(learner, delays):
     ids=["explore_then_commit", "ucb_central", "ucb"],
 )
 def test_audits_of_late_feedback_pass(learner):
-    result = audit(learner, DELAYS)
+    result = audit(learner, len(DELAYS), num_neighbours=32, delays=DELAYS)
     assert (result.faults, result.notes, result.verdict) == ((), (), "consistent")
     assert result.spent == pytest.approx(1.0, rel=1e-5)
 
 
 @pytest.mark.parametrize(("mistake", "spent"), [("none", 1.0), ("again", 2.0), ("both", 2.0)])
 def test_audits_flag_a_phase_that_is_released_again_and_a_reward_in_two_phases(mistake, spent):
-    result = audit(phase_sums(mistake), None)
+    result = audit(phase_sums(mistake), len(DELAYS), num_neighbours=32)
     assert result.spent == pytest.approx(spent, rel=1e-5)
     assert result.verdict == ("consistent" if spent == 1.0 else "violated")
 

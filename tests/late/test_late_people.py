@@ -1,40 +1,45 @@
 """Late feedback of people who come back: an independent order of reports, caps, audits and refusals."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxdp
 from jaxdp import bandits, batched, delayed, dueling, experts, per_person
-from jaxdp.audit import UserData, grey_box
 from jaxdp.core import Visits
 from tests.late.by_queues import play_by_queues
 from tests.persons.planted import keep_whole_budget
+from tests.persons.two_arms import audit
 
 ROUNDS, EPSILON = 160, 2.0  # epsilon of a report
 VISITS = Visits.random(people=40, each=4, seed=5)
 MEANS, LOSSES = [0.3, 0.5, 0.8], [0.2, 0.5, 0.6]
 MATRIX = [[0.5, 0.8, 0.9], [0.2, 0.5, 0.6], [0.1, 0.4, 0.5]]
+
+
+def arms_of(visits):
+    return bandits.bernoulli_bandit(MEANS, visits=visits)
+
+
 CASES = {  # (learner of heard rounds, world of visits, rest)
     "ucb": (
         lambda heard: bandits.ucb(num_arms=3),
-        lambda visits: bandits.bernoulli_bandit(MEANS, visits=visits),
+        arms_of,
         "best",
     ),
     "ucb_central": (
         lambda heard: bandits.ucb_central(num_arms=3),
-        lambda visits: bandits.bernoulli_bandit(MEANS, visits=visits),
+        arms_of,
         "best",
     ),
     "tsallis_inf": (
         lambda heard: bandits.tsallis_inf(num_arms=3),
-        lambda visits: bandits.bernoulli_bandit(MEANS, visits=visits),
+        arms_of,
         "best",
     ),
     "explore_then_commit": (
         lambda heard: bandits.explore_then_commit(num_arms=3, explore_rounds=15),
-        lambda visits: bandits.bernoulli_bandit(MEANS, visits=visits),
+        arms_of,
         "act",
     ),
     "rucb": (
@@ -152,22 +157,8 @@ def test_the_longest_queue_fits():
 AUDITED, DELAYS = Visits.from_ids([0, 1, 0, 2, 1, 0, 3, 4, 5, 3]), [5, 0, 0, 9, 0, 0, 0, 0, 0, 0]
 
 
-def draw_arms(key):
-    return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
-
-
-def audit(learner, visits=AUDITED, delays=DELAYS):
-    return grey_box(
-        jax.random.key(0),
-        learner,
-        {"epsilon": 1.0},
-        draw_arms,
-        rounds=len(delays),
-        num_bases=2,
-        num_neighbours=16,
-        visits=visits,
-        delays=delays,
-    )
+def audit_late(learner, visits=AUDITED, delays=DELAYS):
+    return audit(learner, len(delays), num_neighbours=16, visits=visits, delays=delays)
 
 
 def commit(explore_rounds):
@@ -184,7 +175,7 @@ AUDITS = {
 @pytest.mark.parametrize("reports", [1, 2])
 @pytest.mark.parametrize("name", AUDITS)
 def test_audits_of_late_people_pass(name, reports):
-    result = audit(per_person(AUDITS[name](), reports=reports))
+    result = audit_late(per_person(AUDITS[name](), reports=reports))
     assert (result.faults, result.notes, result.verdict) == ((), (), "consistent")
     assert result.guarantee.unit == "person"
     # Two reports of a person do not both enter the sums of `explore_then_commit`.
@@ -193,20 +184,20 @@ def test_audits_of_late_people_pass(name, reports):
 
 @pytest.mark.parametrize("name", AUDITS)
 def test_audits_flag_visits_that_count_at_arrival(name):
-    result = audit(per_person(AUDITS[name]()), count_at_arrival(AUDITED, DELAYS, 1))
+    result = audit_late(per_person(AUDITS[name]()), count_at_arrival(AUDITED, DELAYS, 1))
     assert result.verdict == "violated"
     assert result.spent == pytest.approx(2.0, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["ucb_central", "ucb"])
 def test_audits_flag_an_undivided_budget(name):
-    assert audit(keep_whole_budget(AUDITS[name](), 2)).verdict == "violated"
+    assert audit_late(keep_whole_budget(AUDITS[name](), 2)).verdict == "violated"
 
 
 def test_an_audit_asks_for_a_release_after_the_last_report_arrived():
     visits, at_once, late = Visits.from_ids([0, 0, 1, 1]), [0, 0, 0, 0], [0, 9, 0, 9]
-    assert audit(per_person(commit(2), reports=2), visits, at_once).verdict == "consistent"
-    result = audit(per_person(commit(2), reports=2), visits, late)  # the release comes after the second visit
+    assert audit_late(per_person(commit(2), reports=2), visits, at_once).verdict == "consistent"
+    result = audit_late(per_person(commit(2), reports=2), visits, late)  # the release comes after the second visit
     assert result.verdict == "cannot tell"
     assert "nothing was released after a person's last heard report" in result.notes[0]
 

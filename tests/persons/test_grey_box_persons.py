@@ -19,15 +19,12 @@ import jax.numpy as jnp
 import pytest
 
 from jaxdp import bandits, dueling, per_person
-from jaxdp.audit import UserData, feedback_of_action, feedback_of_pair, grey_box
+from jaxdp.audit import UserData, feedback_of_pair, grey_box
 from jaxdp.core import Visits
+from tests.persons import two_arms
 from tests.persons.planted import counts_successes, keep_whole_budget, limit_visits, one_gaussian_release
 
 FEW, SOME = Visits.from_ids([0, 0, 1]), Visits.random(people=3, each=4, seed=1)
-
-
-def draw_arms(key):
-    return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
 
 
 def draw_pairs(key):
@@ -35,19 +32,9 @@ def draw_pairs(key):
     return UserData(jnp.triu(wins) + jnp.tril(1 - wins.T, -1))
 
 
-def audit(learner, visits, *, epsilon=1.0, is_duel=False, **options):
-    return grey_box(
-        jax.random.key(0),
-        learner,
-        {"epsilon": epsilon},
-        draw_pairs if is_duel else draw_arms,
-        rounds=len(visits),
-        answer=feedback_of_pair if is_duel else feedback_of_action,
-        num_bases=2,
-        num_neighbours=64,
-        visits=visits,
-        **options,
-    )
+def audit(learner, visits, *, is_duel=False, **options):
+    duels = {"draw": draw_pairs, "answer": feedback_of_pair} if is_duel else {}
+    return two_arms.audit(learner, len(visits), visits=visits, **duels, **options)
 
 
 def commit(explore_rounds=2):
@@ -183,4 +170,4 @@ def test_an_audit_without_a_late_release_cannot_tell():
 def test_units_that_do_not_fit_are_refused(learner, options, message):
     arguments = {"rounds": 3, "visits": FEW} | options
     with pytest.raises(ValueError, match=message):
-        grey_box(jax.random.key(0), learner(), {"epsilon": 1.0}, draw_arms, **arguments)
+        grey_box(jax.random.key(0), learner(), {"epsilon": 1.0}, two_arms.draw_arms, **arguments)

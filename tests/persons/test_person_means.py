@@ -9,11 +9,11 @@ import pytest
 
 import jaxdp
 from jaxdp import bandits, person_means
-from jaxdp.audit import UserData, grey_box
 from jaxdp.core import State, Visits
 from jaxdp.means_of_people import _ranges
 from tests.persons import golden
 from tests.persons.test_golden_per_person import worst_difference
+from tests.persons.two_arms import audit
 
 MEANS = [0.5, 0.3, 0.8]
 VISITS = Visits.random(people=90, each=6, seed=3)
@@ -175,21 +175,8 @@ def test_elimination_drops_bad_arms_and_keeps_the_best():
     assert np.asarray(wide["active"]).all()  # means of people may differ too much
 
 
-def draw_arms(key):
-    return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
-
-
-def audit(learner):
-    return grey_box(
-        jax.random.key(0),
-        learner,
-        {"epsilon": 1.0},
-        draw_arms,
-        rounds=len(FEW),
-        num_bases=2,
-        num_neighbours=64,
-        visits=FEW,
-    )
+def audit_few(learner):
+    return audit(learner, len(FEW), visits=FEW)
 
 
 def of_few(phase_ends, **options):
@@ -232,7 +219,7 @@ def adds_whole_rewards():
     ids=["one phase", "one of two phases", "both phases", "every phase", "whole rewards"],
 )
 def test_audits_pass_right_versions_and_flag_planted_ones(make, fault):
-    result = audit(make())
+    result = audit_few(make())
     assert result.guarantee.unit == "person"
     if fault is None:
         assert (result.faults, result.notes, result.verdict) == ((), (), "consistent")
@@ -261,7 +248,7 @@ def simulate(visits, learner=None):
         (lambda: _ranges(107_375), "visits must have at most 107374 visits of a person in a phase, got 107375"),
         (lambda: simulate(Visits.random(people=90, each=6, seed=4)), "environment must have the visits of the learner"),
         (lambda: simulate(None), "environment must have the visits of the learner|context must be the same"),
-        (lambda: audit(learner_of(num_arms=2)), "visits must be those of the learner"),
+        (lambda: audit_few(learner_of(num_arms=2)), "visits must be those of the learner"),
         (lambda: jaxdp.per_person(learner_of()), "learner must not read contexts"),
     ],
 )
