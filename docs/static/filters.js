@@ -28,16 +28,18 @@ function addMenus(table) {
   show();
 }
 
-function addCards(tables) {
+// Shows each row as a card, in which every cell has the heading of its column.
+function showAsCards(table) {
+  const heads = [...table.tHead.rows[0].cells].map(text), rows = [...table.tBodies[0].rows];
+  table.classList.add("as-cards");
+  rows.forEach((row) => [...row.cells].forEach((cell, index) => (cell.dataset.label = heads[index])));
+  return rows;
+}
+
+function addVerdictButtons(tables) {
   const verdicts = ["all", "agrees", "differs", "undecided", "not measured"], place = document.createElement("div");
   const found = (row) => [...row.querySelectorAll("strong")].map(text).filter((word) => verdicts.includes(word));
-  const rows = tables.flatMap((table) => {
-    const heads = [...table.tHead.rows[0].cells].map(text);
-    table.classList.add("as-cards");
-    const body = [...table.tBodies[0].rows];
-    body.forEach((row) => [...row.cells].forEach((cell, index) => (cell.dataset.label = heads[index])));
-    return body;
-  });
+  const rows = tables.flatMap(showAsCards);
   place.className = "filters";
   for (const verdict of verdicts) {
     const button = document.createElement("button"), fits = (row) => verdict === "all" || found(row)[0] === verdict;
@@ -66,5 +68,9 @@ document.addEventListener("DOMContentLoaded", () => {
   if (document.querySelector("msqrt")) markMissingFont();
   document.querySelectorAll("table.algorithms").forEach(addMenus);
   const tables = [...document.querySelectorAll(".cards table")];
-  if (tables.length) addCards(tables);
+  if (tables.length) addVerdictButtons(tables);
+  if (innerWidth > 500) return;
+  const isCut = (wrapper) => wrapper.scrollWidth > wrapper.clientWidth;
+  const cut = [...document.querySelectorAll(".table-wrapper")].filter(isCut).map((wrapper) => wrapper.querySelector("table"));
+  cut.filter((table) => table.tHead && !table.classList.contains("as-cards")).forEach(showAsCards);
 });
