@@ -19,7 +19,7 @@ Sums = jax.Array | compensated.Sum  # [num_arms] sums of reports: exact if integ
 
 
 class Reports(NamedTuple):
-    """The randomizer from rewards to the server, with its names, claim and interface.
+    """A randomizer of rewards, with the claim and the interface of a learner that uses it.
 
     Attributes:
         names: names of the randomizer's values.
@@ -79,7 +79,7 @@ def num_active(public: Any) -> jax.Array:
 
 
 def rank(public: Any) -> jax.Array:
-    """Returns the position of each active arm in a sweep over them, [num_arms] int32."""
+    """Returns the position of each active arm in a sweep over the active arms, [num_arms] int32."""
     return jnp.cumsum(public.active, dtype=jnp.int32) - 1
 
 
@@ -88,14 +88,14 @@ def sweep_counts(
     sweeps_ahead: Callable[[Any, Any], jax.Array],
     drop: Callable[[Any, Any, jax.Array], Any],
 ) -> Counts:
-    """Returns counts for a learner that plays its active arms in turn, with reports that are bits.
+    """Returns `Learner.counts` for a learner that plays its active arms in turn, with reports that are bits.
 
     Public states have the fields `active`, `sweeps`, `turn` and `sums` of `successive_elimination`.
 
     Args:
-        reports: of rewards.
-        sweeps_ahead: (params, public) -> [] number, how many sweeps end before an arm can be dropped; at least one is
-            played.
+        reports: the randomizer of rewards; a report is a bit.
+        sweeps_ahead: (params, public) -> [] number, number of sweeps until an arm can be dropped; values below 1 count
+            as 1.
         drop: (params, public, is_over) -> public after the last sweep, without the arms that are dropped; `is_over`:
             [] bool, whether a sweep ended.
     """
@@ -118,7 +118,7 @@ def sweep_counts(
         del key, plan
         public, (counts, reported) = state.public, report
         arms_left = num_active(public).astype(counts.dtype)
-        turn = public.turn.astype(counts.dtype) + jnp.sum(counts, dtype=counts.dtype)  # may be many sweeps
+        turn = public.turn.astype(counts.dtype) + jnp.sum(counts, dtype=counts.dtype)  # this may be more than one sweep
         over, turn = turn // arms_left, turn % arms_left
         public = public._replace(
             sweeps=public.sweeps + over.astype(public.sweeps.dtype),
@@ -131,7 +131,7 @@ def sweep_counts(
 
 
 def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
-    """Returns the reports for these options.
+    """Returns the randomizer of rewards for these options, with its claim and interface.
 
     A randomized bit of a binary reward stays a bit. Its mean is 1/2 + (mean - 1/2) / c with c = (e^epsilon + 1) /
     (e^epsilon - 1), and it is 1/4-sub-Gaussian. All other reports are unbiased.

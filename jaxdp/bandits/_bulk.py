@@ -1,11 +1,11 @@
-"""Turns of arms and totals of rewards, for learners in the central model that play many rounds at once."""
+"""Counts of plays and totals of rewards, for learners in the central model that play many rounds at once."""
 
 import jax
 import jax.numpy as jnp
 
 
 def rewards_of(feedback: jax.Array, length: jax.Array, integer: jnp.dtype) -> jax.Array:
-    """Returns rewards clipped to {0, 1} in a block's first `length` rounds, and 0 in the others: [rounds] integer."""
+    """Clips the rewards of a block's first `length` rounds to {0, 1}; all later ones become 0: [rounds] integer."""
     planned = jnp.arange(len(feedback), dtype=length.dtype) < length
     return jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer)
 

@@ -17,7 +17,7 @@ GROWTH = 1.6
 
 @pytree_dataclass
 class DriftingParams:
-    """An instance.
+    """Traced values.
 
     Attributes:
         means: [num_arms] float in [0, 1], the arms' mean rewards in phases 0, 2, 4, ...
@@ -35,9 +35,8 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
     """Rewards of 0 or 1; all means fall and rise together (a stochastically constrained adversary).
 
     Phases grow in length: phase j starts in round 1.6^j (rounded up). In every second phase all means are lower by
-    `drift`. Gaps and the best arm stay the same. But an arm's rewards in other phases have another mean, which misleads
-    learners that average rewards as if each arm had one mean. One uniform number per round decides the reward of every
-    arm.
+    `drift`. Gaps and the best arm stay the same. But an arm's mean reward differs between phases, which misleads
+    learners that average all rewards of an arm. One uniform number per round decides the reward of every arm.
 
     Args:
         means: [num_arms] in [0, 1], the means in the phases without drift.
@@ -49,7 +48,7 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
-            range or moves a mean out of [0, 1], or there is no gap to change.
+            range or moves a mean out of [0, 1], or if `gap` is given and all means are equal.
 
     Values:
         drift: in [0, the smallest mean]; by default the argument.
@@ -58,7 +57,7 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
         best_mean: in [0, 1], the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:
-        Zimmert & Seldin (2021), section 6: means also alternate in phases of growing length.
+        Zimmert & Seldin (2021), section 6: there, too, means alternate in phases of growing length.
 
     Deviations:
         In float32 the uniform number is a multiple of 2^-23, and so are probabilities.

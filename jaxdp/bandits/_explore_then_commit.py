@@ -211,7 +211,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         del params
         return jnp.maximum(public.best_arm, 0)  # before the release nothing distinguishes the arms
 
-    many = bulk.Algorithm(num_arms, explore_rounds, arm, to_integers, add, advance)
+    algorithm = bulk.Algorithm(num_arms, explore_rounds, arm, to_integers, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))
     return Learner(
         params=values,
@@ -220,8 +220,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         act=act,
         privatize=reveal_feedback,
         update=update,
-        blocks=(bulk.blocks(many),),
-        counts=bulk.counts(many) if binary else None,
+        blocks=(bulk.blocks(algorithm),),
+        counts=bulk.counts(algorithm) if binary else None,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
         min_horizon=explore_rounds + 1,  # else it never commits
         clip=None if binary else lambda params: (params.low, params.high),

@@ -1,7 +1,8 @@
-"""Explore-then-commit many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
+"""Plays many rounds of explore-then-commit at once: in blocks, and by counts of plays.
 
-No block and no plan of counts contains both exploration and commitment. So `advance` can determine from the number of
-rounds whether exploration ends with the last of them.
+The results of blocks equal the results of single rounds bit for bit. No block and no plan of counts contains both
+exploration and commitment. So `advance` can determine from the number of rounds whether exploration ends with the last
+of them.
 """
 
 from collections.abc import Callable
@@ -18,14 +19,14 @@ BLOCK_PER_ARM = 16
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that bulk forms use.
+    """The parts of the algorithm that its blocks and counts use.
 
     Attributes:
         num_arms: number of arms.
         explore_rounds: rounds of exploration.
         arm: (round, best_arm) -> the arm to play in a round.
         to_integers: (params, rewards) -> rewards as integers.
-        add: (state, integers of each arm) -> new totals; after exploration they do not change.
+        add: (state, [num_arms] integers) -> totals plus these integers; after exploration, the unchanged totals.
         advance: (key, params, state, totals, rounds) -> state after this number of rounds.
     """
 
@@ -42,7 +43,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns blocks of rounds; rewards are summed as integers, in any order."""
+    """Returns the functions that play blocks of rounds; integer rewards may be summed in any order."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -61,7 +62,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns counts of plays, for binary rewards."""
+    """Returns the functions that play rounds by counts of plays, for binary rewards."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params

@@ -1,8 +1,8 @@
-"""Formulas as separate kernels, laid out for XLA on CPU: for up to 16 arms, the lanes of `jax.vmap` are the fast axis.
+"""Formulas as separate kernels for XLA on CPU: for up to 16 arms, the lanes of `jax.vmap` are the fast axis.
 
-A kernel is built from the plain formula in a learner's file, so each formula is written only once. On other devices the
-plain formula runs. Tests check that results are the same: bit for bit, or up to rounding where a compiler may fuse a
-product and a sum.
+Each function makes a kernel from a formula in a learner's file, so each formula is written only once. On other devices
+the formula runs as it is. Tests check that results are the same: bit for bit, or up to rounding where a compiler may
+fuse a product and a sum.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from jaxdp.numerics.kernels import avoid_xla_tiling, lanes_last, own_kernel
 
 
 def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """Returns a formula as a kernel: its inputs are arrays [num_arms] and numbers, its result is one array."""
+    """Returns the formula as a kernel: inputs are arrays [num_arms] and numbers, the result is one array."""
 
     def inside(*inputs):
         return lanes_last(avoid_xla_tiling(formula(*jax.tree.map(lanes_last, inputs))))
@@ -23,9 +23,10 @@ def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
 
 def sum_kernels(formula: Callable[..., Sum]) -> Callable[..., Sum]:
-    """Returns a formula that computes a compensated sum as two kernels.
+    """Returns two kernels for a formula that computes a compensated sum, as one function.
 
-    A kernel returns one array. Two kernels that both do the common work are faster than storing its result.
+    A kernel returns one array, so the total and the excess need two kernels. Doing their common work twice is faster
+    than storing its result.
     """
 
     def inside(*inputs):

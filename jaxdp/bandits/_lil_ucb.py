@@ -60,7 +60,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         mean of its reports + (1 + b) (1 + sqrt(e)) sqrt(2 s^2 (1 + e) ln(ln((1 + e) n_i) / w) / n_i).
 
     The learner stops as soon as an arm has n_i >= 1 + L sum_{j != i} n_j, and recommends the arm that was played most.
-    Among equal arms, the one that comes first in a random order is taken; each run draws its order once.
+    Ties are broken by a random order of the arms, which each run draws once.
 
     Args:
         num_arms: number of arms K, >= 2.

@@ -31,7 +31,7 @@ def logged_rewards(
         num_arms: number of arms, >= 2.
         propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`; None for uniform arms.
         min_propensity: as for `logged_contexts`.
-        binary: whether rewards are 0 or 1 and are fed back as integers, for learners of binary rewards.
+        binary: whether rewards are 0 or 1, and the learner receives them as integers.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms) and `LoggedFeedback`. Outcomes are as for

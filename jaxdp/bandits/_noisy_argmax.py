@@ -186,7 +186,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         del params
         return public.best_arm
 
-    many = bulk.Algorithm(num_arms, num_rounds, arm, to_integers, add, advance)
+    algorithm = bulk.Algorithm(num_arms, num_rounds, arm, to_integers, add, advance)
     return Learner(
         params=params,
         guarantee=guarantee_for(params, claim),
@@ -196,8 +196,8 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         update=update,
         done=done,
         recommend=recommend,
-        blocks=(bulk.blocks(many),),
-        counts=bulk.counts(many),
+        blocks=(bulk.blocks(algorithm),),
+        counts=bulk.counts(algorithm),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
         min_horizon=num_rounds,
     )

@@ -23,11 +23,11 @@ LEAST_CONCENTRATION = 10.0
 
 @pytree_dataclass
 class BoundedParams:
-    """An instance.
+    """Traced values.
 
     Attributes:
         means: [num_arms] float in (0, 1), the arms' mean rewards.
-        gaps: [num_arms] float >= 0, how far each lies below the largest.
+        gaps: [num_arms] float >= 0, how far each mean lies below the largest.
         concentration: [] float, c, the sum of the two parameters of each Beta distribution.
     """
 
@@ -38,13 +38,13 @@ class BoundedParams:
 
 @pytree_dataclass
 class HeavyTailedParams:
-    """An instance.
+    """Traced values.
 
     Attributes:
         means: [num_arms] float, the arms' mean rewards.
-        gaps: [num_arms] float >= 0, how far each lies below the largest.
-        scale: [] float > 0, of the noise.
-        degrees_of_freedom: [] float > 1, of its Student-t distribution.
+        gaps: [num_arms] float >= 0, how far each mean lies below the largest.
+        scale: [] float > 0, the factor of the noise.
+        degrees_of_freedom: [] float > 1, of the Student-t distribution of the noise.
     """
 
     means: np.ndarray
@@ -60,7 +60,8 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
     Args:
         means: [num_arms] in (0, 1).
         visits: as for `bernoulli_bandit`.
-        taste: as for `bernoulli_bandit`; a person's means are clipped to [1 / c, 1 - 1 / c], c the concentration.
+        taste: as for `bernoulli_bandit`; a person's means are clipped to [1 / c, 1 - 1 / c], where c is the
+            concentration.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]), with blocks. Outcomes and
@@ -68,15 +69,15 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in (0, 1), visits are not a `Visits`, or taste is
-            not such a number; from `params`, if a value is out of
-            range or moves a mean out of (0, 1), or there is no gap to change.
+            out of range; from `params`, if a value is out of range or moves a mean out of (0, 1), or if `gap` is given
+            and all means are equal.
 
     Values:
         gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
             mean stays; by default the gap of `means`.
         best_mean: in (0, 1), the largest mean, from which gaps are subtracted; by default the largest of `means`.
-        concentration: c, such that m c and (1 - m) c are >= 1 for every arm; by default 10, or the smallest such c if
-            that is larger.
+        concentration: c, such that m c and (1 - m) c are >= 1 for every arm; by default 10, or the smallest c with this
+            property if that is larger.
 
     Source:
         Standard.
@@ -108,7 +109,7 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
         finite_mean = jnp.where(jnp.isnan(mean), 0.5, mean)  # an arm outside [0, num_arms) pays NaN below
         shapes = [
             jnp.maximum(share * params.concentration, 1)[None] for share in (finite_mean, 1 - finite_mean)
-        ]  # 1 up to rounding
+        ]  # rounding may give a little less than 1
         paid = beta(key, *shapes)[0]
         return world, jnp.where(jnp.isnan(mean), jnp.nan, jnp.clip(paid, 0, 1)), gap_outcome(params, action)
 
@@ -129,10 +130,11 @@ def heavy_tailed_bandit(
     visits: Visits | None = None,
     taste: float = 0.0,
 ) -> Environment:
-    """Rewards means[k] + scale * t with Student's t: few moments exist, and a user's randomizer clips large rewards.
+    """Rewards means[k] + scale * t, where t has a Student-t distribution, so that few moments exist.
 
-    One variate t per round is the noise of every arm. A learner that clips rewards to [reward_low, reward_high] sees
-    the means of clipped rewards, which have the same order as `means`; regret is measured by `means`.
+    One variate t per round is the noise of every arm. Private learners clip large rewards. A learner that clips rewards
+    to [reward_low, reward_high] sees the means of clipped rewards, which have the same order as `means`; regret is
+    measured by `means`.
 
     Args:
         means: [num_arms] finite.
@@ -146,8 +148,8 @@ def heavy_tailed_bandit(
         recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
-        ValueError: if means are not a vector of at least two finite numbers, visits are not a `Visits`, or taste is not
-            such a number; from `params`, if a value is out of range, or there is no gap to change.
+        ValueError: if means are not a vector of at least two finite numbers, visits are not a `Visits`, or taste is out
+            of range; from `params`, if a value is out of range, or if `gap` is given and all means are equal.
 
     Values:
         degrees_of_freedom: > 1 and finite, by default the argument. The variance of t is infinite up to d = 2 degrees

@@ -27,10 +27,10 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer of the reports.
-        slopes: [NUM_SLOPES] float > 0, l.
+        slopes: [NUM_SLOPES] float > 0, the values l in the e-value.
         worse_costs: [NUM_SLOPES] float, log cosh(l): the cost of a discordant pair in tests that an arm is worse.
         near_costs: [NUM_SLOPES] float, the same cost in tests that an arm is worse by at most the tolerance.
-        threshold: [] float, threshold of the log e-values.
+        threshold: [] float; a test rejects if the logarithm of the e-value reaches it.
     """
 
     randomizer: Any
@@ -48,11 +48,12 @@ class Public(NamedTuple):
         sweeps: [] integer, number of completed sweeps: every active arm has been played this often.
         turn: [] int32, number of active arms that have been played in the current sweep.
         sums: [num_arms] integers, sums of each arm's reports.
-        begin: [] integer, the sweeps before this batch.
+        begin: [] integer, number of completed sweeps before this batch (the sweeps between two tests).
         sums_before: [num_arms] integers, sums of reports before this batch.
-        discordant: [num_arms, num_arms] float, number of discordant pairs of two arms: in each batch, its mean over all
-            pairings of the users.
-        near: [num_arms] bool, the arms that are shown to be worse than each other arm by at most the tolerance.
+        discordant: [num_arms, num_arms] float, number of discordant pairs of each two arms; each batch adds its mean
+            number over all pairings of its users.
+        near: [num_arms] bool, the arms that tests have shown to be worse than each other active arm by at most the
+            tolerance.
         tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
 
@@ -72,12 +73,12 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     r"""Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
 
     The k-th users of two arms are a pair. If two arms are equal, each of them wins a pair with different reports (a
-    discordant pair) with probability 1/2, for every mean and every epsilon, so the test needs to know neither a
-    variance nor a gap. With D discordant pairs and the lead S of one arm, the e-value is the mean of exp(l S) /
-    cosh(l)^D over 20 values of l, each half as large as the last. An arm is dropped once another active arm's e-value
-    against it reaches (num_arms - 1) / failure_prob. Tests take place after 1, 2, ..., 200 sweeps over the active arms,
-    and then whenever the number of sweeps has grown by about 1%. For the users between two tests, D counts the mean
-    number of discordant pairs over all pairings.
+    discordant pair) with probability 1/2, for every mean and every epsilon, so the test needs neither a variance nor a
+    gap. With D discordant pairs and the lead S of one arm, the e-value is the mean of exp(l S) / cosh(l)^D over 20
+    values of l, each half of the one before. An arm is dropped once another active arm's e-value against it reaches
+    (num_arms - 1) / failure_prob. Tests take place after 1, 2, ..., 200 sweeps over the active arms, and then whenever
+    the number of sweeps has grown by about 1%. For the users between two tests, D counts the mean number of discordant
+    pairs over all pairings.
 
     With a tolerance w > 0 the learner also stops once an active arm is shown to be worse than each other active arm by
     at most w. Without a tolerance it may never stop if several arms are equally good.
@@ -135,7 +136,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     """
     num_arms = check_count("num_arms", num_arms, 2)
     reports = reports_of("rr", "binary", num_arms)
-    every = jnp.arange(num_arms, dtype=jnp.int32)
+    arm_indices = jnp.arange(num_arms, dtype=jnp.int32)
 
     def params(*, epsilon: float, failure_prob: float = 0.05, tolerance: float = 0.0) -> Params:
         check_probability("failure_prob", failure_prob)
@@ -173,7 +174,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
         public = public._replace(
             sweeps=public.sweeps + is_over.astype(public.sweeps.dtype),
             turn=jnp.where(is_over, 0, public.turn + 1),
-            sums=reports.add(public.sums, every == action, reported),
+            sums=reports.add(public.sums, arm_indices == action, reported),
         )
         return State((), test(params, public, is_over))
 
@@ -185,15 +186,15 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
         return public.begin + batch_size(public) - public.sweeps
 
     def test(params: Params, public: Public, is_over: jax.Array) -> Public:
-        """Returns the public state after the last sweep; at the end of a batch arms may be dropped."""
+        """Tests all pairs of active arms if a batch has ended, and drops arms; returns the new public state."""
         size = batch_size(public)
         is_end = is_over & (public.sweeps - public.begin == size)
-        ones, shares = (public.sums - public.sums_before).astype(default_float()), size.astype(default_float())
-        without = 1 - ones / shares
-        discordant = public.discordant + ones[:, None] * without[None, :] + without[:, None] * ones[None, :]
-        # leads[x, y]: of y over x
+        ones, num_users = (public.sums - public.sums_before).astype(default_float()), size.astype(default_float())
+        zero_share = 1 - ones / num_users
+        discordant = public.discordant + ones[:, None] * zero_share[None, :] + zero_share[:, None] * ones[None, :]
+        # leads[x, y] is the lead of arm y over arm x
         leads = (public.sums[None, :] - public.sums[:, None]).astype(default_float())
-        is_pair = public.active[:, None] & public.active[None, :] & (every[:, None] != every[None, :])
+        is_pair = public.active[:, None] & public.active[None, :] & (arm_indices[:, None] != arm_indices[None, :])
         is_worse = is_pair & (_log_e_value(params.slopes, params.worse_costs, leads, discordant) >= params.threshold)
         is_near = ~is_pair | (_log_e_value(params.slopes, params.near_costs, leads, discordant) >= params.threshold)
         active = public.active & ~jnp.any(is_worse, axis=1)
@@ -235,7 +236,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
 
 
 def _log_mean_exp(slopes: np.ndarray, share: float) -> np.ndarray:
-    """Returns log((1 - share) e^l + share e^-l), the log mean of e^(l s) where s = 1 has the probability 1 - share."""
+    """Returns log((1 - share) e^l + share e^-l): the log mean of e^(l s), s = -1 with probability `share`, else 1."""
     return slopes + np.log1p(share * np.expm1(-2 * slopes))
 
 

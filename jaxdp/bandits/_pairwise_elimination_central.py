@@ -1,4 +1,4 @@
-"""Best-arm identification by tests of pairs of arms, on totals that a curator releases once an epoch."""
+"""Best-arm identification by tests of pairs of arms, on noisy totals that a curator releases after each epoch."""
 
 import math
 from functools import partial
@@ -44,7 +44,7 @@ from jaxdp.validation import (
 )
 
 LEAST_GROWTH = 0.05
-SPACING = 4.0  # a release costs the test as many users as epochs of SPACING sqrt(n) / epsilon users do
+SPACING = 4.0  # after n plays an epoch has >= SPACING sqrt(n) / epsilon plays: each release costs power
 LEAST_RATE = 1e-4  # a test clips the rate of ones to [LEAST_RATE, 1 - LEAST_RATE]
 
 
@@ -56,11 +56,11 @@ class Params:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         ends: [NUM_EPOCHS] integer, plays of each active arm at the end of each epoch; the largest integer stands for an
             epoch that is too long to end.
-        stakes: [NUM_STAKES] float in (0, 1), v.
-        log_weights: [NUM_STAKES] float, of the mean over stakes.
-        tolerance: [] float in [0, 1).
-        threshold: [] float, of the log e-values.
-        rounding: [] float, no smaller than the step to which noise is rounded down.
+        stakes: [NUM_STAKES] float in (0, 1), the stakes v.
+        log_weights: [NUM_STAKES] float, logarithms of the weights of stakes in the e-value.
+        tolerance: [] float in [0, 1), w.
+        threshold: [] float; a test rejects if the logarithm of the e-value reaches it.
+        rounding: [] float, an upper bound on the step to which noise is rounded down.
     """
 
     epsilon: Scalar
@@ -89,9 +89,10 @@ class Public(NamedTuple):
         active: [num_arms] bool, the arms that remain.
         epoch: [] int32, epochs that have ended.
         played: [] integer, rounds of this epoch played.
-        rates: [num_arms] float, each arm's noisy mean in the first epoch.
-        sums: [num_arms] compensated sums of each arm's noisy totals since then.
-        near: [num_arms] bool, the arms that are shown to be at most the tolerance worse than all others.
+        rates: [num_arms] float, each arm's noisy share of ones in the first epoch.
+        sums: [num_arms] compensated sums of each arm's noisy totals of the epochs after the first.
+        near: [num_arms] bool, the arms that tests have shown to be worse than each other active arm by at most the
+            tolerance.
         tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
 
@@ -108,28 +109,29 @@ class Public(NamedTuple):
 def pairwise_elimination_central(*, num_arms: int) -> Learner:
     r"""Plays the remaining arms in turn, in epochs, and drops an arm once noisy totals show that it is worse.
 
-    After an epoch the number of ones of each active arm in this epoch gets Laplace(1 / epsilon) noise, once, and is
-    released. A test that arm y is not better than x bets a stake v on every user: y's bit Y pays 1 + v (Y - s), x's bit
-    X pays 1 - v (X - s), where s is the rate of ones of both arms in the first epoch, on which nothing is bet. The
-    product over users depends on the two totals alone. It is evaluated at the noisy totals and divided by the moment
-    generating functions of the noise. Its mean over 16 stakes is an e-value. Arm x is dropped once another active arm's
-    e-value against it reaches (num_arms - 1) / failure_prob.
+    After each epoch, the curator counts the ones of each active arm in this epoch, adds Laplace(1 / epsilon) noise, and
+    releases the noisy totals once. To test whether arm y is better than arm x, the learner bets a stake v on every user
+    of the later epochs. A bit Y of arm y multiplies the wealth by 1 + v (Y - s), and a bit X of arm x by 1 - v (X - s),
+    where s is the rate of ones of both arms in the first epoch. If y is not better, the expected wealth is at most 1.
+    The wealth depends on the bits only through the two totals. The learner computes it from the noisy totals and
+    divides it by a bound on the moment generating functions of the noise. The weighted mean over 16 stakes is an
+    e-value. Arm x is dropped once another active arm's e-value against it reaches (num_arms - 1) / failure_prob.
 
-    Epochs are public and fixed in advance: the first one is short; the second one ends at `first_look` plays of each
-    active arm; after n plays an epoch has n times `growth` plays, or 4 sqrt(n) / epsilon if this is more, but not more
-    than n.
+    Epochs are public and fixed in advance. The first epoch is short. The second epoch ends at `first_look` plays of
+    each active arm. After n plays, a later epoch has about `growth` n plays or, if this is more, 4 sqrt(n) / epsilon
+    plays, but at most n.
 
-    With a tolerance w the learner also stops once an active arm is shown to be at most w worse than all other active
-    arms: without one it plays on and on between arms that are equally good. This test has s + w / 2 for x, and
-    s - w / 2 for y.
+    With a tolerance w > 0 the learner also stops once an active arm is shown to be worse than each other active arm by
+    at most w. Without a tolerance it may never stop if several arms are equally good. The test for the tolerance uses
+    s + w / 2 for arm x, and s - w / 2 for arm y.
 
     Args:
         num_arms: number of arms K, >= 2.
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
-        blocks and counts. It stops; its recommendation is not the best arm (with a tolerance: worse than it by more
-        than that) with probability <= failure_prob.
+        blocks and counts. It stops. With probability <= failure_prob its recommendation is not the best arm (with a
+        tolerance w: is worse than the best arm by more than w).
 
     Raises:
         ValueError: if num_arms < 2.
@@ -137,15 +139,16 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        tolerance: w in [0, 1), by default 0: how much worse than the best arm the recommended one may be, in units of
-            the reward.
+        tolerance: w in [0, 1), by default 0: largest amount, in units of the reward, by which the recommended arm may
+            be worse than the best arm.
         log_odds_ratio: the planned effect, > 0: log odds of the best arm minus log odds of the second best. By default
-            None: stakes for any effect, which takes about 1.4 times the rounds. A wrong plan costs rounds, and leaves
-            the failure probability and privacy as they are.
-        first_look: plays of each arm at the first test, >= 2; a sixteenth of these, but at most 64 + 64 / epsilon, are
-            the first epoch. By default None: 80 + 64 / epsilon + 16 / epsilon^2, with the longest first epoch. At most
-            2^30 or, with x64, 2^62.
-        growth: in [0.05, 1], by default 0.1.
+            None: stakes for all effects, which need about 1.4 times the rounds. A wrong plan costs rounds, but changes
+            neither the failure probability nor privacy.
+        first_look: plays of each arm at the first test, a whole number >= 2 and < 2^30 (with x64: < 2^62). The first
+            epoch has a sixteenth of these plays, but at most 64 + 64 / epsilon. By default None: the first epoch has 64
+            + 64 / epsilon plays of each arm, and the first test takes place after 80 + 64 / epsilon + 16 / epsilon^2
+            plays.
+        growth: in [0.05, 1], by default 0.1: relative growth of the number of plays in an epoch.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -162,13 +165,12 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         tolerance and the union bound are ours: `docs/proofs/pairs.md`.
 
     Deviations:
-        Noise is integer, as in `laplace`; that it is rounded down is part of the test's price. Log e-values are sums
-        of floats.
+        Noise is integer, as in `laplace`; the tests allow for its rounding. Logarithms of e-values are sums of floats.
 
     Math:
         Let $n$ be the plays of each arm after the first epoch, $\tilde X$ and $\tilde Y$ the sums of the $J$ noisy
-        totals of $x$ and $y$ in these plays. With stakes $v$ of weights $q_v$ and no tolerance, the e-value against $x$
-        is
+        totals of $x$ and $y$ in these plays. With stakes $v$, their weights $q_v$ and no tolerance, the e-value against
+        $x$ is
 
         $$
         E = \sum_v q_v \frac{e^{a_v \tilde Y + b_v \tilde X} (1 - v^2 s^2)^n}{(M(a_v) M(b_v))^J}, \quad
@@ -194,7 +196,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         ([True], False)
     """
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
-    largest, every = int(jnp.iinfo(integer).max), jnp.arange(num_arms, dtype=jnp.int32)
+    largest, arm_indices = int(jnp.iinfo(integer).max), jnp.arange(num_arms, dtype=jnp.int32)
 
     def params(
         *,
@@ -256,19 +258,19 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return num_active(public).astype(integer)
 
     def plays_of_arm(params: Params, public: Public) -> jax.Array:
-        """Returns the plays of each active arm in this epoch."""
+        """Returns the number of plays of each active arm in this epoch, [] integer."""
         ends, epoch = jnp.asarray(params.ends), jnp.minimum(public.epoch, NUM_EPOCHS - 1)
         return ends[epoch] - jnp.where(epoch == 0, 0, ends[jnp.maximum(epoch - 1, 0)])
 
     def length(params: Params, public: Public) -> jax.Array:
-        """Returns the rounds of this epoch; the last remaining arm is played forever."""
+        """Returns the number of rounds of this epoch; the last remaining arm is played forever."""
         size, plays = size_of(public), plays_of_arm(params, public)
         is_endless = (size == 1) | (plays > largest // size)
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
         """Returns the arms to play in these rounds of the epoch."""
-        order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active ones first
+        order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -277,11 +279,11 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
 
     def update(key, params: Params, state: State, report) -> State:
         arm, reward = report
-        rewards = jnp.where(every == arm, jnp.clip(reward, 0, 1), 0).astype(integer)
+        rewards = jnp.where(arm_indices == arm, jnp.clip(reward, 0, 1), 0).astype(integer)
         return advance(key, params, state, rewards, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
-        """Advances by some rounds of the epoch, with each arm's rewards; tests arms if the epoch ends with them."""
+        """Advances by some rounds of the epoch, with each arm's rewards; tests arms if this ends the epoch."""
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
         after = public._replace(played=public.played + rounds)
@@ -306,7 +308,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         def is_shown(margin: Any) -> jax.Array:
             return log_e_values(params, public, margin) >= params.threshold
 
-        is_pair = public.active[:, None] & public.active[None, :] & (every[:, None] != every[None, :])
+        is_pair = public.active[:, None] & public.active[None, :] & (arm_indices[:, None] != arm_indices[None, :])
         active = public.active & ~jnp.any(is_pair & is_shown(jnp.zeros_like(params.tolerance)), axis=1)
         near = active & jnp.all(~is_pair | is_shown(params.tolerance), axis=0)
         return public._replace(active=active, near=near)
@@ -322,7 +324,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         sums = jnp.where(candidates, public.sums.total - public.sums.excess, -jnp.inf)
         return ties.largest(sums, ties.ranks(public.tie_word, num_arms))
 
-    many = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
+    algorithm = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
     return Learner(
         params=params,
         guarantee=guarantee_for(params, claim),
@@ -332,20 +334,20 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         update=update,
         done=done,
         recommend=recommend,
-        blocks=(bulk.blocks(many),),
-        counts=bulk.counts(many),
+        blocks=(bulk.blocks(algorithm),),
+        counts=bulk.counts(algorithm),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
         min_horizon=num_arms + 1,
     )
 
 
 def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
-    """Returns the logs of e-values that y is not worse than x by `margin` or more: [num_arms, num_arms], x first."""
+    """Returns log e-values against "arm y is worse than arm x by `margin` or more": [num_arms, num_arms], at [x, y]."""
     ends, sums = jnp.asarray(params.ends), public.sums.total - public.sums.excess
     plays = (ends[jnp.minimum(public.epoch, NUM_EPOCHS) - 1] - ends[0]).astype(sums.dtype)
     rates = (public.rates[:, None] + public.rates[None, :]) / 2
     slope_y, slope_x, none = slopes_of(jnp.asarray(params.stakes)[None, None], rates[..., None], margin)
-    # Each total has the slope of half a lead or half the ones: grouped so, large terms do not cancel.
+    # In terms of the difference and the sum of the two totals, so that large terms do not cancel.
     lead = (sums[None, :] - sums[:, None])[..., None]
     ones = (sums[None, :] + sums[:, None])[..., None]
     payoff = (lead * (slope_y - slope_x) + ones * (slope_y + slope_x)) / 2 + plays * none
@@ -355,19 +357,19 @@ def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
 
 
 def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns the slopes of y's and x's total in the log of a stake's payoff, and the log of the payoff for two zeros.
+    """Returns the log of a stake's wealth as a linear function: the slopes of y's and x's total, and the constant.
 
-    Two zeros are one user of each arm without ones. `rates` [...], of ones, are of both arms together; `margin` [] is
-    how much better x is expected to be.
+    The constant is for one user of each arm, both with bit 0. `rates`, [...] float, are the rates of ones of both arms
+    together. `margin` [] is the difference of the means of x and y under the hypothesis.
     """
     least = jnp.maximum(LEAST_RATE, margin / 2)
     middle = jnp.clip(rates, least, 1 - least)
-    high, low = middle + margin / 2, middle - margin / 2  # expected of x, of y
+    high, low = middle + margin / 2, middle - margin / 2  # means of x and of y under the hypothesis
     both = jnp.log1p(stakes * (margin - stakes * (1 - high) * (1 - low)))
     none = jnp.log1p(stakes * (margin - stakes * high * low))
-    y_alone = jnp.log1p(stakes * (1 - low)) + jnp.log1p(stakes * high)
-    x_alone = jnp.log1p(-stakes * (1 - high)) + jnp.log1p(-stakes * low)
-    common, opposite = (both - none) / 2, (y_alone - x_alone) / 2
+    only_y = jnp.log1p(stakes * (1 - low)) + jnp.log1p(stakes * high)
+    only_x = jnp.log1p(-stakes * (1 - high)) + jnp.log1p(-stakes * low)
+    common, opposite = (both - none) / 2, (only_y - only_x) / 2
     return common + opposite, common - opposite, none
 
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from jaxdp.validation import check_finite, check_positive
 
-NUM_STAKES = 16  # without a planned effect each is half of the one before
-SLOPE_SHARE = 0.85  # of epsilon: nearer to it the noise's moment generating function grows without bound
+NUM_STAKES = 16  # without a planned effect each stake is half of the stake before
+SLOPE_SHARE = 0.85  # largest slope / epsilon; at 1 the moment generating function of the noise is infinite
 LARGEST_SLOPE = 3.0
 NUM_EPOCHS = 1024  # enough for 2^62 rounds with the least growth
 
 
 def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns stakes and their weights; a slope of a total is at most -log(1 - stake)."""
+    """Returns stakes and their weights, [NUM_STAKES] float each; a total's slope is at most -log(1 - stake)."""
     largest = -math.expm1(-min(SLOPE_SHARE * epsilon, LARGEST_SLOPE))
     if log_odds_ratio is None:
         return largest * 0.5 ** np.arange(NUM_STAKES), np.full(NUM_STAKES, 1 / NUM_STAKES)
@@ -26,7 +26,7 @@ def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np
 
 
 def ends_of_epochs(pilot: int, first_look: int, growth: float, spacing: float, largest: int) -> np.ndarray:
-    """Returns the plays of each active arm at the end of each epoch."""
+    """Returns the number of plays of each active arm at the end of each epoch, [NUM_EPOCHS] integer."""
     ends = [pilot, first_look]
     while len(ends) < NUM_EPOCHS:
         plays = ends[-1]

@@ -20,10 +20,11 @@ class PolicyValue(NamedTuple):
 
     Attributes:
         mean: the estimate; with several policies, the mean over them.
-        stderr: its standard error, over rounds and over policies.
+        stderr: the standard error of the estimate, from the variance over rounds and, with several policies, over
+            policies.
         interval: (low, high), by Student's t.
-        effective_sample_size: (sum of weights)^2 / (sum of squared weights), roughly the number of the policy's own
-            rounds that would be as informative; with several policies, the mean over them.
+        effective_sample_size: (sum of weights)^2 / (sum of squared weights), roughly the number of rounds played by the
+            policy itself that would be as informative; with several policies, the mean over them.
     """
 
     mean: float
@@ -51,16 +52,16 @@ def evaluate_policy(
     * "snips": the sum of w r over the sum of w. It does not change with the units of rewards, and its bias vanishes as
       rounds grow;
     * "dr", doubly robust: the mean of sum_a policy(a) q(a) + w (r - q(logged arm)). It is unbiased for any q that does
-      not depend on the round's own reward, and precise if q is.
+      not depend on the reward of the same round, and it is precise if q is precise.
 
-    The policy must not have learned from these rounds, because it would have fitted their rewards: split the log, learn
-    on one part and evaluate on the other. The function cannot check this. Use replay (`logged_contexts`) for a learner
-    that keeps learning.
+    The policy must not have learned from these rounds, because it would have fitted their rewards. Split the log, learn
+    on one part and evaluate on the other part. The function cannot check this. For a learner that keeps learning, use
+    replay (`logged_contexts`).
 
     Args:
         policy: [horizon, num_arms] in [0, 1], the probabilities with which the policy would play each arm in each
-            round, with the sum 1; or [num_seeds, horizon, num_arms], policies of independent seeds, such as of a
-            private learner that was run several times.
+            round, with the sum 1; or [num_seeds, horizon, num_arms], the policies of a private learner that was run
+            with several independent seeds.
         actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
         rewards: [horizon] finite, the rewards of these arms.
         propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`, except that an arm which the policy
@@ -69,19 +70,19 @@ def evaluate_policy(
         contexts: [horizon, num_arms, dim] finite, for "dr" without predictions: a ridge regression for each arm, with
             penalty 1 and an intercept, fitted on the other folds. The fold of round t is t modulo 5. Without contexts
             the prediction is the arm's mean in the other folds.
-        predictions: [horizon, num_arms] finite, your own q for "dr", which must not come from these rounds either.
-        confidence: of the interval, in (0, 1).
+        predictions: [horizon, num_arms] finite, your own q for "dr", which must not be fitted to these rounds.
+        confidence: confidence level of the interval, in (0, 1).
 
     Returns:
-        The estimate. All policies share the rounds, which are independent. So the variance is the variance over rounds,
-        which the policies have in common, plus the variance between policies divided by their number.
+        The estimate. All policies are evaluated on the same rounds, which are independent. The variance of the estimate
+        is the variance over rounds plus the variance between policies divided by their number.
 
     Warns:
-        RuntimeWarning: if the effective sample size is below 50: few rounds then decide, and the interval, which relies
-            on a normal limit, covers less than it says.
+        RuntimeWarning: if the effective sample size is below 50. Few rounds then decide the estimate, and the interval,
+            which assumes approximately normal means, covers the value with less than the stated confidence.
 
     Raises:
-        ValueError: if an argument is not such an array, if the policy plays an arm of propensity 0, if method is
+        ValueError: if an argument is not as described above, if the policy plays an arm of propensity 0, if method is
             unknown, or if contexts or predictions are given where they are not used.
 
     Privacy:
@@ -154,14 +155,17 @@ def _check_log(
     logged_rewards = check_finite("rewards", rewards, is_private=True).astype(np.float64)
     if logged_rewards.shape != (horizon,):
         raise ValueError(f"rewards must be [{horizon}], as policy, got shape {logged_rewards.shape}")
-    every = check_propensities(propensities, logged_arms, num_arms)
-    if every.ndim == 2 and (excluded := ((every == 0) & (policies > 0)).any(axis=0)).any():
+    checked_propensities = check_propensities(propensities, logged_arms, num_arms)
+    if (
+        checked_propensities.ndim == 2
+        and (excluded := ((checked_propensities == 0) & (policies > 0)).any(axis=0)).any()
+    ):
         index = tuple(np.argwhere(excluded)[0].tolist())
         raise ValueError(
             f"propensities must be > 0 for each arm that the policy plays, whose reward is unknown otherwise, got 0 at "
             f"index {index}"
         )
-    weights = policies[:, np.arange(horizon), logged_arms] / select_logged(every, logged_arms)
+    weights = policies[:, np.arange(horizon), logged_arms] / select_logged(checked_propensities, logged_arms)
     return policies, logged_arms, logged_rewards, weights
 
 
@@ -172,7 +176,7 @@ def _predictions(
     rewards: np.ndarray,
     num_arms: int,
 ) -> np.ndarray:
-    """Returns predicted rewards of every arm, [horizon, num_arms]."""
+    """Returns the predicted reward of every arm in every round, [horizon, num_arms]."""
     horizon = len(rewards)
     if predictions is not None:
         if contexts is not None:
@@ -204,18 +208,20 @@ def _predictions(
 
 
 def _summary(terms: np.ndarray, size: float, confidence: float) -> PolicyValue:
-    """Returns the mean of terms [num_seeds, horizon], where policies share rounds, with its interval."""
+    """Returns the mean of terms [num_seeds, horizon], of policies on the same rounds, with its interval."""
     num_seeds, horizon = terms.shape
-    of_one = float(terms.var(axis=1, ddof=1).mean() / horizon)  # variance of one policy's mean, over rounds
-    seed_variance, common = 0.0, of_one
+    policy_variance = float(terms.var(axis=1, ddof=1).mean() / horizon)  # variance of one policy's mean, over rounds
+    seed_variance, round_variance = 0.0, policy_variance
     if num_seeds > 1:
-        of_mean = float(terms.mean(axis=0).var(ddof=1) / horizon)
-        # of_mean = common + (of_one - common) / num_seeds
-        common = max((num_seeds * of_mean - of_one) / (num_seeds - 1), 0.0)
+        mean_policy_variance = float(terms.mean(axis=0).var(ddof=1) / horizon)
+        # mean_policy_variance = round_variance + (policy_variance - round_variance) / num_seeds
+        round_variance = max((num_seeds * mean_policy_variance - policy_variance) / (num_seeds - 1), 0.0)
         seed_variance = float(terms.mean(axis=1).var(ddof=1) / num_seeds)
     round_quantile, seed_quantile = (
         scipy.stats.t.ppf((1 + confidence) / 2, max(degrees, 1)) for degrees in (size - 1, num_seeds - 1)
     )
-    half = float(np.sqrt(round_quantile**2 * common + seed_quantile**2 * seed_variance))
+    half_width = float(np.sqrt(round_quantile**2 * round_variance + seed_quantile**2 * seed_variance))
     mean = float(terms.mean())
-    return PolicyValue(mean, float(np.sqrt(common + seed_variance)), (mean - half, mean + half), size)
+    return PolicyValue(
+        mean, float(np.sqrt(round_variance + seed_variance)), (mean - half_width, mean + half_width), size
+    )

@@ -6,21 +6,21 @@ from numpy.typing import ArrayLike
 from jaxdp.core import default_float
 from jaxdp.validation import check_finite, check_number, refuse_private
 
-SUM_ERROR = 1e-3  # of a round's propensities, which may be float16
+SUM_ERROR = 1e-3  # tolerance for the sum of a round's propensities, which may be float16
 RULE = "propensities must be in (0, 1]"
 
 
 def check_actions(actions: ArrayLike, horizon: int, num_arms: int, *, like: str) -> np.ndarray:
-    """Returns logged arms.
+    """Checks logged arms, and returns them as an array [horizon].
 
     Args:
         actions: [horizon] whole numbers in [0, num_arms).
         horizon: number of rounds.
         num_arms: number of arms.
-        like: the argument that sets the horizon, for the error.
+        like: name of the argument from which the horizon is known, for error messages.
 
     Raises:
-        ValueError: if actions are not such an array; the error shows none of them.
+        ValueError: if actions are not such an array. The message shows no action, because actions are private.
     """
     logged_arms = check_finite("actions", actions, is_private=True)
     if logged_arms.shape != (horizon,) or not np.issubdtype(logged_arms.dtype, np.integer):
@@ -32,11 +32,11 @@ def check_actions(actions: ArrayLike, horizon: int, num_arms: int, *, like: str)
 
 
 def check_propensities(propensities: ArrayLike, logged_arms: np.ndarray, num_arms: int) -> np.ndarray:
-    """Returns propensities as float64. Errors show entries, because propensities are public.
+    """Checks propensities, and returns them as float64; error messages show them, because they are public.
 
     Args:
-        propensities: [horizon, num_arms] in [0, 1], each row with the sum 1; or [horizon], of the logged arms. The
-            propensity of a logged arm is above 0.
+        propensities: [horizon, num_arms] in [0, 1], each row with the sum 1; or [horizon], only of the logged arms.
+            Propensities of logged arms are above 0.
         logged_arms: [horizon] integers in [0, num_arms).
         num_arms: number of arms.
 
@@ -71,12 +71,12 @@ def coin_probabilities(
 
     A round with the logged arm a is kept with probability c / p(a), where c is at most the propensity of any arm in any
     round. Then each arm is logged and kept with the probability c, for any context and for anything else that the
-    logging policy saw. If c were the smallest propensity of each round, rounds would be kept in proportion to it, which
-    would bias replay.
+    logging policy saw. If each round used its own smallest propensity as c, rounds with larger c would be kept more
+    often, which would bias replay.
 
     Args:
         propensities: as for `check_propensities`; None for uniform arms.
-        min_propensity: c; None for the smallest entry of propensities of every arm.
+        min_propensity: c; None for the smallest entry of propensities, if these are [horizon, num_arms].
         logged_arms: [horizon] integers in [0, num_arms).
         num_arms: number of arms.
 
@@ -111,7 +111,7 @@ def coin_probabilities(
 
 
 def _refuse_entries(rule: str, values: np.ndarray, is_wrong: np.ndarray) -> None:
-    """Raises a ValueError with the first wrong entry, if there is one."""
+    """Raises a ValueError that names the first wrong entry, if an entry is wrong."""
     if is_wrong.any():
         index = tuple(np.argwhere(is_wrong)[0].tolist())
         raise ValueError(f"{rule}, got {values[index]:g} at index {index}")

@@ -15,7 +15,8 @@ from jaxdp.sequences import shown_numbers
 from jaxdp.validation import warn_caller
 
 MATCHED = Space("integers", (), 0, 1)
-TEST_SEED = 0x6C6F67  # of coins for the test of propensities; a made-up log may itself be drawn with a common seed
+# The seed of coins for tests of propensities. It is unusual, because a simulated log may have used a usual one.
+TEST_SEED = 0x6C6F67
 
 
 class LoggedFeedback(NamedTuple):
@@ -32,10 +33,10 @@ class LoggedFeedback(NamedTuple):
 
 
 class LoggedReport(NamedTuple):
-    """The report of a round to the curator of an evaluation.
+    """The report of a logged round.
 
     Attributes:
-        report: of the learner.
+        report: the report of the learner.
         matched: [] int32, 1 if the round counts, else 0.
     """
 
@@ -70,21 +71,22 @@ def logged_environment(
     num_arms: int,
     reward_space: Space,
 ) -> Environment:
-    """Returns the environment of a log; warns if tests refute that arms are uniform in the rounds that may count.
+    """Returns the environment that replays a log; warns if the arms of rounds that may count are not uniform.
 
     Args:
-        contexts: [horizon, num_arms, dim], stored; None without contexts.
+        contexts: [horizon, num_arms, dim], in the stored type; None without contexts.
         logged_arms: [horizon] integers in [0, num_arms).
-        rewards: [horizon], stored.
+        rewards: [horizon], in the stored type.
         coins: [horizon] float in (0, 1]; None if all rounds may count.
         num_arms: number of arms.
-        reward_space: of rewards.
+        reward_space: the space of rewards.
     """
     horizon = len(logged_arms)
     _warn_nonuniform(contexts, logged_arms, coins, num_arms)
-    small = logged_arms.astype(np.min_scalar_type(num_arms))
-    small.flags.writeable = False
-    params = LoggedParams(contexts=contexts, actions=small, rewards=rewards, coins=coins)  # one object for all runs
+    stored_arms = logged_arms.astype(np.min_scalar_type(num_arms))
+    stored_arms.flags.writeable = False
+    # One object for all runs.
+    params = LoggedParams(contexts=contexts, actions=stored_arms, rewards=rewards, coins=coins)
 
     def context(key, params: LoggedParams, world) -> jax.Array:
         del key
@@ -103,7 +105,8 @@ def logged_environment(
         outcome_reward = jnp.where(is_arm, reward, jnp.nan)
         outcome = {"matched": matched, "reward": outcome_reward, "squared_reward": jnp.square(outcome_reward)}
         if coin is not None:
-            shares = jnp.where(matched, coin, 0)  # the largest share of other lanes that also keep this round
+            # The probability that another lane with the same play keeps this round.
+            shares = jnp.where(matched, coin, 0)
             outcome |= {f"shared_{name}": shares * value.astype(shares.dtype) for name, value in outcome.items()}
         return world + 1, LoggedFeedback(fed_back, matched.astype(jnp.int32)), outcome
 
@@ -124,7 +127,7 @@ def logged_environment(
 def _warn_nonuniform(
     contexts: np.ndarray | None, logged_arms: np.ndarray, coins: np.ndarray | None, num_arms: int
 ) -> None:
-    """Warns if tests refute that arms are uniform in the log or, with propensities, in the rounds that coins keep."""
+    """Warns if tests refute that arms are uniform in the log or, with coins, in the rounds that coins keep."""
     kept_contexts, kept_arms = contexts, logged_arms
     if coins is not None and (coins < 1).any():
         is_kept = np.random.default_rng(TEST_SEED).random(len(coins)) < coins
@@ -164,11 +167,13 @@ def on_logged(learner: Learner) -> Learner:
 
     Privacy:
         - Logged arms, propensities and coins are public, and so are contexts.
-        - Without contexts: the claim of the learner, if it lets actions be seen. Whether a round counts follows from
-          the arm that the learner plays, which is public, from the logged arm and from the coin.
-        - With contexts: None. Learners protect a user's context as well. But whether a round counts depends on the arm
-          that the learner plays for this context, and so does the next model. Only the holder of the log should run or
-          see such an evaluation. Each report that is used is as private as a report of the learner.
+        - Without contexts: the claim of the learner, if the claim is in the central or local model and its adversary
+          sees the actions; otherwise none. Whether a round counts follows from the arm that the learner plays, which is
+          public, from the logged arm and from the coin.
+        - With contexts: None. Learners also protect a user's context. But whether a round counts depends on the arm
+          that the learner plays for this context, and the next model depends on whether the round counts. Only the
+          holder of the log should run or see such an evaluation. Each report that the evaluation uses is as private as
+          the learner's report.
         - Outcomes, such as the rewards of rounds that count, are not private.
 
     Source:

@@ -34,7 +34,7 @@ def check_report(report: str, known: tuple[str, ...]) -> str:
 
 
 def value_names(report: str, *others: str) -> tuple[str, ...]:
-    """Returns the names of a learner's values: the values of its randomizer, then `others`."""
+    """Returns the names of a learner's values: the names of its randomizer's values, then `others`."""
     return ("epsilon", *(("delta",) if report == "gaussian" else ()), *others)
 
 
@@ -76,7 +76,7 @@ def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
 
 
 class Reports(NamedTuple):
-    """A randomizer for rewards, with its names, params and claim.
+    """A randomizer of rewards, with the names of its values, its params and its claim.
 
     Attributes:
         randomizer: randomizer for one reward.
@@ -98,8 +98,8 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
 
     Args:
         report: one of `known`.
-        rewards: "binary": integers, clipped to {0, 1}; or "bounded": floats, clipped to [reward_low, reward_high],
-            where NaN becomes reward_low.
+        rewards: "binary": integers, clipped to {0, 1}; or "bounded": floats, clipped to [reward_low, reward_high]; NaN
+            becomes reward_low.
         known: the reports that the learner supports.
 
     Raises:
@@ -122,14 +122,14 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
 
 
 def reward_clip(rewards: str) -> ClipFn | None:
-    """Returns `Learner.clip` if `Params.report` has the randomizer's params; None for binary rewards."""
+    """Returns `Learner.clip` for a learner with the randomizer's params in `Params.report`; None for binary rewards."""
     return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 
 def feedback_privatizer(report: Callable[..., jax.Array], field: str = "report") -> PrivatizeFn:
-    """Returns `Learner.privatize` if this field of `Params` has the randomizer's params.
+    """Returns `Learner.privatize` for a learner that stores the randomizer's params in this field of `Params`.
 
-    The function that is returned releases the action, which is public, and the user's report.
+    It releases the action and the user's report.
     """
 
     def privatize(key, params, public, context: None, action, feedback) -> tuple[jax.Array, jax.Array]:

@@ -14,7 +14,7 @@ from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
 from jaxdp.validation import check_flag, check_positive
 
-ROWS = 1 << 16  # number of rows that are checked together
+ROWS = 1 << 16  # number of rows that are checked at once
 
 
 @pytree_dataclass
@@ -34,7 +34,7 @@ class Replay(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         rewards: [num_arms] compensated sums of each arm's rewards over all rounds, whether or not it was played.
-        own: [] compensated sum of the rewards of the arms played.
+        own: [] compensated sum of the rewards that the learner received.
     """
 
     round: jax.Array
@@ -52,10 +52,9 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
 
     Args:
         rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array is not copied.
-        scale: finite and > 0; an entry of this size is the reward 1. Use 255 for uint8 rewards that use their whole
-            range.
-        binary: whether all entries are 0 or `scale`, and rewards are fed back as integers, for learners of binary
-            rewards.
+        scale: finite and > 0; an entry is divided by `scale` to give the reward. Use 255 for uint8 rewards that use
+            their whole range.
+        binary: whether all entries are 0 or `scale`, and the learner receives rewards as integers.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms) and rewards ([] float in [0, 1]; if binary

@@ -128,7 +128,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     """
     num_arms = check_count("num_arms", num_arms, 2)
     reports = reports_of(report, rewards, num_arms)
-    every = jnp.arange(num_arms, dtype=jnp.int32)
+    arm_indices = jnp.arange(num_arms, dtype=jnp.int32)
 
     def params(
         *,
@@ -166,7 +166,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     def update(key, params: Params, state: State, report) -> State:
         del key
         public, (action, reported) = state.public, report
-        sums = reports.add(public.sums, every == action, reported)
+        sums = reports.add(public.sums, arm_indices == action, reported)
         is_over = public.turn + 1 == num_active(public)
         sweeps = public.sweeps + is_over.astype(public.sweeps.dtype)
         active = public.active & ~(is_over & far_below(params, public.active, sweeps, sums))
@@ -200,7 +200,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         means = jnp.where(public.active, means, -jnp.inf)
         return ties.largest(means, ties.ranks(public.tie_word, num_arms))
 
-    many = bulk.Algorithm(num_arms, reports, leads, radius, far_below)
+    algorithm = bulk.Algorithm(num_arms, reports, leads, radius, far_below)
     values = only(params, (*reports.names, "failure_prob", "confidence_multiplier"))
     return Learner(
         params=values,
@@ -211,8 +211,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         update=update,
         done=done,
         recommend=recommend,
-        blocks=(bulk.blocks(many),),
-        counts=None if reports.total is None else bulk.counts(many),
+        blocks=(bulk.blocks(algorithm),),
+        counts=None if reports.total is None else bulk.counts(algorithm),
         interface=reports.interface,
         clip=reports.clip,
         min_horizon=num_arms + 1,

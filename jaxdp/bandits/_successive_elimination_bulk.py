@@ -1,7 +1,8 @@
-"""Successive elimination many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
+"""Plays many rounds of successive elimination at once: in blocks, and by counts of plays.
 
-A block has at most 16 sweeps over the active arms, and ends earlier if arms are dropped. A plan of counts has the
-largest number of sweeps for which no arm can be dropped before the last sweep.
+The results of blocks equal the results of single rounds bit for bit. A block has at most 16 sweeps over the active
+arms, and ends earlier if arms are dropped. A plan of counts has the largest number of sweeps for which no arm can be
+dropped before the last sweep.
 """
 
 from collections.abc import Callable
@@ -18,13 +19,13 @@ SWEEPS = 16  # in a block
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that bulk forms use.
+    """The parts of the algorithm that its blocks and counts use.
 
     Attributes:
         num_arms: number of arms.
         reports: the reports of rewards.
         leads: (active, sums) -> [num_arms], how far each sum lies below the largest.
-        radius: (params, sweeps) -> [] float; no arm is dropped for a lead of at most this.
+        radius: (params, sweeps) -> [] float; an arm is dropped if its sum lies farther below the largest sum.
         far_below: (params, active, sweeps, sums) -> [num_arms] bool, the arms to drop.
     """
 
@@ -36,11 +37,11 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns blocks with a slot for each sweep and arm, in this order; slots of dropped arms stay empty."""
+    """Returns blocks with one slot for each sweep and arm; slots of dropped arms stay empty."""
     num_arms = algorithm.num_arms
     block = SWEEPS * num_arms
 
-    def rounds_of(public: Any) -> jax.Array:  # [SWEEPS, num_arms] int32, the round of each slot; `block` for none
+    def rounds_of(public: Any) -> jax.Array:  # [SWEEPS, num_arms] int32, each slot's round; `block` if empty
         starts = jnp.arange(SWEEPS, dtype=jnp.int32) * num_active(public) - public.turn
         rounds = starts[:, None] + rank(public)[None, :]
         return jnp.where(public.active[None, :] & (rounds >= 0), rounds, block)
@@ -72,7 +73,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         start = (public.active, public.sweeps, public.sums, jnp.zeros_like(length), length > 0)
         return jax.lax.scan(sweep, start, (reported, rounds, ends))[0][:4]
 
-    many_swept = across_lanes(run_sweeps)
+    run_sweeps_in_lanes = across_lanes(run_sweeps)
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         del keys
@@ -80,7 +81,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         arms_left, length = num_active(public), plan.length.astype(jnp.int32)
         ends = jnp.arange(1, SWEEPS + 1, dtype=jnp.int32) * arms_left - public.turn
         reported = report[1].reshape(SWEEPS, num_arms)
-        active, sweeps, sums, used = many_swept((params, public, reported, rounds_of(public), ends, length))
+        active, sweeps, sums, used = run_sweeps_in_lanes((params, public, reported, rounds_of(public), ends, length))
         after = public._replace(active=active, sweeps=sweeps, turn=(public.turn + used) % arms_left, sums=sums)
         return State((), after), used.astype(plan.length.dtype)
 
@@ -88,7 +89,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns counts of plays, for reports that are bits.
+    """Returns the functions that play rounds by counts of plays, for reports that are bits.
 
     A sweep changes a lead by at most one bit, and the radius only grows. So with radius - (largest lead) sweeps, no arm
     can be dropped before the last of them, and their order does not matter.

@@ -1,4 +1,4 @@
-"""Elimination of arms in epochs, with one private release in each."""
+"""Elimination of arms in epochs, with one private release after each epoch."""
 
 import math
 from typing import NamedTuple
@@ -102,7 +102,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies R. With 1 the best arm is dropped with probability <=
-            failure_prob. A smaller value ends epochs sooner: the privacy is the same, but this guarantee is lost.
+            failure_prob. A smaller value ends epochs sooner, with the same privacy but without this guarantee.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -115,10 +115,10 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     Source:
         Sajed & Sheffet (2019), DP successive elimination. By Hoeffding's inequality each mean is within h of the true
-        one except with probability b / (4 S e^2); the noise is within R c except with the same probability. The
-        probability of such an error is at most b / (2 e^2) over the arms of an epoch, and less than b over all epochs.
-        Without an error the best arm is never dropped, and every arm with a gap above 4 (h + c) = D is dropped in epoch
-        e.
+        mean, except with probability b / (4 S e^2). The noise of a total is at most R c in absolute value, except with
+        the same probability. The probability of any of these errors is at most b / (2 e^2) over the arms of an epoch,
+        and less than b over all epochs. Without an error the best arm is never dropped, and every arm with a gap above
+        4 (h + c) = D is dropped in epoch e.
 
     Deviations:
         R is the root of an equation. Noisy totals are compared by their leads (`noisy_leads`); noise is as in
@@ -164,7 +164,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return math.ceil(plays) if plays < largest else math.inf
 
     def length_of(epoch: int, size: int, epsilon: float, failure_prob: float, multiplier: float) -> tuple[float, float]:
-        """Returns R, and how far a noisy total may lie below the largest."""
+        """Returns R, and how far an active arm's noisy total may lie below the largest."""
         gap, noise_tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
         mean_tail, noise = noise_tail + math.log(2), noise_tail / epsilon  # h = sqrt(mean_tail / (2 R)), c = noise / R
         if is_paper:
@@ -209,14 +209,14 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return jnp.asarray(table)[jnp.minimum(public.epoch, num_epochs - 1), size_of(public)]
 
     def length(params: Params, public: Public) -> jax.Array:
-        """Returns the rounds of this epoch; the last remaining arm is played forever."""
+        """Returns the number of rounds of this epoch; the last remaining arm is played forever."""
         size, plays_of_arm = size_of(public), of_epoch(params.plays, public)
         is_endless = (size == 1) | (plays_of_arm == largest)
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
         """Returns the arms to play in these rounds of the epoch."""
-        order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active ones first
+        order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -230,7 +230,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return advance(key, params, state, rewards, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
-        """Advances by some rounds of the epoch, with each arm's rewards; drops arms if the epoch ends with them."""
+        """Advances by some rounds of the epoch, with each arm's rewards; drops arms if this ends the epoch."""
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
         after = public._replace(played=public.played + rounds)
@@ -246,7 +246,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         best_arm = jnp.argmax(jnp.where(public.active, leads, -jnp.inf)).astype(jnp.int32)
         return Public(public.active & remains, best_arm, public.epoch + 1, jnp.zeros_like(public.played))
 
-    many = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
+    algorithm = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
     return Learner(
         params=params,
         guarantee=guarantee_for(params, claim),
@@ -254,8 +254,8 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         act=act,
         privatize=reveal_feedback,
         update=update,
-        blocks=(bulk.blocks(many),),
-        counts=bulk.counts(many),
+        blocks=(bulk.blocks(algorithm),),
+        counts=bulk.counts(algorithm),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
         best_action=lambda params, public: public.best_arm,
     )

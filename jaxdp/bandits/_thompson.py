@@ -32,7 +32,7 @@ class Params:
 
 @factory
 def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary") -> Learner:
-    r"""Plays the arm with the largest mean in a draw from the posterior given randomized responses.
+    r"""Draws a mean for each arm from its posterior given randomized responses, and plays the arm with the largest.
 
     If k of an arm's n reports are ones, the posterior is
 

@@ -74,7 +74,7 @@ ADDED = {"iw": importance_weighted, "rv": reduced_variance}
 def tsallis_inf(
     *, num_arms: int, estimator: str = "iw", report: str = "rr", rewards: str = "binary", horizon: int | None = None
 ) -> Learner:
-    r"""Plays Tsallis-INF, for stochastic or adversarial rewards, without having to know which (best of both worlds).
+    r"""Plays Tsallis-INF, with small regret for both stochastic and adversarial rewards (best of both worlds).
 
     In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2. Here rate is the paper's eta_t, L_i is the
     sum of estimated losses so far, and x < min L is the number for which the w_i sum to 1. A decreasing affine function

@@ -51,8 +51,7 @@ class Public(NamedTuple):
 
 def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> jax.Array:
     """Returns the arms' upper confidence bounds, infinity without plays; `spread` is 2 exploration_rate v ln t."""
-    # scale = n^(-1/2): the mean is sum * scale^2 and the radius sqrt(spread) * scale, so an arm needs one slow
-    # operation.
+    # With scale = n^(-1/2) the mean is sum * scale^2 and the radius sqrt(spread) * scale: only one slow operation.
     scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))
     return jnp.where(plays > 0, ((sums.total - sums.excess) * scale + jnp.sqrt(spread)) * scale, jnp.inf)
 
@@ -63,8 +62,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
 
     Here n counts the plays of the arm, t the rounds so far, and v is the variance proxy of a report, noise included.
     For rewards in [0, 1], v = c^2 / 4 with c = (e^epsilon + 1) / (e^epsilon - 1) for randomized response, and v = 1/4 +
-    s^2 for Gaussian noise of standard deviation s. Arms that have not been played go first, in turn. Among equal
-    bounds, the arm that comes first in a random order is played; each run draws its order once.
+    s^2 for Gaussian noise of standard deviation s. Arms that have not been played go first, in turn. Ties are broken by
+    a random order of the arms, which each run draws once.
 
     Args:
         num_arms: number of arms, >= 2.

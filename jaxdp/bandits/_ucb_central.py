@@ -86,8 +86,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     r"""Plays the arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
 
     An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards and x = exploration_rate
-    ln t after t rounds. Except with probability t^-exploration_rate the noise in S is at most q. Except with the same
-    probability the sampling error is at most the square root. Arms that have not been played go first, in turn. Among
+    ln t after t rounds. With probability 1 - t^-exploration_rate the noise in S is at most q. With the same probability
+    the sampling error of the mean is at most sqrt(x / (2 n)). Arms that have not been played go first, in turn. Among
     equal bounds, each arm is equally likely.
 
     * "blocks": a block ends when its arm has 1, 2, 4, 8, ... plays in all. Then the total since the arm's last release
@@ -122,8 +122,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         - Sensitivity, "blocks": A reward adds at most 1 to one total of one arm, and each total is released once with
           Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases, so blocks concern
           different users and compose in parallel.
-        - Sensitivity, "tree": A reward is one entry of one arm's counter, of L1 sensitivity 1, and clocks are functions
-          of earlier releases.
+        - Sensitivity, "tree": A reward is one entry of one arm's counter, of L1 sensitivity 1. Earlier releases
+          determine the counter that receives an entry.
         - Released: `sums`.
         - Private: `total`, the counters' states.
 
@@ -132,8 +132,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         (2015) for "tree"; Azize & Basu (2022) for doubling blocks.
 
     Deviations:
-        S sums all of an arm's blocks, not only the last: J noise variates, but half the sampling variance. The tree's
-        radius is the exact two-sided Chernoff bound of its own noise. Noise is integer, as in `laplace`.
+        S is the sum over all blocks of an arm, not only the last block: it contains J noise variates, but has half the
+        sampling variance. For "tree", q is the exact two-sided Chernoff bound of the counter's noise. Noise is integer,
+        as in `laplace`.
 
     Math:
         After $t$ rounds the learner plays the arm with the largest bound

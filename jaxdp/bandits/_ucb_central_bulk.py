@@ -1,6 +1,7 @@
-"""UCB1 from noisy totals, many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
+"""Plays many rounds of `ucb_central` at once: in blocks, and by counts of plays.
 
-All rounds that are played at once lie in one doubling block of the algorithm, in which one arm is played.
+The results of blocks equal the results of single rounds bit for bit. All rounds that are played at once lie in one
+doubling block of the algorithm, in which one arm is played.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ BLOCK = 128
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that bulk forms use.
+    """The parts of the algorithm that its blocks and counts use.
 
     Attributes:
         num_arms: number of arms.
@@ -36,7 +37,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns blocks of rounds."""
+    """Returns the functions that play blocks of rounds."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -51,7 +52,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns counts of plays."""
+    """Returns the functions that play rounds by counts of plays."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params

@@ -1,12 +1,12 @@
-"""Tests the hypothesis of replay that logged arms were drawn uniformly."""
+"""Tests whether logged arms were drawn uniformly, as replay assumes."""
 
 import numpy as np
 from scipy.stats import chi2, chisquare
 
 REFUTED = 1e-6  # a p-value below this refutes uniform arms; at most three uniform logs in a million have one
 _CHUNK = 2**14  # rounds that are processed together
-_MOST_COLUMNS = 256  # largest number of columns, num_arms * dim, for the test against all contexts, which is slow
-_ROUNDS_PER_DEGREE = 10  # with fewer, sums over rounds need not be near normal
+_MOST_COLUMNS = 256  # the test against all contexts is slow: it is made up to this number of columns, num_arms * dim
+_ROUNDS_PER_DEGREE = 10  # with fewer rounds, sums over rounds may be far from normal
 
 
 class NonuniformLogWarning(RuntimeWarning):
@@ -14,13 +14,14 @@ class NonuniformLogWarning(RuntimeWarning):
 
 
 def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: int) -> str | None:
-    """Returns the test that refutes uniformly drawn arms, with its p-value; None if no test does.
+    """Returns the name and p-value of a test that refutes uniformly drawn arms; None if no test refutes them.
 
-    The hypothesis is that every arm is drawn uniformly, for any contexts. Three tests are made. Pearson's test compares
-    how often each arm was logged. Two score tests are of logit models: the odds of an arm depend on its own context
-    with the same weights for all arms (conditional logit), or on the contexts of all arms with separate weights for
-    each arm (multinomial logit). Under the hypothesis the moments given the contexts are exact, and each statistic is
-    chi-square in the limit of many rounds. A test with fewer than ten rounds for each degree of freedom is left out.
+    The hypothesis is that every arm is drawn uniformly, for any contexts. There are three tests. Pearson's test
+    compares how often each arm was logged. Two score tests use logit models. In the conditional logit, the odds of an
+    arm depend on this arm's context, with the same weights for all arms. In the multinomial logit, they depend on the
+    contexts of all arms, with separate weights for each arm. Under the hypothesis the moments given the contexts are
+    exact, and each statistic is chi-square in the limit of many rounds. A test with fewer than ten rounds for each
+    degree of freedom is left out.
 
     A log that passes need not be uniform: the two score tests do not detect nonlinear preferences, nor dependence on
     traits that are not in the contexts.
@@ -49,7 +50,7 @@ def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: in
 
 
 def _by_own_context(contexts: np.ndarray, actions: np.ndarray) -> float:
-    """Returns the p-value of the conditional logit: sum_t (x_t,a - mean_k x_t,k), given the contexts."""
+    """Returns the p-value of the score test of the conditional logit; the score is sum_t (x_t,a - mean_k x_t,k)."""
     horizon, _, dim = contexts.shape
     score, moments = np.zeros(dim), np.zeros((dim, dim))
     for first in range(0, horizon, _CHUNK):
@@ -78,7 +79,8 @@ def _p_value(scores: np.ndarray, moments: np.ndarray, factor: float, copies: int
     # The statistic factor * sum over columns s of s' moments^+ s is chi-square with copies * rank(moments) degrees of
     # freedom.
     lengths = np.sqrt(np.diag(moments))
-    # Columns that are constant up to rounding (of float32 contexts in [-1, 1]) are left out. Units do not matter.
+    # Columns that are constant up to the rounding of float32 contexts in [-1, 1] are left out. The statistic does not
+    # depend on the scale of a column.
     varies = lengths > 1e-6 * max(lengths.max(initial=0.0), 1.0)
     if not varies.any() or copies < 1:
         return 1.0

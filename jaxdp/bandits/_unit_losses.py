@@ -25,12 +25,12 @@ class UnitLosses:
 
 
 def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_prob: float = 0.05) -> UnitLosses:
-    """Computes, on the host, the map from reports to losses.
+    """Computes the map from reports to losses in [0, 1], on the host.
 
-    Let B be half the width of the interval of rewards. Reports by randomized response lie at the distance B c, c =
-    (e^epsilon + 1) / (e^epsilon - 1), from its centre: their losses are 0 or 1. With noise the reach is B + m, where m
-    bounds the absolute values of all `horizon` noise variates with probability 1 - failure_prob: m is
-    s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard deviation s, and b ln(T / failure_prob) for Laplace
+    Let B be half the width of the interval of rewards. Reports by randomized response lie at the distance B c from the
+    centre of the interval, with c = (e^epsilon + 1) / (e^epsilon - 1), so that their losses are 0 or 1. With noise the
+    reach is B + m. With probability 1 - failure_prob, m bounds the absolute values of all T noise variates: m is s
+    sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard deviation s, and b ln(T / failure_prob) for Laplace
     noise of scale b.
 
     Args:

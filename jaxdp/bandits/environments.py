@@ -44,7 +44,7 @@ class HasGaps(Protocol):
 
 @pytree_dataclass
 class Params:
-    """An instance.
+    """Traced values.
 
     Attributes:
         means: [num_arms] float, the arms' mean rewards.
@@ -64,11 +64,11 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
     Args:
         means: [num_arms] in [0, 1].
         visits: the schedule of visits by people, a `jaxdp.Visits`. A round's context is then the visitor, and learners
-            made by `jaxdp.per_person` learn from a person's first visits. Results of other learners do not change by a
-            bit. None for an environment without people.
-        taste: standard deviation of mean rewards over people, >= 0: for each person and lane, normal noise is drawn
-            once and added to each mean, which is clipped to [0, 1]. Regret is measured by `means`. Must be 0 without
-            visits.
+            made by `jaxdp.per_person` learn from a person's first visits. The results of all other learners stay the
+            same, bit for bit. None for an environment without people.
+        taste: standard deviation of mean rewards over people, >= 0: in each lane, each person has their own mean
+            rewards: `means` plus normal noise, drawn once, clipped to [0, 1]. Regret is measured by `means`. Must be 0
+            without visits.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and feedback totals.
@@ -78,8 +78,8 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], visits are not a `Visits`, or taste is
-            not such a number; from `params`, if a value is out of
-            range or moves a mean out of [0, 1], or there is no gap to change.
+            out of range; from `params`, if a value is out of range or moves a mean out of [0, 1], or if `gap` is given
+            and all means are equal.
 
     Values:
         gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
@@ -128,8 +128,8 @@ def gaussian_bandit(
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, stddev is not finite and > 0, visits are
-            not a `Visits`, or taste is not such a number; from `params`, if a value is out of range, or there is no gap
-            to change.
+            not a `Visits`, or taste is out of range; from `params`, if a value is out of range, or if `gap` is given
+            and all means are equal.
 
     Values:
         stddev: > 0, of a reward; by default the argument.
@@ -207,11 +207,11 @@ def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
 
 
 def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, feedback_totals, rewards: Space) -> Environment:
-    """Returns an environment without state: its world is empty, and the rounds of a block are computed in parallel.
+    """Returns a bandit without state, from its functions; the rounds of a block are computed in parallel.
 
     Args:
         num_arms: number of arms.
-        params: as `Environment.params`; regrets and judgements use the gaps of its result.
+        params: as `Environment.params`; outcomes are computed from the gaps of its result.
         feedback: as `Environment.feedback`.
         feedback_totals: as `Environment.feedback_totals`, or None.
         rewards: the space of rewards.

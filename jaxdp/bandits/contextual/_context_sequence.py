@@ -28,10 +28,11 @@ class SequenceParams:
 
 
 def stored_contexts(contexts: ArrayLike) -> np.ndarray:
-    """Returns contexts, [horizon, num_arms, dim] of norm at most 1, in the type in which they are stored, read-only.
+    """Checks contexts, and returns them as a read-only array [horizon, num_arms, dim] of their stored type.
 
     Raises:
-        ValueError: if contexts are not such an array, or need more memory than the device has free.
+        ValueError: if contexts are not finite, a norm is above 1 by more than rounding, or they need more memory than
+            the device has free.
     """
 
     def check(rows: np.ndarray) -> None:
@@ -42,7 +43,7 @@ def stored_contexts(contexts: ArrayLike) -> np.ndarray:
 
 @factory
 def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
-    """Plays contexts and rewards that are fixed in advance, such as your own data; every arm's reward must be known.
+    """Plays contexts and rewards that are fixed in advance, such as your own data with the reward of every arm.
 
     All lanes of a run share the two arrays. They keep their types if these are bool, float16, float32 or integers of at
     most 16 bits; each round's numbers are converted to JAX's default float type when they are used. Arrays of other

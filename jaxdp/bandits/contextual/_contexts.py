@@ -1,4 +1,4 @@
-"""Contexts of a round: random distributions, a fixed set of arms, and an enforced gap below the best arm."""
+"""Contexts of a round: their distributions, fixed sets of arms, and a smallest gap below the best arm."""
 
 import math
 import operator
@@ -19,12 +19,12 @@ from jaxdp.validation import check_choice, check_count, check_finite
 
 DISTRIBUTIONS = ("sphere", "ball", "cube")
 LANES_LAST = 64  # up to this number of arms, lanes are the fast axis
-TOLERANCE = 1e-6  # of a norm above 1; twice the precision of the type if that is coarser
+TOLERANCE = 1e-6  # a norm may exceed 1 by this, or by twice the precision of its type if that is more
 Draw = Callable[[jax.Array], jax.Array]
 
 
 def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: int | None) -> tuple[int, int, Draw]:
-    """Returns the distribution of a round's contexts, as a sampler.
+    """Returns a sampler of a round's contexts, and their sizes.
 
     Args:
         contexts: one of DISTRIBUTIONS, or [num_arms, dim] fixed arms.
@@ -63,7 +63,7 @@ def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: i
 
 
 def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
-    """Returns `contexts` if they have `ndim` axes, [..., num_arms, dim], and are at least two arms in the unit ball.
+    """Returns `contexts`, [..., num_arms, dim], if they have `ndim` axes and at least two arms, all in the unit ball.
 
     Raises:
         ValueError: if a norm is larger than 1 by more than rounding, or contexts have another shape.
@@ -111,14 +111,14 @@ def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:  # [num_arms
 
 
 def largest(means: jax.Array) -> jax.Array:
-    """Returns the largest of [num_arms] float, [] float; NaN if one is NaN."""
+    """Returns the largest mean, [] float; NaN if a mean is NaN."""
     if len(means) > LANES_LAST:
         return jnp.max(means)
     return across_lanes(partial(own_kernel, lambda means: pairwise_reduce(jnp.maximum, list(means))))(means)
 
 
 def make_contexts(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Returns function(*inputs), the contexts of a round, [num_arms, dim], computed in a layout for XLA on CPU."""
+    """Computes the contexts of a round, function(*inputs), [num_arms, dim], in a layout for XLA on CPU."""
     return call_across_lanes(function, LANES_LAST, *inputs)
 
 
@@ -147,7 +147,7 @@ def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Ar
 
     Contexts are [num_arms, dim], in the unit ball; gap is in [0, 2 |theta|]. If the best arm's mean is below gap / 2,
     it is raised to gap / 2. Arms with a mean within `gap` of the best mean are lowered. Contexts move only along theta;
-    their part orthogonal to theta shrinks if they would leave the unit ball. All other contexts stay the same.
+    their part orthogonal to theta shrinks if they would leave the unit ball. Contexts of all other arms stay the same.
     """
     size = jnp.sqrt(jnp.maximum(jnp.sum(theta * theta), jnp.finfo(theta.dtype).tiny))
     along, lead = theta / size, gap / size

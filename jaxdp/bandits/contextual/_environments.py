@@ -24,7 +24,7 @@ from jaxdp.preferences.links import check_link
 from jaxdp.validation import check_choice, check_finite, check_number, check_positive, check_within
 
 REWARDS = ("uniform", "gaussian", "binary")
-TOLERANCE = 1e-6  # of |theta| beyond 1
+TOLERANCE = 1e-6  # |theta| may exceed 1 by this
 
 
 @pytree_dataclass
@@ -35,7 +35,8 @@ class Params:
         theta: [dim] float, the model; empty if each lane draws its own.
         theta_norm: [] float in (0, 1], |theta|.
         noise: [] float >= 0, half the width or the standard deviation of the noise; zero for binary rewards.
-        gap: [] float >= 0, least difference between the best mean and each other mean; zero if contexts stay as drawn.
+        gap: [] float >= 0, smallest difference of x.theta between the best arm and each other arm; zero if contexts
+            stay as drawn.
     """
 
     theta: np.ndarray
@@ -80,7 +81,7 @@ def linear_contexts(
         theta: [dim], not zero, of norm at most 1; None: each lane draws it uniformly from a sphere.
         rewards: the noise added to the mean: "uniform" in [-noise, noise]; or "gaussian", with standard deviation
             noise. Or "binary": a reward is 1 or -1.
-        gap: the default of the value; None leaves contexts as drawn.
+        gap: the default of the value `gap`; None leaves contexts as drawn.
 
     Returns:
         An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norm at most 1) and rewards ([]
@@ -90,14 +91,15 @@ def linear_contexts(
         is its distance from theta.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         theta_norm: |theta|, in (0, 1], by default the norm of the argument theta, or 1/2 if lanes draw theta.
         noise: >= 0, by default 1/2, for rewards that are not binary.
-        gap: with the argument gap: > 0, at most 2 theta_norm, by default the argument: contexts are moved along theta
-            until the best arm's mean exceeds each other mean by this. At the defaults of all values no reward exceeds 1
-            in absolute value, the default bound to which learners clip.
+        gap: a value only if the argument gap is given, which is its default; > 0 and at most 2 theta_norm. Contexts are
+            moved along theta until the best arm's mean exceeds each other mean by at least this value. If each lane
+            draws theta, all values have their defaults and rewards are not "gaussian", no reward exceeds 1 in absolute
+            value, which is the default bound to which learners clip.
 
     Source:
         Standard.
@@ -167,7 +169,7 @@ def _environment(
     low: float,
     norm: float,
 ) -> Environment:
-    """Returns the environment with means mean(x.theta), binary rewards `low` and 1, and default |theta| `norm`."""
+    """Returns an environment with mean rewards mean(x.theta); binary rewards are `low` or 1; `norm` is |theta|."""
     num_arms, dim, draw = context_distribution(contexts, num_arms, dim)
     kind = check_choice("rewards", rewards, REWARDS)
     with_gap = gap is not None
@@ -240,12 +242,12 @@ def _environment(
     def block(keys, params: Params, world: World, contexts, actions):
         rounds = world.round + jnp.arange(len(keys), dtype=world.round.dtype)
 
-        def one(key, round_, context, action):
+        def single_round(key, round_, context, action):
             return World(round_ + 1, world.key, world.theta), *reward_and_outcome(
                 key, params, world.theta, context, action
             )
 
-        return jax.vmap(one)(keys, rounds, contexts, actions)
+        return jax.vmap(single_round)(keys, rounds, contexts, actions)
 
     def evaluate(params: Params, world: World, recommendation: Any) -> dict[str, jax.Array]:
         del params

@@ -57,7 +57,7 @@ class Params:
         randomizer: parameters of the randomizer of the report. The residual g(x . w) - y takes the place of its reward,
             and residual_bound of its reward_bound.
         radii: radii of the noise, in the confidence ellipsoid.
-        descent: steps, and their part of the ellipsoid's radius.
+        descent: step sizes, and the bound on prediction errors, which is a part of the ellipsoid's radius.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
@@ -75,8 +75,8 @@ class Public(NamedTuple):
         outer: [dim (dim + 1) / 2] sums of reports of x x^T, one triangle of the matrix.
         cross: [dim] sums of reports of x x^T, each times the iterate that its user saw. They are not sums of
             `Moments.cross`, which are gradients.
-        iterate: [dim] float, of gradient descent, in the unit ball.
-        model: computed from these sums, after this round or an earlier one.
+        iterate: [dim] float, the iterate of gradient descent, in the unit ball.
+        model: the model computed from these sums, in this round or an earlier round.
     """
 
     round: jax.Array

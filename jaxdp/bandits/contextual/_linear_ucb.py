@@ -62,7 +62,7 @@ class Public(NamedTuple):
         round: [] integer, rounds played.
         outer: [dim (dim + 1) / 2] sums of reports of x x^T, one triangle of the matrix.
         cross: [dim] sums of reports of y x.
-        model: computed from these sums, after this round or an earlier one.
+        model: the model computed from these sums, in this round or an earlier round.
     """
 
     round: jax.Array
@@ -107,8 +107,8 @@ def linear_ucb(
         scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is; with the paper's constants also for
-            finite epsilon >= 1.5, where their noise is not proved to be sufficient.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range, or if epsilon is finite
+            and >= 1.5 with the paper's constants, for which the noise is not proved to be sufficient.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -60,7 +60,7 @@ class Params:
 
 
 class Report(NamedTuple):
-    """A user's data as shown to the curator; nobody else sees them.
+    """A user's data, which only the curator sees.
 
     Attributes:
         context: [dim] float in the unit ball, of the arm that was played.
@@ -76,7 +76,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        model: computed from the counter's sums, after this round or an earlier one.
+        model: the model computed from the counter's sums, in this round or an earlier round.
     """
 
     round: jax.Array
@@ -94,12 +94,12 @@ def linear_ucb_joint(
 ) -> Learner:
     r"""Plays LinUCB under joint privacy: a curator sees contexts and rewards, and releases models from private sums.
 
-    As `linear_ucb`, except that users send x and y to the curator, and one continual counter sums x x^T and y x / Y
-    with Y = reward_bound. After t rounds its noise has the standard deviation v_t on the diagonal of x x^T and in each
-    entry of y x / Y, and v_t / sqrt(2) off the diagonal. V is the noisy sum of x x^T plus c times the identity, c = 2
-    L, where L >= 1 bounds the eigenvalues of the noise. theta is V^-1 u, where u is Y times the noisy sum of y x / Y.
-    v_t is of the order of sqrt(ln t ln T) with the Toeplitz counter, and at most of the order of ln T with the tree.
-    The noise of t local reports would grow as sqrt(t).
+    The learner is `linear_ucb`, except that users send x and y to the curator, and one continual counter sums x x^T and
+    y x / Y with Y = reward_bound. After t rounds the counter's noise has the standard deviation v_t on the diagonal of
+    x x^T and in each entry of y x / Y, and v_t / sqrt(2) off the diagonal. V is the noisy sum of x x^T plus c times the
+    identity, c = 2 L, where L >= 1 bounds the eigenvalues of the noise. theta is V^-1 u, where u is Y times the noisy
+    sum of y x / Y. v_t is of the order of sqrt(ln t ln T) with the Toeplitz counter, and at most of the order of ln T
+    with the tree. The noise of t local reports would grow as sqrt(t).
 
     Args:
         num_arms: K, contexts in a round, >= 2.
@@ -113,11 +113,11 @@ def linear_ucb_joint(
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
         scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32). With
-        D = d (d + 3) / 2 a lane holds 2 D numbers of exact sums. It also holds D leaky sums of noise for each of the
-        Toeplitz counter's 5 to 7, or for each of the tree's log2(T) levels.
+        D = d (d + 3) / 2 a lane holds 2 D numbers of exact sums. It also holds numbers for noise: D for each of the 5
+        to 7 leaky sums of the Toeplitz counter, or D for each of the log2(T) levels of the tree.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -141,11 +141,11 @@ def linear_ucb_joint(
         Shariff & Sheffet (2018), Algorithms 1 and 2, with shifted regularisers.
 
     Deviations:
-        Noise for both moments at once, equal in all directions and analytically calibrated; the paper has a binary tree
-        of Wishart or Gaussian matrices. By default the square-root factorisation replaces the tree. Radii are as for
-        `linear_ucb`, with v_t in place of its noise. The model is not recomputed in every round; if V has no Cholesky
-        factor, it is not changed. Entries of x x^T and y x / Y, and noise, are rounded to multiples of 2^-20 and summed
-        as integers, as in `toeplitz_counter`.
+        One noise vector covers both moments; it is equal in all directions and analytically calibrated. The paper uses
+        a binary tree of Wishart or Gaussian matrices. By default the square-root factorisation replaces the tree. Radii
+        are as for `linear_ucb`, with v_t in place of its noise. The model is not recomputed in every round; if V has no
+        Cholesky factor, it is not changed. Entries of x x^T and y x / Y, and noise, are rounded to multiples of 2^-20
+        and summed as integers, as in `toeplitz_counter`.
 
     Math:
         The learner plays the context with the largest bound
@@ -209,7 +209,7 @@ def linear_ucb_joint(
 
     def claim(epsilon: float, delta: float) -> Guarantee:
         rho = gaussian_rho(epsilon, delta)
-        if counter == "toeplitz":  # all noise from this entry on
+        if counter == "toeplitz":  # the changed entry affects all noise from its round on
             added = normal_delta(rounds * num_entries, rho=rho, steps=TOEPLITZ_STEPS)
         else:
             levels = num_digits(rounds, best_arity(rounds, noise="gaussian"))
@@ -277,7 +277,7 @@ def linear_ucb_joint(
 
 
 def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns both moments of a user as one vector; its norm is the joint norm of the matrix and the vector.
+    """Returns both moments of a user as one vector, with the joint norm of the matrix and the vector.
 
     [dim (dim + 3) / 2] float: the `triangle` of x x^T, x [dim], entries off the diagonal times sqrt(2); then y x, y [].
     """

@@ -46,7 +46,7 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
 
 
 def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
-    """Returns the arm with the largest upper bound, [] int32; among equal bounds a random arm. NaN counts as infinity.
+    """Returns the arm with the largest upper bound, [] int32; ties are broken at random. NaN counts as infinity.
 
     Args:
         key: a PRNG key that must not be used elsewhere.
@@ -87,9 +87,9 @@ def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.A
         jnp.zeros_like(width, jnp.int32),
     )
     for arm in range(1, len(means)):
-        bound, its_rank = _without_nan(means[arm] + width * lengths[arm]), ties.rank(word, arm)
-        is_better = (bound > best) | ((bound == best) & (its_rank > rank))
-        best, rank = jnp.where(is_better, bound, best), jnp.where(is_better, its_rank, rank)
+        bound, arm_rank = _without_nan(means[arm] + width * lengths[arm]), ties.rank(word, arm)
+        is_better = (bound > best) | ((bound == best) & (arm_rank > rank))
+        best, rank = jnp.where(is_better, bound, best), jnp.where(is_better, arm_rank, rank)
         arm_index = jnp.where(is_better, jnp.int32(arm), arm_index)
     return arm_index
 
@@ -108,12 +108,12 @@ def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: 
 
 
 def lay_out_sums(sums: Any) -> Any:
-    """Returns sums of reports, a pytree of vectors, in the layout for XLA on CPU in which `solve_model` reads them."""
+    """Returns sums of reports, a pytree of vectors, in the layout that `solve_model` uses (for XLA on CPU)."""
     return jax.tree.map(lanes_fast, sums)
 
 
 def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """Computes the model of V, a symmetric matrix plus a shift times the identity, and of u.
+    """Solves for the model, given V, a symmetric matrix plus a shift times the identity, and u.
 
     Args:
         outer: [dim (dim + 1) / 2] float, the matrix's entries, in the order of `triangle`.
@@ -132,14 +132,14 @@ def model_updater(update_every: int | float | str) -> SolveFn:
 
     Args:
         update_every: when the model is recomputed: a number of rounds L >= 1, after L more rounds; a share g in (0, 1),
-            when the number of rounds has grown by about g: from t to t + max(1, floor(t / ceil(1 / g))), which is at
-            most (1 + g) t unless it is t + 1; or "doubling", when the determinant of V has doubled.
+            when the number of rounds t has grown by about g t: after max(1, floor(t / ceil(1 / g))) more rounds; or
+            "doubling", when the determinant of V has doubled.
 
     Returns:
         (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() computes
-        the present model. The old model is returned if no new model is due, or if V has no Cholesky factor. Under
-        `jax.vmap` models are computed only in rounds in which some lane needs one; with "doubling" in every round, for
-        det V.
+        the present model. If no new model is due, or V has no Cholesky factor, the result is the old model. Under
+        `jax.vmap` models are computed only in rounds in which some lane needs a new model; with "doubling" they are
+        computed in every round, because det V is needed.
 
     Raises:
         ValueError: if update_every is something else.

@@ -1,4 +1,4 @@
-"""The ball of radius R about 0 in which convex bandits play: directions, lengths and projection."""
+"""The ball of radius R about 0: random directions, lengths and projection for convex bandits."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def checked_ball(dim: int, radius: float) -> tuple[int, float]:
 
 
 def convex_interface(points: Space, feedback: str) -> Interface:
-    """Returns the interface: a point and its loss, or a pair of points and the difference of their losses.
+    """Returns the interface for points with their losses, or for pairs of points with the differences of losses.
 
     Args:
         points: the space of the domain's points.
@@ -59,7 +59,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def shrink_to(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
-    """Projects a vector of length `norm`, as `project`."""
+    """Projects a vector of length `norm` onto the ball, as `project` does."""
     return jnp.where(norm > radius, x * (radius / jnp.where(norm > 0, norm, 1)), x)
 
 
@@ -86,15 +86,15 @@ def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Returns the point of the ball nearest to x + step; the total of x, [dim], is a point of the ball.
+    """Moves x by `step` and projects it onto the ball; the total of x, [dim], is a point of the ball.
 
-    The rounding error of a step is carried over to the next one, because steps of strongly convex descent become far
+    The rounding error of a step is carried over to the next one, because the steps of strongly convex descent become
     smaller than the spacing of floats.
     """
     return descend_known_norm(length(compensated.add(x, step).total), radius, x, step)
 
 
 def descend_known_norm(norm: jax.Array, radius: jax.Array, x: compensated.Sum, step: jax.Array) -> compensated.Sum:
-    """Does the same as `descend`, given the length `norm` of x + step."""
+    """Computes `descend`, given the length `norm` of x + step."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(shrink_to(total, norm, radius), jnp.where(norm > radius, 0, excess))

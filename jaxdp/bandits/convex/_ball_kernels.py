@@ -13,7 +13,7 @@ inner = array_kernel(_ball.inner)
 
 
 def length(x: jax.Array) -> jax.Array:
-    """Does the same as `_ball.length`."""
+    """Computes `_ball.length`."""
     return own_kernel(_length, x)
 
 
@@ -23,12 +23,12 @@ def _length(x: jax.Array) -> jax.Array:
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """Does the same as `_ball.project`."""
+    """Computes `_ball.project`."""
     return _ball.shrink_to(x, length(x), radius)
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
-    """Does the same as `_ball.unit_vector`."""
+    """Computes `_ball.unit_vector`."""
     if dim == 1:
         return _ball.sign(key)
     variates = normal(key, dim)
@@ -36,6 +36,6 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Does the same as `_ball.descend`."""
+    """Computes `_ball.descend`."""
     norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
     return sum_kernels(_ball.descend_known_norm)(norm, jnp.asarray(radius), x, step)

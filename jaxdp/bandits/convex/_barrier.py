@@ -1,4 +1,4 @@
-"""The barrier -ln(1 - |x|^2 / R^2) of the ball, in units in which R = 1, without loss of digits near the boundary.
+"""The barrier -ln(1 - |x|^2 / R^2) of the ball, in units in which R = 1, computed accurately near the boundary.
 
 A point is given by its direction and by its pull p = 2 |x| / (1 - |x|^2), the length of the barrier's gradient there.
 With w = sqrt(1 + p^2)

@@ -1,4 +1,4 @@
-"""Follow the leader with a self-concordant barrier, from one loss in each round, for smooth convex losses."""
+"""Follow the leader with a self-concordant barrier, for smooth convex losses; each round observes one loss."""
 
 import math
 from typing import NamedTuple
@@ -25,8 +25,8 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
-        exploration: [] float in (0, 1], rho, distance of the played point from x as a share of the Dikin ellipsoid's
-            radius.
+        exploration: [] float in (0, 1], rho, the distance between the played point and x, as a share of the radius of
+            the Dikin ellipsoid at x.
         step: [] float > 0, eta d / rho^2.
     """
 
@@ -39,7 +39,7 @@ class Public(NamedTuple):
     """Public state, computed from the reports.
 
     Attributes:
-        slope: sum of [dim] floats, eta R times the sum of estimated gradients.
+        slope: [dim] float, stored as a compensated sum: eta R times the sum of estimated gradients.
     """
 
     slope: compensated.Sum
@@ -49,11 +49,12 @@ class Public(NamedTuple):
 def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
     r"""Follows the leader regularised by a self-concordant barrier, by one-point estimates (Saha & Tewari).
 
-    With the barrier F and A = (Hessian of F at x)^(-1/2), plays x + rho A u, where u is a random direction. This point
-    lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 does. With y the report of its loss, g = (d /
-    rho) y A^(-1) u estimates the gradient. x moves to the minimum of eta <sum of g, x> + F(x), which has a closed form.
-    On a ball F is -ln(1 - |x|^2 / R^2), with the parameter theta = 1; on a box F is the sum of -ln(1 - x_i^2 / R^2),
-    with theta = d. With M2 the second moment of a report, M its range and T rounds
+    Let F be the barrier and A = (Hessian of F at x)^(-1/2). The learner plays x + rho A u, where u is a random
+    direction. This point lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 lies in the domain.
+    With y the report of the loss at this point, g = (d / rho) y A^(-1) u estimates the gradient. x moves to the minimum
+    of eta <sum of g, x> + F(x), which has a closed form. On a ball F is -ln(1 - |x|^2 / R^2), with the parameter theta
+    = 1; on a box F is the sum of -ln(1 - x_i^2 / R^2), with theta = d. With M2 the second moment of a report, M its
+    range and T rounds
 
         rho = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)),
         eta = min(rho sqrt(theta ln T / (2 T d^2 M2)), rho / (2 d M)).
@@ -73,7 +74,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         -loss_bound.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -137,9 +138,11 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     ) -> Params:
         randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, moment = randomizer.params(**randomizer_inputs), randomizer.second_moment(**randomizer_inputs)
-        bend = check_positive("smoothness", smoothness) * body.radius * body.radius  # beta R^2
+        curvature_bound = check_positive("smoothness", smoothness) * body.radius * body.radius  # beta R^2
         logarithm = body.barrier_parameter * math.log(rounds)  # theta ln T
-        exploration = min(1.0, math.cbrt(2 * math.sqrt(2) * body.dim * math.sqrt(moment * logarithm / rounds) / bend))
+        exploration = min(
+            1.0, math.cbrt(2 * math.sqrt(2) * body.dim * math.sqrt(moment * logarithm / rounds) / curvature_bound)
+        )
         rate = exploration * math.sqrt(logarithm / (2 * rounds * body.dim**2 * moment))
         largest = exploration / (
             2 * body.dim * randomizer.range_bound(rounds, failure_prob, **randomizer_inputs)
@@ -169,8 +172,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         scale = params.step * randomizer.estimate(params.randomizer, reported)
         return State((), Public(compensated.add(slope, round_product(scale * gradient))))
 
-    failing = () if report == "rr" else ("failure_prob",)
-    values = only(params, value_names(report, "smoothness", "loss_bound", *failing))
+    tail_values = () if report == "rr" else ("failure_prob",)
+    values = only(params, value_names(report, "smoothness", "loss_bound", *tail_values))
     return Learner(
         params=values,
         guarantee=guarantee_for(values, local_claim(report, UNIT)),

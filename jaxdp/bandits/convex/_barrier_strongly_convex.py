@@ -1,4 +1,4 @@
-"""Regularised follow the leader for smooth, strongly convex losses: a self-concordant barrier, one report a round."""
+"""Regularised follow the leader with a self-concordant barrier, for smooth, strongly convex losses."""
 
 import math
 from typing import NamedTuple

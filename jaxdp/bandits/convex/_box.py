@@ -26,7 +26,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Returns the point of the box nearest to x + step, as `_ball.descend`: coordinate by coordinate."""
+    """Moves x by `step` and projects it onto the box, as `_ball.descend` does for the ball."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(project(total, radius), jnp.where(jnp.abs(total) > radius, 0, excess))
 
@@ -36,7 +36,7 @@ class BarrierPoint(NamedTuple):
 
     Attributes:
         x: [dim] float, the point.
-        hessian: [dim] float >= 2, the diagonal of the barrier's Hessian, which is diagonal.
+        hessian: [dim] float >= 2, the entries of the barrier's Hessian, a diagonal matrix.
     """
 
     x: jax.Array

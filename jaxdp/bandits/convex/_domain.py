@@ -34,14 +34,14 @@ class Domain(NamedTuple):
     """A convex set of points; the largest ball about 0 inside it has the radius R.
 
     Attributes:
-        dim: d of points.
+        dim: dimension d of points.
         radius: R.
         reach: D, the largest distance of a point from 0: R for a ball, R sqrt(d) for a box.
         barrier_parameter: theta of the barrier: 1 for a ball, d for a box.
         points: the space of points.
-        holds: (x) -> whether x lies in the domain, up to rounding, [] bool; NaN does not.
-        project: (x, r) -> the point nearest to x in the domain of radius r, instead of R.
-        descend: (x, step, r) -> the point nearest to x + step in the domain of radius r; x and the result are
+        holds: (x) -> whether x lies in the domain, up to rounding, [] bool; False for NaN.
+        project: (x, r) -> the point nearest to x in the same domain with radius r in place of R.
+        descend: (x, step, r) -> the point nearest to x + step in the same domain with radius r; x and the result are
             `compensated.Sum`s.
         minimize: (slope, curvature) -> the minimiser of <slope, x> + curvature |x|^2 / 2 + barrier, in units in which R
             = 1; curvature None is 0.
@@ -71,7 +71,7 @@ class Domain(NamedTuple):
 
 
 def checked_domain(domain: str, dim: int, radius: float) -> Domain:
-    """Returns the domain of this name.
+    """Checks the arguments, and returns the domain.
 
     Args:
         domain: "ball" (points of Euclidean norm at most `radius`) or "box" (points with entries in [-radius, radius]).

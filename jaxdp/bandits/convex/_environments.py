@@ -1,4 +1,4 @@
-"""Convex losses on a ball or a box, with closed forms of the best points."""
+"""Families of convex losses on a ball or a box, each with a closed form of its best point."""
 
 import math
 
@@ -33,17 +33,17 @@ def linear_losses(
         feedback: "point": an action is a point ([dim] float), and the feedback its loss. "difference": an action is
             `Probe(centre, offset)`, and the feedback f(centre + offset) - f(centre - offset), computed without
             cancellation.
-        hindsight: whether to keep the sums for `regret`.
-        adaptive: whether the adversary observes the plays, and makes points near past plays worse.
+        hindsight: whether to compute `regret`, which needs additional sums.
+        adaptive: whether the adversary observes the plays and increases the losses of points near past plays.
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
         An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the expected loss of
         the round less the expected loss of the best point of g (expectations are over noise and tilt); `loss`, the loss
-        of this round. For a probe, both outcomes are means over its two points. They are NaN if a point lies outside
-        the domain by more than rounding. At the centre losses are 0 plus `noise`; their Lipschitz constant is slope +
-        tilt + drift + push. Summary, with hindsight: `regret`, the sum of losses less the sum of losses of the best
-        fixed point in hindsight.
+        of this round. For a probe, both outcomes are means over the two points of the probe. They are NaN if a point
+        lies outside the domain by more than rounding. At the centre losses are 0 plus `noise`; their Lipschitz constant
+        is slope + tilt + drift + push. Summary, with hindsight: `regret`, the sum of losses less the sum of losses of
+        the best fixed point in hindsight.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -53,7 +53,7 @@ def linear_losses(
         noise: >= 0, by default 0, the standard deviation of a normal variate that is added to all losses of a round;
             the difference of two losses does not contain it.
         tilt: >= 0, by default 0, the length of a random linear part, tilt s / sqrt(dim) with random signs s.
-        drift: >= 0, by default 0, the length of a linear part that makes one turn in `period` rounds.
+        drift: >= 0, by default 0, the length of a linear part that rotates, with one full turn in `period` rounds.
         period: rounds, an integer >= 2, by default 1000.
         push: with adaptive, >= 0, by default 0.25: the linear part is push m / D, where m is the mean of all plays so
             far.
@@ -100,10 +100,10 @@ def quadratic_losses(
     adaptive: bool = False,
     domain: str = "ball",
 ) -> Environment:
-    """Losses with a quadratic mean: g(x) = curvature (|x - m|^2 - |m|^2) / 2, m = target e, all entries of e equal.
+    """Losses with a quadratic mean: g(x) = curvature (|x - m|^2 - |m|^2) / 2 for a point m.
 
-    These losses are strongly convex and smooth, both with the constant `curvature`. The best point is the point of the
-    domain nearest to m.
+    Here m = target e, where all entries of the unit vector e are equal. These losses are strongly convex and smooth,
+    both with the constant `curvature`. The best point is the point of the domain nearest to m.
 
     Args:
         dim: as for `linear_losses`.
@@ -162,11 +162,11 @@ def quadratic_losses(
 def huber_losses(
     *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
 ) -> Environment:
-    """Losses with a mean that is a Huber function of the distance from m = target e, less its value at the centre.
+    """Losses with a mean that is a Huber function of the distance from a point m, less its value at the centre.
 
-    The Huber function is slope h(|x - m|) with h(r) = r^2 / (2 width) up to r = width, and h(r) = r - width / 2 above.
-    Losses are convex and smooth with the constant slope / width, and not strongly convex. The best point is the point
-    of the domain nearest to m.
+    Here m = target e, as in `quadratic_losses`. The Huber function is slope h(|x - m|) with h(r) = r^2 / (2 width) up
+    to r = width, and h(r) = r - width / 2 above. Losses are convex and smooth with the constant slope / width, and not
+    strongly convex. The best point is the point of the domain nearest to m.
 
     Args:
         dim: as for `linear_losses`.
@@ -224,11 +224,11 @@ def huber_losses(
 def logistic_losses(
     *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
 ) -> Environment:
-    """Logistic losses of random labels: f_t(x) = ln(1 + exp(-y steepness x_j)) - ln 2, coordinate j and label y random.
+    """Logistic losses of random labels: f_t(x) = ln(1 + exp(-y steepness x_j)) - ln 2, for random j and y.
 
-    The coordinate is uniform and y = 1 with probability `label_prob`, else -1. Losses are convex, smooth with the
-    constant steepness^2 / 4, and their mean is strongly convex on the domain. All entries of the best point are equal:
-    ln(label_prob / (1 - label_prob)) / steepness, or the point of the domain nearest to this.
+    The coordinate j is uniform, and the label y is 1 with probability `label_prob`, else -1. Losses are convex, smooth
+    with the constant steepness^2 / 4, and their mean is strongly convex on the domain. All entries of the best point
+    are equal: ln(label_prob / (1 - label_prob)) / steepness, or the point of the domain nearest to this.
 
     Args:
         dim: as for `linear_losses`.

@@ -26,8 +26,8 @@ class Params:
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
         exploration: [] float, rho, the distance from the iterate to the point that is played.
-        step: [] float, eta d / rho, the distance by which a report of 1 moves the iterate; if steps shrink, t times
-            this.
+        step: [] float, eta d / rho, the distance by which a report of 1 moves the iterate; for strongly convex losses,
+            this distance times t.
     """
 
     randomizer: ScalarParams
@@ -40,7 +40,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        x: sum of [dim] floats, the iterate.
+        x: [dim] float, the iterate, stored as a compensated sum.
     """
 
     round: jax.Array
@@ -57,11 +57,11 @@ def start(dim: int) -> State:
 def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
     r"""Descends by one-point gradient estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
 
-    Plays x + rho u, where u is a random direction. With y the report of its loss, (d / rho) y u estimates the gradient.
-    x moves to x - eta (d / rho) y u, projected onto the ball, or box, of radius R - rho. Let M2 bound the second moment
-    of a report, G be the Lipschitz constant, T the rounds, D = R on a ball and R sqrt(d) on a box, and s = 3 + D / R.
-    Then rho = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D rho / (d sqrt(M2 T)). Expected regret is at most
-    D d sqrt(M2 T) / rho + s G rho T, of order T^(3/4) M2^(1/4).
+    The learner plays x + rho u, where u is a random direction. With y the report of the loss at this point, (d / rho) y
+    u estimates the gradient. x moves to x - eta (d / rho) y u, projected onto the ball, or box, of radius R - rho. Let
+    M2 bound the second moment of a report, G be the Lipschitz constant, T the rounds, D = R on a ball and R sqrt(d) on
+    a box, and s = 3 + D / R. Then rho = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D rho / (d sqrt(M2 T)).
+    Expected regret is at most D d sqrt(M2 T) / rho + s G rho T, of order T^(3/4) M2^(1/4).
 
     Args:
         dim: d of points, >= 1.
@@ -97,9 +97,9 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
     Deviations:
         Losses are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise, calibrated
         by the classical formula, to unclipped losses. The step is tuned to the second moment of the report and not to
-        the loss's bound, so regret grows with the square root of the report's size and not with the size. The constants
-        depend on the domain: the regret of descent grows with D, the largest distance from the centre, and the regret
-        of exploration with D / R. x is a compensated sum.
+        the loss's bound, so regret grows with the square root of the report's size, not in proportion to the size. The
+        constants depend on the domain: the regret of descent grows with D, the largest distance from the centre, and
+        the regret of exploration with D / R. x is a compensated sum.
 
     Math:
         Round $t$ plays $x_t + \rho u_t$, with $u_t$ uniform on the unit sphere. With $y_t$ the report of the loss,
@@ -129,10 +129,10 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, size = randomizer.params(**randomizer_inputs), math.sqrt(randomizer.second_moment(**randomizer_inputs))
         cost = body.exploration_cost * check_positive("lipschitz", lipschitz)  # s G
-        wide = math.sqrt(body.reach * body.dim * size / cost) * rounds**-0.25
+        tuned = math.sqrt(body.reach * body.dim * size / cost) * rounds**-0.25
         return Params(
             randomizer=reports,
-            exploration=scalar_leaf("rho", min(body.radius, wide)),
+            exploration=scalar_leaf("rho", min(body.radius, tuned)),
             step=scalar_leaf("eta d / rho", body.reach / (size * math.sqrt(rounds))),
         )
 
@@ -203,14 +203,14 @@ def strongly_convex_one_point(
     ) -> Params:
         randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, moment = randomizer.params(**randomizer_inputs), randomizer.second_moment(**randomizer_inputs)
-        curved = check_positive("strong_convexity", strong_convexity)  # mu
-        drop = body.exploration_cost * curved * check_positive("lipschitz", lipschitz) * rounds  # s mu G T
-        wide = math.cbrt(body.dim**2 * moment * (1 + math.log(rounds)) / drop)
-        explored = min(body.radius, wide)
+        mu = check_positive("strong_convexity", strong_convexity)
+        scale = body.exploration_cost * mu * check_positive("lipschitz", lipschitz) * rounds  # s mu G T
+        tuned = math.cbrt(body.dim**2 * moment * (1 + math.log(rounds)) / scale)
+        rho = min(body.radius, tuned)
         return Params(
             randomizer=reports,
-            exploration=scalar_leaf("rho", explored),
-            step=scalar_leaf("d / (mu rho)", body.dim / (curved * explored)),
+            exploration=scalar_leaf("rho", rho),
+            step=scalar_leaf("d / (mu rho)", body.dim / (mu * rho)),
         )
 
     def step(params: Params, round_: jax.Array) -> jax.Array:

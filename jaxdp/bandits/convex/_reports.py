@@ -12,7 +12,7 @@ def randomizer_values(report: str, epsilon: float, delta: float, name: str, boun
         report: as for `scalar_randomizer`.
         epsilon: the privacy budget.
         delta: of Gaussian reports; others ignore it.
-        name: name of the bound, for the error.
+        name: name of the bound, for error messages.
         bound: > 0 and finite.
 
     Raises:

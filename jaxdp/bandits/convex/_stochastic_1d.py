@@ -1,4 +1,4 @@
-"""Elimination for stochastic convex losses on an interval: it cuts off quarters of the interval that are worse."""
+"""Elimination for stochastic convex losses on an interval: quarters with larger losses are cut off."""
 
 import math
 from typing import NamedTuple
@@ -41,9 +41,9 @@ class Public(NamedTuple):
     Attributes:
         low: [] float, the interval's lower end.
         width: [] float, width of the interval.
-        level: [] int32, i - 1, counted from 0.
+        level: [] int32, i - 1, where i is the current level.
         plays: [] integer, rounds in this epoch.
-        sums: sums of [3] floats, the epoch's reports at the three points.
+        sums: [3] compensated sums of the epoch's reports at the three points.
     """
 
     low: jax.Array
@@ -55,7 +55,7 @@ class Public(NamedTuple):
 
 @factory
 def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
-    r"""Cuts off quarters of an interval, for convex losses with one mean (Agarwal, Foster, Hsu, Kakade & Rakhlin).
+    r"""Cuts off quarters of an interval, for random convex losses with a fixed mean (Agarwal et al.).
 
     In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... has gamma = B
     2^-i, where B bounds the losses. It ends when each point has been played n_i = ceil(2 s^2 ln T / gamma^2) times in
@@ -78,7 +78,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         -loss_bound.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

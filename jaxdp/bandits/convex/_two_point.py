@@ -26,8 +26,8 @@ class Params:
     Attributes:
         randomizer: parameters of the randomizer, for slopes in [-lipschitz, lipschitz].
         exploration: [] float, rho: half the distance of the two points.
-        step: [] float, eta d, the distance by which a report of 1 moves the iterate; for strongly convex losses, t
-            times this.
+        step: [] float, eta d, the distance by which a report of 1 moves the iterate; for strongly convex losses, this
+            distance times t.
     """
 
     randomizer: ScalarParams
@@ -70,7 +70,7 @@ def two_point(
         float; NaN counts as the smallest difference.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -1,4 +1,4 @@
-"""Shared parts of convex losses: their linear parts, their noise, and regret without cancellation.
+"""Shared parts of convex losses: linear parts, noise, and regret that is computed without cancellation.
 
 Every loss is f_t(x) = g(x) + <h_t, x> + q_t with g(0) = 0: a mean loss g, a linear part h_t and a number q_t. One
 function, `rise(centre, offset)` = g(centre + offset) - g(centre - offset), computes differences of a loss between two
@@ -97,7 +97,7 @@ def _across(dim: int) -> np.ndarray:
 
 
 def _signs(key: jax.Array, dim: int) -> jax.Array:
-    """Draws random signs, [dim] float, from the bits of as few words as possible."""
+    """Draws random signs, [dim] float in {-1, 1}, one from each bit of random words."""
     words = jax.random.bits(key, (-(-dim // BITS),), jnp.uint32)
     index = np.arange(dim, dtype=np.uint32)
     bits = (words[index // BITS] >> jnp.asarray(index % BITS)) & jnp.uint32(1)
@@ -107,7 +107,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """Returns `params` with a signature in which the values of `shape` come first and replace **values."""
+    """Returns `params` with the values of `shape` in place of **values in its signature, first."""
     shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
     signature = inspect.Signature(
         [
@@ -134,7 +134,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
     interface, adaptive = convex_interface(body.points, feedback), check_flag("adaptive", adaptive)
     hindsight = check_flag("hindsight", hindsight)
     are_points = check_choice("feedback", feedback, ("point", "difference")) == "point"
-    turning = diagonal(dim), _across(dim)
+    turning_plane = diagonal(dim), _across(dim)
 
     def params(
         *,
@@ -176,7 +176,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         dtype = default_float()
         share = (round_ % params.period.astype(round_.dtype)).astype(dtype) / params.period.astype(dtype)
         angle = 2 * math.pi * share
-        along, across = (jnp.asarray(direction, dtype) for direction in turning)
+        along, across = (jnp.asarray(direction, dtype) for direction in turning_plane)
         return params.drift * (jnp.cos(angle) * along + jnp.sin(angle) * across)
 
     def vary(key, params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -221,21 +221,22 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         inside = jnp.stack([body.holds(x) for x in played]).all()
 
         def average(value_at):
-            """Returns the mean over the points played; NaN if one of them lies outside."""
+            """Returns the mean over the points played; NaN if a point lies outside the domain."""
             return jnp.where(inside, sum(value_at(x) for x in played) / len(played), jnp.nan)
 
-        def against(rises):
+        def regret_against_best(rises):
             return average(lambda x: rises((x + best) / 2, (x - best) / 2))
 
         value = average(lambda x: rise(x / 2, x / 2)) + noise
-        outcome = {"pseudo_regret": against(mean_rise), "loss": value}
+        outcome = {"pseudo_regret": regret_against_best(mean_rise), "loss": value}
         observation = rise(action / 2, action / 2) + noise if are_points else rise(action.centre, action.offset)
         after = world._replace(round=world.round + 1)
         if adaptive:
             after = after._replace(plays=compensated.add(world.plays, action if are_points else action.centre))
         if hindsight:
             after = after._replace(
-                tilts=compensated.add(world.tilts, tilted), excess=compensated.add(world.excess, against(rise))
+                tilts=compensated.add(world.tilts, tilted),
+                excess=compensated.add(world.excess, regret_against_best(rise)),
             )
         return after, observation, outcome
 
