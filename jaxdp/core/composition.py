@@ -1,4 +1,4 @@
-"""Computes claims for two releases together, and for persons who hold several privacy units."""
+"""Computes the claim for two releases, and the claim for a person who holds several privacy units."""
 
 import dataclasses
 import math

@@ -1,7 +1,7 @@
 """Conversions of rho, mu and Gaussian noise to (epsilon, delta), in float64 on the host.
 
-Except in `gaussian_delta`, results are rounded to the safe side by about 1e-12: an epsilon is never too small, and a
-rho never too large.
+Except in `gaussian_delta`, results are rounded to the safe side by about 1e-12: epsilon is rounded up and rho is
+rounded down.
 """
 
 import math

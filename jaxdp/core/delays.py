@@ -1,4 +1,4 @@
-"""Environments with late feedback: after a public number of rounds, or in batches."""
+"""Environments with late feedback: feedback arrives a public number of rounds later, or in batches."""
 
 from typing import Any
 
@@ -13,38 +13,38 @@ LONGEST = 2**20  # rounds: reports on their way are stored in each lane
 
 @factory
 def delayed(world: Environment, delays: Any) -> Environment:
-    """Returns an environment in which the learner hears each round's feedback some rounds later.
+    """Returns an environment in which the learner receives each round's feedback some rounds later.
 
-    Delays are public. If the delay depends on the feedback, as with conversions, which come late because they are 1,
-    then arrival times reveal the feedback before any noise. Wait for a fixed window instead: `delayed(world, w)`, where
-    a reward is 1 if the conversion comes within w rounds.
+    Delays are public. A delay that depends on the feedback reveals the feedback before any noise is added: conversions,
+    for example, come late because they are 1. Wait for a fixed window instead: `delayed(world, w)`, where a reward is 1
+    if the conversion comes within w rounds.
 
-    A learner may assume that its next report is about its own last action, so each report waits until the learner asks
-    for its action: the learner's action is repeated until a report about this action has arrived, which then is the
-    learner's next report. Reports about other actions are kept until the learner chooses these actions. Each report is
-    used at most once, so the claim for a round is the learner's. If feedback is the same for all actions, as losses of
-    experts are, every report is used when it arrives.
+    A learner may assume that its next report is about its last action. So the environment repeats the learner's action
+    until a report about this action has arrived, and passes this report to the learner. Reports about other actions are
+    stored until the learner chooses these actions. Each report is used at most once, so the claim for a round is the
+    learner's claim. If feedback is the same for all actions, as losses of experts are, every report is used when it
+    arrives.
 
     Args:
-        world: for bandits with arms, duels or experts, without contexts other than visits. A learner by `per_person`
-            counts a visit when the person comes, not when the report arrives.
-        delays: a whole number in [0, 2^20], or [horizon] such integers, in which reports may overtake others. Feedback
-            that arrives after the last round is never heard.
+        world: an environment for bandits with arms, duels or experts, without contexts other than visits. A learner
+            made by `per_person` counts a visit when the person comes, not when the report arrives.
+        delays: a whole number of rounds in [0, 2^20], or [horizon] such numbers. A later report may arrive before an
+            earlier one. The learner never receives feedback that arrives after the last round.
 
     Returns:
-        An environment for learners with claims in the local or central model. It is played round by round, at most as
-        many rounds as there are delays. With delay 0 results do not change by a bit.
+        An environment for learners with claims in the local or central model. It is played round by round. If `delays`
+        is a vector, it has at most as many rounds as delays. With delay 0 results do not change by a bit.
 
     Raises:
-        ValueError: if world is not an environment with an interface, or its feedback is late already; if delays are
-            functions, or not such numbers.
+        ValueError: if world is not an environment with an interface, or its feedback is late already; if delays is a
+            function, has entries that are not whole numbers, or has an entry outside [0, 2^20].
 
     Source:
         Joulani, Gyorgy & Szepesvari (2013), QPM-D; for experts, every report in the order of arrival.
 
     Deviations:
-        While a learner waits, it repeats the action itself, also if it draws actions at random. In the local model a
-        device makes its report when it plays, not when the learner asks for it.
+        While a learner waits, the environment repeats the learner's last action, even if the learner draws actions at
+        random. In the local model a device makes its report when it plays, not when the learner receives the report.
 
     Examples:
         >>> import jaxdp
@@ -53,8 +53,8 @@ def delayed(world: Environment, delays: Any) -> Environment:
     """
     if callable(delays):
         raise ValueError(
-            "delays must be public numbers, got a function: a delay that depends on the feedback reveals it; wait for "
-            "a fixed window, delayed(world, window), and count what has not come by then as 0"
+            "delays must be public numbers, got a function: a delay that depends on the feedback reveals the feedback; "
+            "wait for a fixed window, delayed(world, window), and count feedback that has not come by then as 0"
         )
     table = np.asarray(delays)
     if table.dtype.kind not in "iu" or table.ndim > 1 or not table.size:
@@ -71,19 +71,20 @@ def delayed(world: Environment, delays: Any) -> Environment:
 
 @factory
 def batched(world: Environment, size: int) -> Environment:
-    """Returns an environment in which the learner hears feedback after every `size` rounds, all of a batch at once.
+    """Returns an environment in which the learner receives the feedback of `size` rounds together, after the last one.
 
-    An incomplete last batch is not heard. In all else it is as `delayed`.
+    The learner never receives the feedback of an incomplete last batch. The environment is otherwise like the result of
+    `delayed`.
 
     Args:
         world: as for `delayed`.
         size: rounds in a batch, in [1, 2^20]; with 1 results do not change by a bit.
 
     Returns:
-        An environment as `delayed` returns.
+        An environment like the result of `delayed`.
 
     Raises:
-        ValueError: if world or size is not as described.
+        ValueError: if `delayed` would refuse the world, or if size is not a whole number in [1, 2^20].
     """
     check_count("size", size, maximum=LONGEST)
     return _late(world, Delays(lambda horizon: size - 1 - np.arange(horizon) % size, f"batches of {size} rounds"), None)

@@ -17,7 +17,7 @@ Outcome = Mapping[str, jax.Array]
 
 
 class WorldFn(Protocol):
-    """Draws the world before the first round. Called once in each lane; every learner gets the same key."""
+    """Draws the world before the first round. Called once in each lane; it gets the same key for every learner."""
 
     def __call__(self, key: jax.Array, params: Any) -> Any: ...
 
@@ -40,9 +40,9 @@ class ContextsFn(Protocol):
 class FeedbackFn(Protocol):
     """Answers an action: returns (world, feedback, outcome).
 
-    `outcome` is a small dict of scalars, with at least `pseudo_regret`. The simulator sums each over rounds: it counts
-    booleans, adds integers up to the largest integer, and adds floats with compensation. Full-information feedback must
-    not depend on the action.
+    `outcome` is a small dict of scalars, with at least `pseudo_regret`. The simulator sums each scalar over rounds. It
+    counts booleans, adds integers with saturation at the largest integer, and adds floats with compensation.
+    Full-information feedback must not depend on the action.
     """
 
     def __call__(self, key: jax.Array, params: Any, world: Any, action: Any) -> tuple[Any, Any, Outcome]: ...
@@ -55,7 +55,7 @@ class HindsightFn(Protocol):
 
 
 class MeansFn(Protocol):
-    """Returns the mean feedback of every action, or its range over contexts, as a public array. Called on the host."""
+    """Returns the mean feedback of every action (with contexts: its range), a public array. Called on the host."""
 
     def __call__(self, params: Any) -> Any: ...
 
@@ -72,8 +72,8 @@ class EvaluateFn(Protocol):
 class BlockFn(Protocol):
     """Answers many rounds: returns (worlds, feedback, outcomes), equal to the results of `feedback`.
 
-    Each has a leading axis of rounds. `keys` are the keys that `feedback` gets in these rounds; `contexts` are the
-    contexts of the rounds, or None. If the learner uses fewer rounds, the world continues from the last round used.
+    Each result has a leading axis of rounds. `keys` are the keys that `feedback` gets in these rounds; `contexts` are
+    the contexts of the rounds, or None. If the learner uses fewer rounds, the world of the last used round is kept.
     """
 
     def __call__(
@@ -84,25 +84,25 @@ class BlockFn(Protocol):
 class FeedbackTotalsFn(Protocol):
     """Answers counts of actions: returns (world, totals of feedback, totals of outcomes).
 
-    They are distributed as in a run round by round. Totals of feedback have a leading axis of actions. Full-information
-    feedback is the same for every action: its total is the sum over all rounds, without an axis of actions.
+    Totals are distributed as in a run round by round. Totals of feedback have a leading axis of actions.
+    Full-information feedback is the same for every action: its total is the sum over all rounds, without this axis.
     """
 
     def __call__(self, key: jax.Array, params: Any, world: Any, counts: jax.Array) -> tuple[Any, Any, Outcome]: ...
 
 
 class UnheardFn(Protocol):
-    """Plays one action in rounds in which nobody hears feedback: returns (world, totals of outcomes).
+    """Plays one action in rounds without feedback to the learner: returns (world, totals of outcomes).
 
-    Totals are the sums that these rounds add in a run round by round. Outcomes that are drawn, such as the winner of a
-    duel, are left out. Feedback of later rounds must not depend on these rounds, except by their number.
+    Totals are the sums over these rounds, as in a run round by round. Random outcomes, such as the winner of a duel,
+    are left out. Feedback of later rounds may depend on the number of these rounds, but not on the rounds otherwise.
     """
 
     def __call__(self, params: Any, world: Any, action: Any, rounds: jax.Array) -> tuple[Any, Outcome]: ...
 
 
 class UserLevel(NamedTuple):
-    """The persons who give feedback, if one person may answer in several rounds.
+    """The persons who give feedback, for environments in which one person may answer in several rounds.
 
     Attributes:
         name: the word for a person, for example "voter".
@@ -161,15 +161,15 @@ class Environment(NamedTuple):
         contexts: returns the contexts of many rounds at once, for blocks in problems with contexts; or None.
         interface: the spaces of its actions, feedback, contexts and recommendations; or None.
         horizon: the largest number of rounds, or None for any number.
-        dims: names of the dimensions of each metric of `hindsight` and `evaluate`, where they have names.
-        user_level: the persons who give feedback; a run's guarantee then has a second claim, for a person. None if
-            nothing says which rounds share a person.
+        dims: names of the dimensions of metrics of `hindsight` and `evaluate`, for metrics with named dimensions.
+        user_level: the persons who give feedback; a run's guarantee then has a second claim, for a person. None if it
+            is not known which rounds share a person.
         means: returns the mean feedback of every action or, with contexts, its range; None if it is not known in
             advance.
-        visits: the schedule of people, who are the contexts; None if rounds have no people.
-        delays: the public delays of feedback, by `jaxdp.delayed` or `jaxdp.batched`; None if feedback comes at once.
-        unheard: plays one action in many rounds that nobody hears; or None.
-        drawn: names of the outcomes that are drawn in each round, so that `unheard` leaves them out.
+        visits: the schedule of people, who are the contexts; None if rounds are not assigned to people.
+        delays: the public delays of feedback, set by `jaxdp.delayed` or `jaxdp.batched`; None without delays.
+        unheard: plays one action in many rounds without feedback to the learner; or None.
+        drawn: names of the outcomes that are random in each round; `unheard` leaves them out.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 

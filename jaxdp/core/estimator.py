@@ -20,7 +20,7 @@ class LabelsPrivatizeFn(Protocol):
 
 
 class FitFn(Protocol):
-    """Returns the estimate, a post-processing of the report and of public features. Loops run inside, by `lax.scan`."""
+    """Returns the estimate, a post-processing of the report and of public features. Loops inside use `lax.scan`."""
 
     def __call__(self, key: jax.Array, params: Any, features: jax.Array, report: Any) -> Any: ...
 
@@ -71,8 +71,8 @@ class Estimator(NamedTuple):
             Otherwise None: confidence sets are then not available.
         covariance: returns the covariance of the estimate, for standard errors. None if the covariance is not known:
             intervals are then not available.
-        large: does the work of `privatize` and then of `fit` on the host, in blocks of rows, for features that are too
-            large to copy. None if such features are treated as all others.
+        large: applies `privatize` and then `fit` on the host, in blocks of rows, to features that are too large to
+            copy. None if such features are treated like all others.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 
@@ -96,18 +96,19 @@ class Estimator(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One data set, with facts that an analyst would know, by the name of the `Params` field that each fact replaces.
+    """One data set, with facts about it that an analyst would know.
 
-    There are two groups of facts: facts that were read from features are private if the features are.
+    A fact replaces the `Params` field of the same name. Facts that were read from features are stored separately,
+    because they are private if the features are private.
 
     Attributes:
         features: [num_samples, ...] float; the estimator's privacy unit decides whether they are private.
         labels: [num_samples] int, private.
         truth: the parameter from which labels were drawn, or None. Only metrics read it.
         known: facts that do not depend on the data, such as a radius that contains the truth, or a bound that was fixed
-            before features were drawn. Every estimator gets them.
-        known_from_features: facts that were read from the features, such as the largest norm. Only estimators with
-            `features_public` get them.
+            before features were drawn. The simulator passes them to every estimator.
+        known_from_features: facts that were read from the features, such as the largest norm. The simulator passes them
+            only to estimators with `features_public`.
     """
 
     features: jax.Array
@@ -140,7 +141,7 @@ class Problem(NamedTuple):
         sample: draws a data set.
         metrics: compares an estimate with the truth.
         dims: names of the dimensions of each metric, for labelling.
-        coords: values along those dimensions, for dimensions that have values.
+        coords: coordinates along these dimensions, by dimension; dimensions may be left out.
         known: names of the `Params` fields that each sample's `known` provides.
         known_from_features: names of the `Params` fields that each sample's `known_from_features` provides.
         made_by: the factory and its arguments, for `repr` and tables.

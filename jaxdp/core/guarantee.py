@@ -1,4 +1,4 @@
-"""Privacy claims (`Guarantee`), each stored with the budget in which it was proved: epsilon, rho or mu."""
+"""Privacy claims (`Guarantee`). A claim stores the budget for which it was proved: epsilon, rho or mu."""
 
 import dataclasses
 import math
@@ -50,9 +50,9 @@ class Guarantee:
         argument: one sentence that says why the claim holds.
         adversary_view: the parts of each round of a learner that the world may log under this claim, out of "report",
             "action" and "public". By default these are all three in the local model, "action" and "public" in the
-            central and the shuffle model, and "public" in the joint model. A contextual learner leaves out "action" if
-            its action depends on a private context. In the joint model only "public" is allowed, or nothing: a user's
-            action may depend on that user's data without noise. Every other user also sees their own actions.
+            central and the shuffle model, and "public" in the joint model. The view of a contextual learner has no
+            "action" if its action depends on a private context. In the joint model the view is "public" or empty: a
+            user's action may depend on the user's data without noise. Every other user also sees their own actions.
         sensitive_fields: names of the leaves of a user's data that may differ between neighbours; None for all of them.
         batch: in the shuffle model, the number of users whose reports are shuffled together, >= 1; None in other
             models.
@@ -237,17 +237,17 @@ class Guarantee:
         return gaussian_epsilon(delta, 1.0, self.mu)
 
     def compose(self, other: "Guarantee", *, delta: float | None = None) -> "Guarantee":
-        """Returns the guarantee of releasing both results, by adaptive composition.
+        """Returns the guarantee of releasing the results of two mechanisms, by adaptive composition.
 
-        Two claims of the same kind add their epsilons and deltas, or their rhos; two mus give sqrt(mu_1^2 + mu_2^2).
+        For two claims of the same kind, epsilons and deltas add up, or rhos add up; two mus give sqrt(mu_1^2 + mu_2^2).
         Next to a zCDP claim, a pure claim counts as rho = epsilon^2 / 2 and a Gaussian claim as rho = mu^2 / 2. Every
         other pair is composed as (epsilon, delta). The second mechanism may depend on the result of the first, but its
-        budget may not. If you choose budgets after seeing results, use a `jaxdp.Ledger`.
+        budget must not. If you choose budgets after seeing results, use a `jaxdp.Ledger`.
 
         Args:
             other: the guarantee of the other release, on the same data.
-            delta: the delta at which a zCDP or Gaussian claim is converted to (epsilon, delta), if the pair needs this;
-                it is added to the delta of the other claim.
+            delta: the delta at which a zCDP or Gaussian claim is converted to (epsilon, delta), for pairs that need the
+                conversion. It adds to the delta of the other claim.
 
         Returns:
             The guarantee of the pair. Its `adversary_view` has the parts that both views have. The result claims
@@ -270,7 +270,7 @@ class Guarantee:
         Let k = units. In the local model each unit is sent in a separate report, whose distribution depends on that
         unit and on earlier releases. The k reports of a person compose adaptively: epsilon, delta and rho are
         multiplied by k, and mu by sqrt(k). In all other models one mechanism reads a group of k units. A chain of k + 1
-        inputs, in which neighbours differ in one unit, gives k epsilon, k^2 rho or k mu. The delta becomes the sum of
+        multiplied by k, and mu by sqrt(k). In all other models one mechanism reads all k units. A chain of k + 1
         e^(i epsilon) delta over i < k, which is delta (e^(k epsilon) - 1) / (e^epsilon - 1). In the shuffle model
         `local_epsilon` then covers all reports of the person and is k times as large.
 
@@ -280,14 +280,14 @@ class Guarantee:
 
         Returns:
             The guarantee of replacing one person. It claims nothing if delta reaches 1 or the budget overflows.
-            `numerical_delta` grows as delta does. If it is above 0 and a group has a zCDP or Gaussian claim, it becomes
-            None.
+            `numerical_delta` is multiplied by the same factor as delta. Outside the local model it becomes None for a
+            zCDP or Gaussian claim with `numerical_delta` above 0 and units > 1.
 
         Raises:
             ValueError: if units is not a whole number >= 1, or the claim is for a person already.
 
         Source:
-            Composition: see `compose`. Groups: Dwork & Roth (2014), Theorem 2.2, and with a delta the same chain
+            Composition: see `compose`. Groups: Dwork & Roth (2014), Theorem 2.2; with a delta, the same chain
             (Vadhan, 2017, Lemma 2.2); Bun & Steinke (2016), Proposition 1.9; Dong, Roth & Su (2022), Theorem 2.14.
 
         Examples:
@@ -304,9 +304,9 @@ class Guarantee:
         in several, with an accountant by privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or by Rényi
         divergences (RDP) for `REPLACE_ONE`. The accountants give, for each kind:
 
-        * pure: the largest epsilon that mechanisms of the claim's epsilon can compose to. Other accountants refuse it.
-        * zcdp: RDP gives about `epsilon_at`, as it tries few orders. PLD accountants refuse the event.
-        * gaussian: PLD gives `epsilon_at`, RDP an upper bound on it. PLD accountants for `REPLACE_ONE` double the
+        * pure: the largest epsilon of a composition of such mechanisms. Other accountants refuse the event.
+        * zcdp: RDP gives about `epsilon_at`, because it tries few orders. PLD accountants refuse the event.
+        * gaussian: PLD gives `epsilon_at`, RDP an upper bound. PLD accountants for `REPLACE_ONE` double the
           sensitivity, which is safe but not tight.
         * approximate (most shuffle claims are): dp-accounting has no event with a delta. With `delta_apart=True` the
           event covers only epsilon. Subtract the sum of these claims' deltas from the delta that you pass to the
@@ -316,8 +316,8 @@ class Guarantee:
         Args:
             accountant: "pld" or "rdp", the accountant that composes the event. Events of pure and approximate claims
                 depend on it.
-            delta_apart: whether you account for the delta of an approximate claim yourself; False refuses claims with a
-                delta.
+            delta_apart: whether you account for the delta of an approximate claim yourself. If False, claims with a
+                delta are refused.
 
         Returns:
             A `dp_accounting.DpEvent`.
@@ -339,7 +339,7 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Returns the claim as plain values, for provenance; infinity becomes "inf", as JSON has no infinity.
 
-        `unit` is left out if it is "record", as in files of earlier versions.
+        `unit` is left out if it is "record", so that files equal the files of earlier versions.
         """
         values = {
             **dataclasses.asdict(self),

@@ -1,4 +1,4 @@
-"""Spaces of the actions, feedback, contexts and recommendations that learners and environments exchange."""
+"""Spaces of actions, feedback, contexts and recommendations, which learners and environments exchange."""
 
 import math
 from collections.abc import Callable
@@ -191,7 +191,7 @@ def is_space(node: Any) -> bool:
 
 
 def map_spaces(spaces: Any, others: Any, compare: Callable[[Space, Any], Any]) -> list[Any] | None:
-    """Applies `compare` to each space and the leaf at its place in `others`; None if the structures differ."""
+    """Applies `compare` to each space and the matching leaf of `others`. Returns None if the structures differ."""
     flat_spaces, flat_others = jax.tree.flatten(spaces, is_leaf=is_space), jax.tree.flatten(others, is_leaf=is_space)
     if flat_spaces[1] != flat_others[1]:
         return None

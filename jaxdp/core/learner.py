@@ -16,10 +16,10 @@ class State(NamedTuple):
     """A learner's memory, split at the trust boundary.
 
     Attributes:
-        private: seen only by the curator (true counts, partial noise sums); in the shuffle model, the shuffler's
-            memory.
+        private: memory that only the curator sees (true counts, partial noise sums); in the shuffle model, the
+            shuffler's memory.
         public: everything that has been released. `act` and `privatize` see only this half. If a release changes
-            `private`, the change is made at the start of the next `update`: a transcript can then be replayed from
+            `private`, the change is made at the start of the next `update`, so that a transcript can be replayed from
             recorded `public` states.
     """
 
@@ -55,12 +55,12 @@ class ActFn(Protocol):
 class PrivatizeFn(Protocol):
     """The trust boundary: returns everything of this round that the curator may see.
 
-    In the central model it returns (action, feedback), and `update` adds noise to all that it writes into `public`. In
-    the local model it returns the message of the user's device, with noise. The message of a contextual user does not
-    contain the action, which would reveal the context. May read: params, the released state, this round's context,
-    action and feedback, its own key (once). Must not depend on anything else. In a block it gets the `public` of the
-    block's start, so it must not depend on values that change inside a block. Returns a pytree, of the same structure
-    in every round.
+    In the central model it returns (action, feedback), and `update` adds noise to everything that it writes into
+    `public`. In the local model it returns the noisy message of the user's device. The message of a contextual user
+    does not contain the action, because the action would reveal the context. May read: params, the released state, this
+    round's context, action and feedback, its own key (once). Must not depend on anything else. In a block it gets
+    `public` as it is at the block's start, so it must not depend on values that change inside a block. Returns a
+    pytree, of the same structure in every round.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, context: Any, action: Any, feedback: Any) -> Any: ...
@@ -107,7 +107,7 @@ class RecommendFn(Protocol):
 class BestActionFn(Protocol):
     """Returns the best action by the released state: a pytree of `Interface.action`'s structure.
 
-    `jaxdp.per_person` plays it in rounds that the learner does not hear. May read: params and the released state.
+    `jaxdp.per_person` plays it in rounds without feedback to the learner. May read: params and the released state.
     """
 
     def __call__(self, params: Any, public: Any) -> Any: ...
@@ -158,10 +158,10 @@ class BlockUpdateFn(Protocol):
 
 
 class SlotRoundsFn(Protocol):
-    """Returns, for each slot of keys, actions and feedback, the index of its round.
+    """Returns, for each slot of keys, actions and feedback, the index of the round that the slot holds.
 
-    The result has [block length] integers, which increase. An empty slot has index `block length`. For learners that do
-    not store rounds one after the other.
+    The result has [block length] increasing integers. An empty slot has index `block length`. For learners that do not
+    store rounds one after the other.
     """
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
@@ -174,7 +174,7 @@ class SwitchWhenFn(Protocol):
 
 
 class Blocks(NamedTuple):
-    """The next rounds, in order. A run in blocks equals the run round by round, bit for bit.
+    """The next rounds, in order. A run in blocks gives the same bits as the run round by round.
 
     Functions get one array of keys: the same keys that `act`, `privatize` and `update` get in these rounds. The reports
     of a block are the results of `Learner.privatize` for each of its rounds, with the public state at the block's
@@ -184,11 +184,11 @@ class Blocks(NamedTuple):
         length: rounds in a block, >= 1.
         plan: returns the planned actions.
         update_block: updates the state with the reports.
-        switch_when: says when to switch to the learner's next blocks; None for the last blocks. All lanes of a batch
-            switch together, once `switch_when` is true in every lane that still runs. Until then these blocks also play
-            lanes in which it is already true, and must be correct for them. Lanes that have ended are computed with a
+            switch_when: says when to switch to the learner's next blocks; None for the last blocks. All lanes of a
+            batch switch together, once `switch_when` is true in every lane that still runs. Until then these blocks
+            also play lanes in which it is already true, and must be correct for them. Ended lanes are computed with a
             `limit` of 0, and their results are discarded.
-        slot_rounds: index of the round in each slot; None is 0, 1, 2, ...
+        slot_rounds: returns the round index of each slot; None if slot i holds round i.
         ends: rounds after which a block ends early in every lane, if all other blocks have `length` rounds or end at
             `limit`. The number of blocks is then known, so that a GPU does not wait for the host after each of them.
             None if blocks may end early after other rounds, too.
@@ -224,7 +224,7 @@ class Counts(NamedTuple):
     """The next rounds as counts of actions. A run by counts has the distribution of the run round by round.
 
     Attributes:
-        plan: returns how often each action is played.
+        plan: returns the number of times that each action is played.
         privatize: the trust boundary, for totals of feedback; local learners use `LocalRandomizer.total`.
         update_counts: updates the state with the report.
     """
@@ -256,10 +256,12 @@ class Learner(NamedTuple):
             fewer.
         clip: returns the interval to which feedback is clipped. The simulator warns if mean feedback lies outside, and
             can count clipped entries. None if no such interval is known.
-        best_action: returns the best action by the released state, for rounds that are not heard; or None.
-        reports: how many visits of a person are heard, by `jaxdp.per_person`: then `horizon` and `min_horizon` count
-            heard rounds, and the environment must have visits. None for a learner that hears every round.
-        visits: the schedule of people for which the learner is made; the simulator refuses another one. None for any.
+        best_action: returns the best action by the released state, for rounds without feedback to the learner; or None.
+        reports: the number of first visits of a person that reach the learner, for learners made by `per_person`. Then
+            `horizon` and `min_horizon` count rounds that reach the learner, and the environment must have visits. None
+            for a learner that all rounds reach.
+        visits: the schedule of people for which the learner is made; the simulator refuses another schedule. None for
+            any schedule.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 

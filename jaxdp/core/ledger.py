@@ -1,4 +1,4 @@
-"""`Ledger`: a privacy budget that is spent release by release, by everyone or by single persons."""
+"""`Ledger`: a privacy budget that releases spend, each for everyone or for single persons."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ FORMAT = 1
 
 
 class Spent(NamedTuple):
-    """Sums over releases, as exact decimal numbers.
+    """Sums of privacy costs over releases, as exact decimal numbers.
 
     Attributes:
         epsilon: sum for pure and approximate claims; 0 with accounting "zcdp".
@@ -40,15 +40,16 @@ class Spent(NamedTuple):
 class Ledger:
     """A privacy budget of each person, and a list of the releases that spent it.
 
-    Call `spend` and `save` before each release; `spend` refuses a release that does not fit. You may choose the next
-    release after seeing the results of earlier releases: the ledger is a privacy filter. `save` refuses to overwrite
-    releases that the ledger does not have, but it takes no lock: let only one process spend and save at any time.
+    Call `spend` and `save` before each release; `spend` refuses a release that exceeds the budget. The ledger is a
+    privacy filter: you may choose the next release after seeing the results of earlier releases. `save` refuses to
+    overwrite releases that the ledger does not have, but it takes no lock: only one process at a time may spend and
+    save.
 
     Args:
         epsilon: the budget of each person, > 0 and finite.
         delta: the delta of each person, in [0, 1).
         accounting: "sums" adds epsilons and deltas, of pure and approximate claims. "zcdp" adds rhos, of zCDP, Gaussian
-            and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. It needs a delta, and
+            and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. It needs delta > 0, and
             allows more releases if they are small.
         privacy_unit: the unit that the budget protects. Claims for other units are refused; `Guarantee.at_user_level`
             converts them.
@@ -58,7 +59,7 @@ class Ledger:
 
     Privacy:
         - Claim: all releases together are (epsilon, delta)-DP for each person, even if they are chosen adaptively.
-        - Why: Sums of epsilons and deltas are a filter (Rogers et al.); so are sums of rhos and deltas (Whitehouse et
+        - Why: sums of epsilons and deltas are a filter (Rogers et al.); so are sums of rhos and deltas (Whitehouse et
           al.). Who takes part in a release must be public.
         - The delta of rounding (`Guarantee.numerical_delta`) counts if a claim states it.
         - A person is stored as a salted hash. The salt is in the file, so anyone who has the file can test a guessed
@@ -101,9 +102,9 @@ class Ledger:
             persons: "everyone", or the public ids (text or whole numbers) of the persons who take part.
 
         Raises:
-            ValueError: if the release does not fit (the message has the largest epsilon or rho that fits); or if the
-                claim has no budget, is joint, has another unit or adjacency, or is of a kind that the accounting does
-                not add.
+            ValueError: if the release exceeds the budget (the message has the largest epsilon or rho that is left); if
+                the claim has no budget, is joint, or has another unit or adjacency; or if the accounting does not add
+                claims of this kind.
         """
         cost, hashes = self._cost(guarantee), self._hashes(persons)
         if not self._fits(cost, hashes):
@@ -111,27 +112,27 @@ class Ledger:
             name = "epsilon" if self.accounting == "sums" else "rho"
             whose = "everyone" if hashes is None else f"each of {len(hashes)} persons"
             raise ValueError(
-                f"guarantee must fit into the rest of the budget of {whose}, {name} {available:.4g}, got {guarantee}"
+                f"guarantee must fit into the budget that is left for {whose}, {name} {available:.4g}, got {guarantee}"
             )
         self._record(cost, hashes)
         self._entries.append({"claim": guarantee.to_dict(), "persons": EVERYONE if hashes is None else sorted(hashes)})
 
     def fits(self, guarantee: Guarantee, *, persons: str | Iterable[Any] = EVERYONE) -> bool:
-        """Returns whether `spend` would accept the release. Records nothing; raises for claims that cannot be added."""
+        """Returns whether `spend` would accept the release. Records nothing. Raises if a claim cannot be added."""
         return self._fits(self._cost(guarantee), self._hashes(persons))
 
     def balance(self, person: Any = EVERYONE) -> float:
         """Returns the epsilon (accounting "sums") or rho ("zcdp") left for a person, or for a release of everyone.
 
-        The delta that is left may allow less.
+        A release may fit less than this balance if little delta is left.
         """
         return float(self._balance(self._largest_spent(None if person == EVERYONE else self._hashes([person]))))
 
     def tight_epsilon(self, person: Any = EVERYONE) -> float:
-        """Returns dp-accounting's epsilon, at this ledger's delta, for the releases that read a person's data.
+        """Returns dp-accounting's epsilon, at this ledger's delta, for the releases that use a person's data.
 
-        By default it covers the releases that read everyone's data. The number is valid only if the list of releases
-        was fixed in advance. Use it for comparison: `spend` ignores it.
+        By default it covers the releases that use everyone's data. The number is valid only if the list of releases
+        was fixed in advance. It is for comparison: `spend` ignores it.
 
         Raises:
             ImportError: if dp-accounting is not installed (`pip install 'jaxdp[accounting]'`).

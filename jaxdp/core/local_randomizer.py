@@ -13,10 +13,10 @@ from jaxdp.core.shown import html_of
 class ReportFn(Protocol):
     """The trust boundary: returns the message of a user whose value is `value`.
 
-    First it clips the value to the randomizer's domain, so that the claim holds for every value; NaN becomes one fixed
-    value of the domain. Then it adds noise. At epsilon = inf it returns the clipped value. May read: params, the value,
-    its own key (once). Must not depend on anything else. Returns a pytree, of the same structure for every value. The
-    randomizer's factory documents the form of a value, and whether it may hold several users' values at once.
+    The value is first clipped to the randomizer's domain, so that the claim holds for every value; NaN becomes one
+    fixed value of the domain. Then noise is added. At epsilon = inf the clipped value is returned. May read: params,
+    the value, its own key (once). Must not depend on anything else. Returns a pytree, of the same structure for every
+    value. The randomizer's factory documents the form of a value, and whether it may hold several users' values.
     """
 
     def __call__(self, key: jax.Array, params: Any, value: Any) -> Any: ...
@@ -32,13 +32,13 @@ class EstimateFn(Protocol):
 
 
 class TotalFn(Protocol):
-    """Draws the sum of the reports of `count` users at once, with the distribution of the sum of single reports.
+    """Draws the sum of the reports of `count` users, with the distribution of a sum of single reports.
 
-    `totals` sums up the users' values. For values 0 or 1 it is the number of ones. For more labels it is the number of
-    users with each label, and the sum of reports counts reports in the same way. For moments with Gaussian noise it is
-    the sum of the users' exact moments. The result is unspecified if `totals` cannot be the sum of `count` values. It
-    costs as much privacy as `count` releases. The auditor's tape records a moment total as one release of the sum;
-    other totals are not recorded.
+    `totals` is the sum of the users' values. For values 0 or 1 it is the number of ones. For more labels it is the
+    number of users with each label, and the result is the number of reports with each label. For moments with Gaussian
+    noise it is the sum of the users' exact moments. The result is unspecified if `totals` cannot be the sum of `count`
+    values. The sum costs as much privacy as `count` releases. The auditor's tape records a moment total as one release
+    of the sum; other totals are not recorded.
     """
 
     def __call__(self, key: jax.Array, params: Any, totals: Any, count: jax.Array) -> Any: ...
@@ -47,9 +47,9 @@ class TotalFn(Protocol):
 class LocalRandomizer(NamedTuple):
     """A randomizer that each user applies to one value.
 
-    A locally private algorithm applies a non-private algorithm to the estimates of a local randomizer. It needs bounds
-    on the size and the spread of estimates: `range_bound`, `second_moment` and `variance_proxy`. The host computes
-    them, each for the worst coordinate of an array; they are never too small.
+    A locally private algorithm applies a non-private algorithm to the estimates of a local randomizer. The algorithm
+    needs bounds on the size and the spread of estimates: `range_bound`, `second_moment` and `variance_proxy`. The host
+    computes them, each for the worst coordinate of an array; they are never too small.
 
     Attributes:
         params: (**values) -> Params. On the host: validates one grid point and calibrates its noise in float64.

@@ -51,7 +51,7 @@ class MadeBy:
 
 
 def factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory so that its result records how it was made.
+    """Decorates a factory so that its result records the factory's name and arguments.
 
     Args:
         function: returns a NamedTuple with a field `made_by`. If factories are nested, the outermost one is recorded.
@@ -97,7 +97,7 @@ def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def describe(algorithm: Any, kind: str) -> str:
-    """Returns how an algorithm was made; if this is not recorded, its kind and the name of its `params` function."""
+    """Returns the factory call that made an algorithm or, if none is recorded, the kind and the function `params`."""
     if algorithm.made_by is not None:
         return repr(algorithm.made_by)
     function = algorithm.params
@@ -124,7 +124,7 @@ def shorten(line: str) -> str:
 
 
 def text(value: Any, most: int = LONGEST // 2) -> str:
-    """Formats an argument in at most `most` characters; longer values as their type or their factory's name."""
+    """Formats an argument in at most `most` characters; a longer text is replaced by the type or the factory's name."""
     if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
         return shorten(str(value))
     if isinstance(value, np.ndarray | jax.Array | jax.ShapeDtypeStruct):

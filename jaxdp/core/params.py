@@ -84,9 +84,9 @@ def interval_leaves(
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """Returns `params` with a signature of only these names, in which `delta` and `persons` have no defaults.
+    """Returns `params` with a signature of only these names, in which `delta` and `persons` are required.
 
-    The new function raises a TypeError for a value that is missing or not in its signature.
+    The new function raises a TypeError for a missing or unknown value.
 
     Args:
         params: (**values) -> Params.

@@ -1,4 +1,4 @@
-"""Computes values of a learner for one record such that a person with several records gets the requested claim."""
+"""Computes a learner's values for one record from the claim that a person with several records should get."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any],
     """Returns the claim for a person at the requested values.
 
     Args:
-        guarantee: guarantee of the learner, which gets the first `reports` visits of each person.
+        guarantee: the learner's `guarantee`; the learner gets the first `reports` visits of each person.
         values: the requested values; their claim bounds a person's privacy loss.
         reports: number of visits of a person that reach the learner, >= 1.
     """
@@ -33,15 +33,15 @@ def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any],
 
 
 def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any], reports: int) -> dict[str, Any]:
-    """Returns values for which the claim for `reports` records together is at most the claim at `values`.
+    """Returns values at which the claim for `reports` records together is at most the claim for `values`.
 
     For pure and approximate claims epsilon is divided by `reports`. A delta is divided by `reports` in the local model,
     and by the factor of the group rule otherwise. For claims in rho or mu, the epsilon at the given delta is found by
     bisection in float64. All budgets are rounded down to JAX's default float type.
 
     Raises:
-        ValueError: if the values have no epsilon, or no epsilon gives such a claim, for example because a budget
-            becomes too small.
+        ValueError: if the values have no epsilon, or no epsilon gives a small enough claim, for example because a
+            budget becomes too small.
     """
     asked, solved = guarantee(**values), dict(values)
     if reports == 1 or not asked.is_private:

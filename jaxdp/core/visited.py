@@ -1,4 +1,4 @@
-"""Adds people to environments: the public context of a round says who comes."""
+"""Adds people to environments: the public context of a round is the person who comes."""
 
 import inspect
 import math
@@ -50,7 +50,7 @@ class VisitedWorld(NamedTuple):
 
 
 def add_visits(environment: Environment, visits: Visits | None, of_person: ParamsOfPerson | None = None) -> Environment:
-    """Returns the environment with the people of a schedule.
+    """Returns the environment with a schedule of people as its public context.
 
     Args:
         environment: an environment without contexts. If people do not differ, its feedback, outcomes and metrics do not

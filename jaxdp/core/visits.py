@@ -1,4 +1,4 @@
-"""Public schedules of visits: the person of each round, and the number of earlier visits of this person."""
+"""Public schedules of visits: the person of each round, and the number of the person's earlier visits."""
 
 from typing import Any, NamedTuple
 
@@ -24,10 +24,10 @@ class Visit(NamedTuple):
 
 
 class Visits:
-    """A public schedule with the person of each round, as a table on the host that all lanes share.
+    """A public schedule of the person of each round, as a table on the host that all lanes share.
 
-    A schedule does not depend on a lane's key: all lanes meet the same people in the same order. Who comes in which
-    round is public. To get another order, make the schedule with another `seed`.
+    All lanes meet the same people in the same order, for any key. To get another order, make the schedule with another
+    `seed`.
 
     Attributes:
         person: [horizon] int32 in [0, num_people), the person of each round; read-only.
@@ -72,7 +72,7 @@ class Visits:
             A schedule of people * each rounds.
 
         Raises:
-            ValueError: if a number is not such a number, or there are 2^31 rounds or more.
+            ValueError: if an argument is not a whole number in its range, or there are 2^31 rounds or more.
 
         Examples:
             >>> Visits.random(people=3, each=2, seed=1).person.tolist()
@@ -98,7 +98,7 @@ class Visits:
             A schedule of people * sessions * length rounds.
 
         Raises:
-            ValueError: if a number is not such a number, or there are 2^31 rounds or more.
+            ValueError: if an argument is not a whole number in its range, or there are 2^31 rounds or more.
 
         Examples:
             >>> Visits.sessions(people=2, sessions=2, length=3).person.tolist()

@@ -1,4 +1,4 @@
-"""Arguments of traced mechanisms: explicit dtypes, and the checks that tracing allows."""
+"""Converts and checks arguments of traced mechanisms: scalars, float arrays and labels."""
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +13,10 @@ Scalar = float | np.floating | np.integer | jax.Array
 
 
 def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) -> jax.Array:
-    """Converts a value to a floating scalar of this dtype (None: the value's dtype if floating, otherwise the default).
+    """Converts a value to a [] float of this dtype. None keeps a floating dtype and replaces others by the default.
 
-    Only a Python or NumPy number is checked to be > 0: a JAX array may be traced, and reading it would wait for the
-    device.
+    Only a Python or NumPy number is checked to be > 0. A JAX array is not: it may be traced, and reading its value
+    would wait for the device.
 
     Raises:
         ValueError: if value is not a scalar, or is a number that is not > 0.
@@ -31,7 +31,7 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
 
 
 def widen(scalar: jax.Array) -> jax.Array:
-    """Converts a scalar to float64; subnormal numbers, which programs flush to 0, become NaN. For 64-bit mode."""
+    """Converts a scalar to float64 in 64-bit mode. Subnormal numbers become NaN, because programs flush them to 0."""
     scalar = wide(scalar)
     bits = jax.lax.bitcast_convert_type(scalar, jnp.int64) & jnp.iinfo(jnp.int64).max
     return jnp.where((bits > 0) & (bits < 2**52), jnp.nan, scalar)
@@ -41,7 +41,7 @@ def float_array(name: str, values: ArrayLike) -> jax.Array:
     """Returns values as a JAX array.
 
     Raises:
-        ValueError: if its dtype is not floating.
+        ValueError: if the dtype of values is not floating.
     """
     array = jnp.asarray(values)
     if not jnp.issubdtype(array.dtype, jnp.floating):
@@ -56,7 +56,7 @@ def label_array(name: str, labels: ArrayLike, num_labels: int) -> jax.Array:
     """Returns labels as a JAX array.
 
     Raises:
-        ValueError: if its dtype is not an integer dtype that can hold num_labels - 1.
+        ValueError: if the dtype of labels is not an integer dtype that can hold num_labels - 1.
     """
     array = jnp.asarray(labels)
     if not jnp.issubdtype(array.dtype, jnp.integer):

@@ -1,9 +1,9 @@
-"""Values of mechanisms as integers on a public grid, to which integer noise is added.
+"""Rounds the values of mechanisms to integers on a public grid, to which integer noise is added.
 
-Everything is computed in 64 bits, also in programs of 32 bits: a grid has more steps than float32 has digits. A value
-is rounded to the nearest multiple of the step, and real noise is rounded down to a multiple. Their sum equals the
+All functions compute in 64 bits, also in programs of 32 bits, because a grid has more steps than float32 has digits. A
+value is rounded to the nearest multiple of the step, and real noise is rounded down to a multiple. Their sum equals the
 rounded value plus the real noise, rounded down. So the release is post-processing of a mechanism with real noise on
-rounded values, for which a change of a value is larger by at most one step. Value and noise are exact whole numbers of
+rounded values. Rounding enlarges the change of a value by at most one step. Value and noise are exact whole numbers of
 steps; their sum is rounded at most once.
 """
 
@@ -34,9 +34,9 @@ class Grid(NamedTuple):
     Attributes:
         step: [] float64, a power of two.
         per_one: [] float64, 1 / step.
-        scale: [] float64, scale of the noise in steps, for the sensitivity after rounding; 0 without noise, NaN if the
-            noise cannot be represented.
-        drawn: [] float64, scale for drawing: the same, with 2^16 in place of 0 and NaN.
+        scale: [] float64, scale of the noise in steps, for the sensitivity of the rounded values; 0 without noise, NaN
+            if the noise cannot be represented.
+        drawn: [] float64, the scale at which noise is drawn: `scale`, or 2^16 if `scale` is 0 or NaN.
     """
 
     step: jax.Array
@@ -46,7 +46,7 @@ class Grid(NamedTuple):
 
 
 def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
-    """Converts values to a form to which noise can be added: floats, integers of the default type, or sums.
+    """Converts values to an array or a sum to which noise can be added: floats, integers of the default type, or sums.
 
     Args:
         name: name of the argument, for the error.
@@ -56,8 +56,8 @@ def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
         Floats and sums unchanged, shorter integers as the default type.
 
     Raises:
-        ValueError: if values are something else, or have an integer type wider than the default, such as NumPy's int64
-            without 64-bit mode.
+        ValueError: if values are neither numbers nor a sum, or have an integer type wider than the default, such as
+            NumPy's int64 without 64-bit mode.
     """
     if isinstance(values, fixed_point.Sum):
         return values
@@ -78,7 +78,7 @@ def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
 
 
 def shape_of(values: Exact) -> tuple[int, ...]:
-    """Returns the shape of values."""
+    """Returns the shape of an array or a sum."""
     return jnp.shape(jax.tree.leaves(values)[0])
 
 
@@ -91,7 +91,7 @@ def float_type(values: Exact) -> jnp.dtype:
 
 
 def wide(values: Exact) -> jax.Array:
-    """Returns values as float64, exact up to 2^33 for sums and up to 2^53 for integers. Traced in 64 bits.
+    """Returns values as float64, exact up to 2^33 for sums and up to 2^53 for integers. Call it in 64-bit mode.
 
     Sums beyond 2^33 are rounded; sums and integers beyond 2^53 are clipped.
     """
@@ -109,15 +109,16 @@ def wide(values: Exact) -> jax.Array:
 
 
 def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, jax.Array]:
-    """Splits values into exact float64 numbers (base, remainder): a sum beyond 2^33 has more digits than one float64.
+    """Splits values into two exact float64 parts, because a sum beyond 2^33 has more digits than one float64.
 
     Args:
         values: [...] the values.
         multiple: [] float64 >= 1, a power of two.
 
     Returns:
-        (base, remainder): for sums, a multiple of `multiple` and a number in [0, multiple); for others, 0 and the
-        value. Sums beyond 2^53 are clipped as a whole, so that no change grows.
+        (base, remainder) with base + remainder = values. For sums, base is a multiple of `multiple`, and remainder is
+        in [0, multiple). For other values, base is 0. A sum beyond 2^53 is clipped before it is split, so clipping
+        enlarges no difference.
     """
     if not isinstance(values, fixed_point.Sum):
         exact = wide(values)
@@ -132,7 +133,7 @@ def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, 
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
-    """Returns the grid of Laplace noise on values of this L1 sensitivity; sensitivity and epsilon are [] float64.
+    """Returns the grid for Laplace noise on values of this L1 sensitivity; sensitivity and epsilon are [] float64.
 
     The scale has at most `FEW` steps, unless values would be rounded by more than 2^-10 of the sensitivity.
     """
@@ -149,7 +150,7 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
 
 
 def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
-    """Returns a power of two in [1, largest], such that noise of this scale has at most `FEW` steps of this size.
+    """Returns a power of two in [1, largest] such that noise of this scale has at most `FEW` steps of this size.
 
     If `largest` is below 1, it is the result.
     """
@@ -158,7 +159,7 @@ def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
 
 
 def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
-    """Returns the grid of normal noise of a standard deviation calibrated for an L2 sensitivity; both [] float64."""
+    """Returns the grid for normal noise of a standard deviation calibrated for an L2 sensitivity; both [] float64."""
     used = jnp.where(stddev > 0, stddev, 1.0)
     step = power_below(used) * NORMAL_STEP
     declared = used * UNKNOWN if sensitivity is None else sensitivity
@@ -168,7 +169,7 @@ def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) 
 
 
 def k_norm_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
-    """Returns the grid of isotropic K-norm noise for an L2 sensitivity; sensitivity and epsilon are [] float64."""
+    """Returns the grid for isotropic K-norm noise at an L2 sensitivity; sensitivity and epsilon are [] float64."""
     root = math.sqrt(math.prod(shape_of(exact)))
     step = power_below(jnp.minimum(sensitivity / epsilon, sensitivity / root)) * K_NORM_STEP
     step = jnp.maximum(step, power_below(sensitivity) * 2.0**-30)
@@ -176,9 +177,9 @@ def k_norm_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gri
 
 
 def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -> jax.Array:
-    """Returns values + noise, a whole number of steps, rounded to floats after the addition.
+    """Returns values plus noise (a whole number of steps), as floats that are rounded after the addition.
 
-    Values that are not finite are returned unchanged; everything is NaN if the scale is NaN.
+    Values that are not finite are returned unchanged. If the scale is NaN, all results are NaN.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     noisy = base + (jnp.round(remainder * grid.per_one) + noise) * grid.step  # only this addition rounds
@@ -186,10 +187,10 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 
 
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
-    """Returns each noisy value minus the largest noisy value among those that take part, <= 0.
+    """Returns each noisy value minus the largest noisy value for which `among` is True.
 
-    Results are differences of integers, rounded once. `among` None means that all take part; leads of others have no
-    meaning.
+    Results are differences of integers, rounded once. `among` None stands for all True. Results at False entries have
+    no meaning.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     steps = jnp.clip(jnp.round(remainder * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)

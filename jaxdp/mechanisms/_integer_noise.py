@@ -1,12 +1,12 @@
-"""Real noise rounded down to integers, in float64, from words of 64 bits: traced in 64 bits.
+"""Real noise rounded down to integers, in float64, computed from 64-bit words. Call all functions in 64-bit mode.
 
-A float64 logarithm moves the point at which noise passes from one integer k to the next by less than (scale + k) 2^-52
-of an integer. So Laplace noise of a scale up to 2^18 is computed from one logarithm, and larger noise from two digits,
-each from its own word. A normal variate of standard deviation 2^24 is the sum of two: one of standard deviation 2^14 in
-multiples of 2^10, and one of standard deviation 2^11. The total variation between the program's distribution and the
-real one, also at outputs e^epsilon times less likely, is then below 1e-9 for each number, for Laplace noise up to
-epsilon = 10. No noise beyond 44.4 scales or 9.5 standard deviations is drawn. Sums of integers that float64 cannot hold
-are rounded once, which is post-processing.
+The rounding of a float64 logarithm moves the boundary between noise k and noise k + 1 by less than (scale + k) 2^-52.
+So Laplace noise of a scale up to 2^18 is computed from one logarithm, and larger noise from two digits, each from a
+separate word. A normal variate of standard deviation 2^24 is the sum of a variate of standard deviation 2^14 in
+multiples of 2^10 and a variate of standard deviation 2^11. The total variation between the program's distribution and
+the real one is then below 1e-9 for each number, for Laplace noise up to epsilon = 10, also at outputs that are
+e^epsilon times less likely. No noise beyond 44.4 scales or 9.5 standard deviations is drawn. Sums of integers that
+float64 cannot hold are rounded once, which is post-processing.
 """
 
 import math
@@ -22,7 +22,7 @@ from jaxdp.numerics.kernels import WRITTEN_OUT, any_lane, lanes_last, own_kernel
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.random.threefry import word_pairs, words_of_pairs
 
-ONE_DIGIT = 2.0**18  # largest scale of Laplace noise of one digit
+ONE_DIGIT = 2.0**18  # largest scale of Laplace noise that is computed from one logarithm
 FIRST_SCALE = 2.0**16  # the first of two digits has a scale of FIRST_SCALE to 2 FIRST_SCALE
 ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 INTEGERS = 2.0**52  # the lower bits of a float64 in [2^52, 2^53) are an integer
@@ -70,7 +70,7 @@ COSINE_TERMS = (
 
 
 def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *operands: Any) -> jax.Array:
-    """Returns an elementwise function of floor(Laplace(scale)), as one kernel.
+    """Applies an elementwise function to floor(Laplace(scale)) noise, in one kernel.
 
     Args:
         function: (noise, scale, *operands) ->  [size], where noise is [size] float64, whole numbers.
@@ -103,11 +103,11 @@ def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[
 def normal_of(
     function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *operands: Any, lanes_fast: bool = False
 ) -> jax.Array:
-    """Returns an elementwise function of normal variates rounded to integers, as `laplace_of`.
+    """Applies an elementwise function to normal variates that are rounded to integers, in one kernel like `laplace_of`.
 
     The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. The first digit counts
     multiples of about the root of stddev / 16; the second digit's standard deviation is twice this multiple. With
-    `lanes_fast`, lanes are the fast axis on CPU also for more than 16 numbers.
+    `lanes_fast`, lanes are the fast axis on CPU, also for more than 16 numbers.
     """
     coarse = power_below(jnp.sqrt(operands[0])) / 4
     times = jnp.sqrt((operands[0] - 2 * coarse) * (operands[0] + 2 * coarse)) / coarse
@@ -121,7 +121,7 @@ def normal_of(
 
 
 def power_below(value: jax.Array) -> jax.Array:
-    """Returns the largest power of two that is at most a normal number > 0, [] float64."""
+    """Returns the largest power of two that is at most `value`, a normal number > 0, [] float64."""
     exponent = lax.bitcast_convert_type(value, jnp.int64) & (0x7FF << 52)
     return lax.bitcast_convert_type(exponent, jnp.float64)
 
@@ -156,7 +156,7 @@ def gumbels(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 def log(values: jax.Array) -> jax.Array:
     """Returns the logarithm of normal numbers > 0, float64, with a relative error 2^-52 and an absolute error 2^-53.
 
-    It uses operations that XLA on CPU vectorises, unlike XLA's own float64 logarithm.
+    Its operations are vectorised by XLA on CPU. XLA's own float64 logarithm is not vectorised.
     """
     bits = lax.bitcast_convert_type(values, jnp.uint64) + np.uint64(0x3FF0000000000000 - ROOT)
     # the number is 2^exponent times a number in [sqrt(1/2), sqrt(2))
@@ -168,7 +168,7 @@ def log(values: jax.Array) -> jax.Array:
 
 
 def one_digit(pairs: jax.Array, scale: jax.Array) -> jax.Array:
-    """Returns floor(scale * exponential variate) of `word_pairs`, [size] float64."""
+    """Returns floor(scale * exponential variate), [size] float64, from `word_pairs`."""
     return jnp.floor(_exponential(pairs) * scale)
 
 
@@ -193,7 +193,7 @@ def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax
 def _of_two_pairs(
     function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any, lanes_fast: bool = False
 ) -> jax.Array:
-    """Returns an elementwise function of two pairs of words for each of `size` numbers, as `_kernel`."""
+    """Applies an elementwise function to two pairs of words for each of `size` numbers, in a `_kernel`."""
     longest = size if lanes_fast else WRITTEN_OUT
 
     def split_pairs(pairs: jax.Array, *operands: Any) -> jax.Array:
@@ -210,7 +210,7 @@ def _of_two_pairs(
 
 
 def _with_sign(pairs: jax.Array, number: jax.Array) -> jax.Array:
-    """Returns each number k or -1 - k, by a random sign."""
+    """Returns each number k as k or as -1 - k, with a random sign."""
     return _sign(pairs) * (number + 0.5) - 0.5
 
 
@@ -221,13 +221,13 @@ def _sign(pairs: jax.Array) -> jax.Array:
 
 
 def _halves(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns both words as float64; the last bit of the second word is set, so that it is odd."""
+    """Returns both words as float64. The last bit of the second word is set, so the second word is odd."""
     first, second = words_of_pairs(pairs)
     return first.astype(jnp.float64), (second | np.uint32(1)).astype(jnp.float64)
 
 
 def _uniform(pairs: jax.Array) -> jax.Array:
-    """Returns uniform variates in (0, 1) of 63 bits."""
+    """Returns uniform variates in (0, 1) with 63 random bits."""
     upper, lower = _halves(pairs)
     return upper * 2.0**-32 + lower * 2.0**-64
 
@@ -252,7 +252,7 @@ def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _quarter(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns uniform variates in (-1/2, 1/2) of 62 bits, and words with two unused last bits."""
+    """Returns uniform variates in (-1/2, 1/2) with 62 random bits, and words that still have two unused last bits."""
     first, second = words_of_pairs(pairs)
     lower = ((second | np.uint32(3)) ^ np.uint32(1)).astype(jnp.float64)
     return first.astype(jnp.int32).astype(jnp.float64) * 2.0**-32 + lower * 2.0**-64, second
@@ -273,7 +273,7 @@ def _kernel(
     longest: int = WRITTEN_OUT,
     pairs: int = 1,
 ) -> jax.Array:
-    """Runs an elementwise function of words as a CPU kernel; lanes are the fast axis of up to `longest` numbers."""
+    """Runs an elementwise function of words as one CPU kernel. Up to `longest` numbers, lanes are the fast axis."""
 
     def inside(words: jax.Array, *operands: Any) -> jax.Array:
         inputs = jax.tree.map(lambda operand: lanes_last(operand, longest), operands)

@@ -1,4 +1,4 @@
-"""Noisy totals, as differences from the largest noisy total."""
+"""Noisy totals minus the largest noisy total."""
 
 import jax
 import jax.numpy as jnp
@@ -22,15 +22,15 @@ def noisy_leads(
 ) -> jax.Array:
     r"""Adds Laplace(l1_sensitivity / epsilon) noise to each total, and subtracts the largest noisy total.
 
-    Selection needs only differences of totals. The differences that matter are small, so floats hold them for large
-    totals, too: counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
+    Selection needs only differences of totals. Only small differences matter, and floats hold them also if the totals
+    are large: counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
 
     Args:
         key: a PRNG key.
         totals: [..., num_totals] integer, or a `jaxdp.numerics.fixed_point.Sum` of real data.
-        epsilon: [] float > 0, may be traced; infinity adds nothing. Bad traced values as for `laplace`.
+        epsilon: [] float > 0, may be traced; infinity adds nothing. Invalid traced values give NaN, as in `laplace`.
         l1_sensitivity: [] float > 0, may be traced: largest change of all `totals` together in L1 norm.
-        among: [..., num_totals] bool, public: whether a total takes part. If None, all do.
+        among: [..., num_totals] bool, public: which totals take part. If None, all totals take part.
 
     Returns:
         [..., num_totals] float <= 0: each noisy total minus the largest noisy total that takes part. Entries of totals
@@ -44,15 +44,15 @@ def noisy_leads(
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
         - Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
         - Slack: with only two totals, the privacy loss approaches epsilon only in the limit. The noise of their
-          difference exceeds t noise scales with probability (2 + t) exp(-t) / 4; the logarithm of this falls with slope
-          1 - 1 / (2 + t). With more totals, each is compared with several others, and audits find nearly all of
-          epsilon.
+          difference exceeds t noise scales with probability (2 + t) exp(-t) / 4; the logarithm of this probability
+          falls with slope 1 - 1 / (2 + t). With more totals, each total is compared with several others, and audits
+          find nearly all of epsilon.
 
     Source:
         Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Noise is rounded down to a multiple of a step, as in `laplace`: equal leads are possible. Totals beyond 2^61
+        Noise is rounded down to a multiple of a step, as in `laplace`, so leads may be equal. Totals beyond 2^61
         steps are clipped before noise is added. Totals up to 2^41, or up to 2^44 sensitivities if this is less, are not
         clipped. Without noise a step is 1 for integers, which are clipped at 2^53, and 2^-20 for sums.
 

@@ -29,23 +29,23 @@ def noisy_max(
 ) -> jax.Array:
     r"""Returns the index of the largest score after noise: argmax(scores + noise of scale 2 * sensitivity / epsilon).
 
-    The noise names the mechanism: "exponential" (one-sided) is permute-and-flip, never worse in utility than the
-    exponential mechanism and the default for pure DP; "gumbel" is the exponential mechanism, P(j) proportional to
-    exp(epsilon * scores[j] / (2 * sensitivity)); "laplace" is the textbook report noisy max.
+    `noise` selects the mechanism. "exponential" (one-sided, the default) is permute-and-flip; its utility is never
+    worse than the utility of the exponential mechanism. "gumbel" is the exponential mechanism: P(j) is proportional to
+    exp(epsilon * scores[j] / (2 * sensitivity)). "laplace" is the textbook report noisy max.
 
     Exponential and Gumbel noise must be *added to the maximised scores*. argmin(scores + exponential noise) looks
-    similar but is not private: its log ratio reaches (K - 1) * epsilon. For losses use `noisy_min`, which negates them
-    first.
+    similar but is not private: its log ratio reaches (K - 1) * epsilon. For losses use `noisy_min`, which negates the
+    losses first.
 
     Args:
         key: a PRNG key.
-        scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, none of them NaN. Traced scores cannot be
-            checked: with a NaN the index is 0 for every key, and not private. Keep counts as integers: float32 would
-            round a count beyond 2^24 before noise is added, and the claim would not hold.
-        epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. A traced NaN,
+        scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, without NaN. Traced scores cannot be
+            checked: if one is NaN, the index is 0 for every key, and not private. Keep counts as integers: float32
+            would round a count beyond 2^24 before noise is added, and the claim would not hold.
+        epsilon: [] float > 0, may be traced; infinity gives the exact argmax, with ties broken at random. A traced NaN,
             zero or negative number gives meaningless indices.
-        sensitivity: [] float > 0, may be traced: the largest change of any one score, where the scores may move in
-            different directions (replace-one adjacency). If neighbours' scores all move in one direction (monotone,
+        sensitivity: [] float > 0, may be traced: the largest change of any one score, if scores may change in
+            different directions (replace-one adjacency). If all scores change in the same direction (monotone scores,
             such as counts when a user joins), half the noise suffices: pass half the sensitivity.
         noise: "exponential", "gumbel" or "laplace".
 
@@ -58,13 +58,13 @@ def noisy_max(
             not > 0.
 
     Privacy:
-        - epsilon-DP in the central model for one index (one per vector of scores: budgets of the leading axes add up
-          unless their data are disjoint), for the unit and adjacency of the sensitivity.
-        - Given the others' noise, j wins if its noise exceeds a threshold that moves by at most 2 * sensitivity, and
-          the noise's upper tail changes by a factor of at most exp(epsilon) over that distance.
-        - As zCDP, rho = epsilon^2 / 8 for "gumbel" only (an epsilon-bounded-range mechanism); for the other two charge
-          epsilon^2 / 2, since permute-and-flip costs up to four times epsilon^2 / 8, and Laplace more than epsilon^2 /
-          8.
+        - epsilon-DP in the central model for one index, for the unit and adjacency of the sensitivity. Each vector of
+          scores gives one index: over the leading axes budgets add up, unless the data are disjoint.
+        - Given the noise of the other scores, j wins if its noise exceeds a threshold. The threshold moves by at most
+          2 * sensitivity, and the noise's upper tail changes by a factor of at most exp(epsilon) over that distance.
+        - As zCDP, "gumbel" has rho = epsilon^2 / 8 (it is an epsilon-bounded-range mechanism). For "exponential" and
+          "laplace" use epsilon^2 / 2: permute-and-flip costs up to four times epsilon^2 / 8, and Laplace more than
+          epsilon^2 / 8.
 
     Source:
         Dwork & Roth (2014), Claim 3.9 and Theorem 3.10; McKenna & Sheldon (2020), with Ding et al. (2021) for
@@ -131,7 +131,7 @@ def noisy_min(
     sensitivity: Scalar = 1.0,
     noise: str = "exponential",
 ) -> jax.Array:
-    """Returns the index of the smallest score after noise: `noisy_max` of -scores, so that noise has the right sign.
+    """Returns the index of the smallest score after noise: `noisy_max` of -scores.
 
     Args:
         key: a PRNG key.
@@ -144,16 +144,16 @@ def noisy_min(
         [...] int32 in [0, K); ties of noisy scores are broken uniformly.
 
     Raises:
-        ValueError: as `noisy_max`.
+        ValueError: as for `noisy_max`.
 
     Privacy:
-        - As `noisy_max`: negation changes no sensitivity.
+        - As for `noisy_max`: negation changes no sensitivity.
 
     Source:
-        As `noisy_max`.
+        As for `noisy_max`.
 
     Deviations:
-        As `noisy_max`.
+        As for `noisy_max`.
     """
     exact = exact_values("scores", scores)
     if isinstance(exact, fixed_point.Sum):

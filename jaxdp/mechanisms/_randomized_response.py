@@ -17,10 +17,10 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
 
     Args:
         key: a PRNG key.
-        labels: [...] integers in [0, num_labels). A label outside is reported unchanged or moved to some other integer:
-            it is not private.
+        labels: [...] integers in [0, num_labels). The report of a label outside this range is not private: it is the
+            label itself or another integer.
         epsilon: [] float > 0, may be traced; infinity keeps every label. A traced epsilon <= 0 keeps labels no more
-            often than chance. At NaN no label moves: the labels are then released.
+            often than chance. A traced NaN keeps every label: the labels are then released.
         num_labels: K >= 2, static.
 
     Returns:
@@ -33,16 +33,16 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: A report's probabilities given any two labels differ by a factor of at most e^epsilon. Each label is
+        - Why: The probabilities of a report given any two labels differ by a factor of at most e^epsilon. Each label is
           randomized independently.
 
     Source:
         Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
 
     Deviations:
-        The probability of moving is a multiple of 2^-32, rounded up, and at least 2^-32 at each finite epsilon: above
-        epsilon = 20 the report becomes more private than claimed. For K > 2, where a label would then be kept with a
-        probability below 1 / K, the report is a random label: at epsilon below about 3e-6 + K / 2^32.
+        The probability of moving is a multiple of 2^-32, rounded up, and at least 2^-32 at each finite epsilon. So
+        above epsilon = 20 the report is more private than claimed. For K > 2, if rounding would make the probability of
+        keeping a label less than 1 / K, the report is a random label; this needs epsilon below about 3e-6 + K / 2^32.
 
     Math:
         A label $y$ among $K$ is reported as $r$ with
@@ -91,8 +91,8 @@ def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
         epsilon: [] float > 0, may be traced: the value used for the reports. p = sigmoid(epsilon); infinity gives the
             reports themselves. A wrong value gives biased estimates, and zero gives infinity or NaN.
 
-    Returns:
-        [...] estimates in epsilon's dtype: 1/2 ± 1 / (2 tanh(epsilon / 2)), with the label as mean.
+        [...] unbiased estimates, 1/2 ± 1 / (2 tanh(epsilon / 2)), in epsilon's dtype. The mean of an estimate is the
+        label.
 
     Raises:
         ValueError: if reports are not integers, or epsilon is not a scalar, or is a Python or NumPy number that is not
@@ -120,16 +120,17 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
     """Returns unbiased estimates of labels' one-hot vectors from K-ary randomized responses.
 
     With p = e^epsilon / (e^epsilon + K - 1) and q = (1 - p) / (K - 1), entry j is (1[report = j] - q) / (p - q).
-    Averaged over users this estimates the labels' frequencies.
+    The average over users estimates the frequencies of labels.
 
     Args:
-        reports: [...] integers in [0, num_labels), from `randomized_response`. A report outside counts as no label.
+        reports: [...] integers in [0, num_labels), from `randomized_response`. A report outside this range counts as no
+            label.
         epsilon: [] float > 0, may be traced: the value used for the reports. A wrong value gives biased estimates, and
             zero gives infinity or NaN.
         num_labels: K >= 2, static.
 
     Returns:
-        [..., num_labels] estimates in epsilon's dtype; each sums to 1 and has the one-hot vector as mean.
+        [..., num_labels] estimates in epsilon's dtype. Each estimate sums to 1, and its mean is the one-hot vector.
 
     Raises:
         ValueError: if num_labels is not a whole number >= 2, reports are not integers of a dtype that holds
@@ -142,7 +143,8 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
         Kairouz, Bonawitz & Ramage (2016).
 
     Deviations:
-        Numerator and denominator are multiplied by 1 + (K - 1) e^-epsilon, for small epsilon and infinity.
+        Numerator and denominator are multiplied by 1 + (K - 1) e^-epsilon, to be accurate at small epsilon and valid at
+        infinity.
 
     Examples:
         >>> print(debias_one_hot(jnp.array([2, 0], jnp.int32), float("inf"), num_labels=3))
@@ -160,18 +162,18 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
 def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:
     r"""Draws one bit per bounded scalar: +1 with probability 1/2 + values / (2 bound) tanh(epsilon / 2), otherwise -1.
 
-    This is the default report of a bounded reward or loss in the local model: `debias_scalar` turns it into an unbiased
-    estimate of constant magnitude, so that every analysis of bounded losses applies.
+    This is the default report of a bounded reward or loss in the local model. `debias_scalar` turns the bit into an
+    unbiased estimate of constant magnitude, so that every analysis of bounded losses applies.
 
     Args:
         key: a PRNG key.
-        values: [...] float in [-bound, bound]. Values are not clipped: outside the interval the rarer bit has
-            probability below 1 / (1 + e^epsilon), down to 0, so that the report is not private, and its estimate is
-            biased. If values can leave the interval, clip them on the user's side, jnp.clip(values, -bound, bound), and
+        values: [...] float in [-bound, bound]. Values are not clipped. Outside the interval the rarer bit has a
+            probability below 1 / (1 + e^epsilon), down to 0: the report is not private, and its estimate is biased.
+            If values can leave the interval, clip them on the user's side, jnp.clip(values, -bound, bound), and
             account for the bias of clipping. NaN counts as -bound.
-        epsilon: [] float > 0, may be traced. *At infinity the report is still a random bit*, of mean values / bound; it
-            is not noiseless. A traced zero gives a fair coin, a negative value the opposite bits, and NaN the sign of
-            the value, which is not private.
+        epsilon: [] float > 0, may be traced. *At infinity the report is still a random bit* with mean values / bound. A
+            traced zero gives a fair coin, a negative value the opposite bits, and NaN the sign of the value, which is
+            not private.
         bound: [] float > 0, may be traced.
 
     Returns:
@@ -184,7 +186,7 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one value; adjacency: replace one.
-        - Why: Either bit has probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon) for any value.
+        - Why: For any value, each bit has a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon).
           Each value is randomized independently.
 
     Source:
@@ -249,7 +251,7 @@ def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.
         bound: [] float > 0, may be traced: the value used for the reports.
 
     Returns:
-        [...] estimates ± bound / tanh(epsilon / 2) in epsilon's dtype, with the value as mean.
+        [...] estimates ± bound / tanh(epsilon / 2) in epsilon's dtype. The mean of an estimate is the value.
 
     Raises:
         ValueError: if reports are not integers, or epsilon or bound is not a scalar, or is a Python or NumPy number
@@ -269,8 +271,8 @@ def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.
     return positive_scalar("bound", bound, epsilon.dtype) / jnp.tanh(epsilon / 2) * reports
 
 
-# A probability becomes a multiple of 2^-32, compared with 32 random bits. This keeps a small bias that the 23 bits of a
-# float32 uniform would round away. Probabilities are rounded towards more privacy, by more than the error of float32.
+# A probability is a multiple of 2^-32 that is compared with 32 random bits. A float32 uniform has only 23 bits, which
+# would round a small bias away. Probabilities are rounded towards more privacy, by more than the error of float32.
 GRID = 2.0**32
 
 
@@ -285,38 +287,38 @@ def _spare(epsilon: jax.Array) -> jax.Array:
 
 
 def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Rounds up a probability <= 1/2; at a finite epsilon the result is not 0, even if float32 underflows."""
+    """Rounds a probability <= 1/2 up. At a finite epsilon the result is not 0, even if float32 underflows."""
     words = jnp.ceil(probability * (1 + _spare(epsilon)) * GRID).astype(jnp.uint32)
     return jnp.maximum(words, (epsilon < jnp.inf).astype(jnp.uint32))
 
 
 @in_64_bits
 def odds_for_counts(epsilon: jax.Array, num_labels: int) -> jax.Array:
-    """Returns the odds of each other label against the kept one for `multinomial`, rounded up.
+    """Returns the odds of each other label against the true label for `multinomial`, rounded up.
 
     Args:
         epsilon: [] float32 or float64 > 0; infinity gives 0.
         num_labels: K >= 2.
 
     Returns:
-        [] of the same dtype, so much above e^-epsilon that sums and quotients of K odds stay within the claim.
+        [] of the same dtype, far enough above e^-epsilon that sums and quotients of K odds stay within the claim.
     """
     return _up_for_counts(jnp.exp(-_least(epsilon)), epsilon, 1.0, num_labels + 4)
 
 
 @in_64_bits
 def chance_for_counts(epsilon: jax.Array) -> jax.Array:
-    """Returns the probability that a binary label moves for `binomial`, rounded up, in the dtype of epsilon."""
+    """Returns the probability that a binary label is flipped, for `binomial`: rounded up, in the dtype of epsilon."""
     return _up_for_counts(jax.nn.sigmoid(-_least(epsilon)), epsilon, 0.5, 0)
 
 
 def _least(epsilon: jax.Array) -> jax.Array:
-    """Returns a lower bound, float64, on the numbers that are rounded to this epsilon."""
+    """Returns a float64 lower bound on the numbers that round to this epsilon."""
     return epsilon.astype(jnp.float64) * (1 - float(jnp.finfo(epsilon.dtype).eps))
 
 
 def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare: int) -> jax.Array:
-    """Rounds a probability up to the dtype of epsilon with `spare` units, and a rare one to the grid of `binomial`."""
+    """Rounds a probability up by `spare` units of the dtype of epsilon; a rare one also to the grid of `binomial`."""
     info = jnp.finfo(epsilon.dtype)
     least_chance = chance * (1 + (8 + jnp.minimum(epsilon, 128).astype(jnp.float64)) * 2.0**-52)
     least_chance = jnp.minimum(least_chance * (1 + 4 * spare * float(info.eps)), largest)
@@ -328,10 +330,10 @@ def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare:
 
 
 def _nearly_even(bias: jax.Array) -> jax.Array:
-    """Returns the probability (1 - bias) / 2 for a small bias >= 0, rounded up."""
+    """Returns (1 - bias) / 2 in units of 2^-32, rounded up, for a small bias >= 0."""
     return jnp.uint32(2**31) - jnp.floor(bias * ((1 - 2.0**-21) * GRID / 2)).astype(jnp.uint32)
 
 
 def _frequent(complement: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Returns the probability 1 - complement, for a complement < 1/2, rounded up."""
+    """Returns 1 - complement in units of 2^-32, rounded up, for a complement < 1/2."""
     return jnp.uint32(0) - jnp.floor(complement * (1 - _spare(epsilon)) * GRID).astype(jnp.uint32)  # modulo 2^32

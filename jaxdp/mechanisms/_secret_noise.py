@@ -1,8 +1,8 @@
-"""Exact noise for releases of real data: integers and the operating system's random words, without any float.
+"""Exact noise for releases of real data, from integers and the operating system's random words, without floats.
 
-The other mechanisms of this package simulate: their generator, Threefry, is not cryptographic. Here a bit is flipped
-if a random 64-bit word is below an integer threshold, and discrete Laplace and Gaussian distributions are sampled
-exactly, by rejection. No defence against an adversary who measures running times is attempted.
+The other mechanisms of this package are for simulations: their generator, Threefry, is not cryptographic. Here a bit is
+flipped if a random 64-bit word is below an integer threshold, and discrete Laplace and Gaussian distributions are
+sampled exactly, by rejection. The functions do not defend against an adversary who measures running times.
 """
 
 import math
@@ -22,7 +22,7 @@ SPARE = Fraction(1, 10**50)  # exceeds the relative error of an exponential with
 
 
 def secret_randomized_response(labels: object, epsilon: float | Fraction) -> np.ndarray:
-    """Flips each bit with a probability of at least 1 / (1 + e^epsilon), by random words of the operating system.
+    """Flips each bit with probability 1 / (1 + e^epsilon), rounded up, by random words of the operating system.
 
     Args:
         labels: [...] integers in {0, 1}, or bool.
@@ -65,8 +65,8 @@ def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
 
     Args:
         size: number of draws, >= 0.
-        epsilon: the budget, in (0, inf), for releasing a whole number that one record changes by at most 1. If a record
-            may change it by up to s, pass `Fraction(budget) / s`, so that nothing is rounded.
+        epsilon: the budget, in (0, inf), for releasing a whole number that one record changes by at most 1. If one
+            record changes it by up to s, pass `Fraction(budget) / s`, which is not rounded.
 
     Returns:
         The draws, as Python integers.
@@ -101,7 +101,7 @@ def secret_discrete_gaussian(size: int, variance: float | Fraction) -> list[int]
 
     Args:
         size: number of independent draws, >= 0.
-        variance: in (0, inf), the parameter; the variance of a draw is at most this.
+        variance: parameter of the distribution, in (0, inf). The variance of a draw is at most this parameter.
 
     Returns:
         The draws, as Python integers.
@@ -110,8 +110,8 @@ def secret_discrete_gaussian(size: int, variance: float | Fraction) -> list[int]
         ValueError: if size or variance is out of range.
 
     Privacy:
-        - Claim: whole numbers plus one draw each are (sensitivity^2 / (2 variance))-zCDP in the central model, if one
-          record changes the vector of these numbers by at most the sensitivity in L2 norm.
+        - Claim: a vector of whole numbers, each plus one draw, is (sensitivity^2 / (2 variance))-zCDP in the central
+          model, if one record changes the vector by at most the sensitivity in L2 norm.
         - Why: the sampler uses only uniform whole numbers and exact arithmetic, and the divergence of shifted discrete
           Gaussians is at most the divergence of shifted normal distributions (Theorem 14 of the source).
 

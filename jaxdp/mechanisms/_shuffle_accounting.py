@@ -1,7 +1,7 @@
-"""Amplification by shuffling: the epsilon and delta of a batch of randomized reports, from their local epsilon.
+"""Amplification by shuffling: epsilon and delta of a shuffled batch of randomized reports, given their local epsilon.
 
-Everything is computed in float64 on the host and rounded to the safe side: a delta or an epsilon is never too small, a
-local epsilon never too large.
+All results are computed in float64 on the host and rounded to the safe side: delta and epsilon are rounded up, a local
+epsilon is rounded down.
 """
 
 import functools
@@ -27,11 +27,11 @@ LARGEST_EXACT = 10_000  # users; the time of the exact computation grows at leas
 def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
     """Returns the smallest delta at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
 
-    Shuffled bits only reveal their number of ones, which has one distribution for each value of one user's bit. The
-    two are compared in both directions, for every number of ones among the other users. The result is the largest
-    delta, which is often, but not always, reached if all others hold the same bit.
+    Shuffled bits reveal only their number of ones. Its two distributions, for the two values of one user's bit, are
+    compared in both directions, for every number of ones among the other users. The result is the largest delta. Often,
+    but not always, it is attained if all other users hold the same bit.
 
-    The value never increases with epsilon or batch, and never decreases with local_epsilon: reports at a larger
+    The result never increases with epsilon or batch, and never decreases with local_epsilon: reports at a larger
     local_epsilon can be randomized further after shuffling, and a batch with one more user can be simulated by adding
     this user's report to the count.
 
@@ -67,7 +67,7 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
 
 
 def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
-    """Returns the number of ones among the other users that attains `shuffle_delta`: the worst case, for auditors.
+    """Returns the number of ones among the other users at which `shuffle_delta` is attained: the auditor's worst case.
 
     Args:
         epsilon: in [0, local_epsilon).
@@ -76,7 +76,7 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
 
     Returns:
         k in [0, batch). If k of the other users hold a one, a large count is the best evidence that the user's bit is
-        1. If batch - 1 - k of them do, a small count is equally good evidence that it is 0.
+        1. If batch - 1 - k of the other users hold a one, a small count is equally good evidence that the bit is 0.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -85,7 +85,7 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
         - Computes a guarantee, releases nothing.
 
     Source:
-        As `shuffle_delta`.
+        As for `shuffle_delta`.
 
     Deviations:
         None.
@@ -106,13 +106,13 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
 def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
     """Returns the smallest epsilon at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
 
-    The inverse of `shuffle_delta` in epsilon.
+    It is the inverse of `shuffle_delta` in epsilon.
 
     Args:
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: number of users shuffled together, >= 1. Above 10,000 the value is the smaller of the value for 10,000
-            and `shuffle_epsilon_bound`, if local_epsilon is in the range of the latter.
+        batch: number of users shuffled together, >= 1. Above 10,000 the result is the value for 10,000 or, if it is
+            smaller and local_epsilon is in its range, `shuffle_epsilon_bound`.
 
     Returns:
         epsilon in [0, local_epsilon], rounded up by about 1e-10.
@@ -124,7 +124,7 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
         - Computes a guarantee, releases nothing.
 
     Source:
-        As `shuffle_delta`; the best event is a tail of the count (Neyman-Pearson), so that epsilon is the largest
+        As for `shuffle_delta`. The best event is a tail of the count (Neyman-Pearson), so epsilon is the largest
         log((P(tail) - delta) / P'(tail)).
 
     Deviations:
@@ -155,14 +155,13 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
 def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
     """Returns the largest local epsilon with which a shuffled batch of randomized bits is (epsilon, delta)-DP.
 
-    The inverse of `shuffle_delta` in local_epsilon. It never decreases with epsilon, delta or batch.
+    It is the inverse of `shuffle_delta` in local_epsilon, and never decreases with epsilon, delta or batch.
 
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
-        batch: number of users shuffled together, >= 1. Above 10,000 the value is the larger of the value for 10,000,
-            which is also valid for larger batches, and `shuffle_local_epsilon_bound`, if batch is in the range of the
-            latter.
+        batch: number of users shuffled together, >= 1. Above 10,000 the result is the value for 10,000, which is also
+            valid for larger batches, or, if it is larger and batch is in its range, `shuffle_local_epsilon_bound`.
 
     Returns:
         A local epsilon >= epsilon, rounded down by a relative 1e-9.
@@ -174,7 +173,7 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
         - Computes a guarantee, releases nothing.
 
     Source:
-        As `shuffle_delta`.
+        As for `shuffle_delta`.
 
     Deviations:
         None.
@@ -195,8 +194,8 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
 def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> float:
     """Returns an epsilon in closed form at which a shuffled batch of any reports is (epsilon, delta)-DP.
 
-    It is valid for every local_epsilon-DP local randomizer that all users share, and for batches of any size. For
-    binary randomized response `shuffle_epsilon` is several times smaller.
+    It holds for every local_epsilon-DP local randomizer that all users share, and for batches of any size. For
+    binary randomized response the exact `shuffle_epsilon` is several times smaller.
 
     Args:
         delta: in (0, 1).
@@ -204,11 +203,11 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
         batch: users who are shuffled together, >= 1.
 
     Returns:
-        epsilon > 0, rounded up by a relative 1e-12. If it exceeds local_epsilon, the smaller
-        local_epsilon is a valid epsilon, too.
+        epsilon > 0, rounded up by a relative 1e-12. If it exceeds local_epsilon, local_epsilon is a smaller valid
+        epsilon.
 
     Raises:
-        ValueError: if local_epsilon is above that limit, or an argument is outside its range or NaN.
+        ValueError: if local_epsilon is above its limit, or an argument is outside its range or NaN.
 
     Privacy:
         - Computes a guarantee, releases nothing.
@@ -248,8 +247,8 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
         batch: number of users shuffled together, > 16 log(2 / delta).
 
     Returns:
-        A local epsilon > 0, rounded down by a relative 1e-12. If it is below epsilon, the larger epsilon
-        is a valid local epsilon, too.
+        A local epsilon > 0, rounded down by a relative 1e-12. If it is below epsilon, epsilon is a larger valid local
+        epsilon.
 
     Raises:
         ValueError: if batch is too small for the closed form, or an argument is outside its range or NaN.
@@ -258,7 +257,7 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
         - Computes a guarantee, releases nothing.
 
     Source:
-        As `shuffle_epsilon_bound`.
+        As for `shuffle_epsilon_bound`.
 
     Deviations:
         None.
@@ -290,7 +289,7 @@ def shuffle_guarantee(
     """Returns the privacy claim of a shuffled batch of binary randomized responses.
 
     Args:
-        epsilon: > 0; infinity makes no claim.
+        epsilon: > 0; at infinity the result claims nothing.
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
         batch: users who are shuffled together, >= 1.
@@ -300,7 +299,7 @@ def shuffle_guarantee(
         A claim of approximate DP in the shuffle model, which records batch and local_epsilon.
 
     Raises:
-        ValueError: if such a batch is not known to be (epsilon, delta)-DP, or an argument is outside its range or NaN.
+        ValueError: if the batch is not known to be (epsilon, delta)-DP, or an argument is outside its range or NaN.
 
     Examples:
         >>> print(shuffle_guarantee(1.0, 1e-3, local_epsilon=2.0, batch=100))

@@ -1,4 +1,4 @@
-"""The exact budget of a shuffled batch of binary randomized responses: float64 on the host.
+"""The exact budget of a shuffled batch of binary randomized responses, in float64 on the host.
 
 Distributions are computed by adding and multiplying positive numbers only, so that tail probabilities keep their
 digits.
@@ -17,7 +17,7 @@ LARGEST_LOCAL = 500.0  # above this local epsilon, a report is treated as if it 
 
 
 def largest_true(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Bisects for the largest number at which a condition holds, given that it holds at low and not at high."""
+    """Returns, by bisection, the largest number at which a condition holds; it must hold at low and fail at high."""
     while high - low > 1e-13 * high:
         middle = low + (high - low) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -28,9 +28,9 @@ def largest_true(holds: Callable[[float], bool], low: float, high: float) -> flo
 def largest_exact(epsilon: float, delta: float, batch: int) -> float:
     """Returns the largest local epsilon at which the exact delta is at most `delta`, for `shuffle_local_epsilon`.
 
-    The search checks a few numbers of ones among the others, the suspects, and then all numbers. If another number is
-    worse, it becomes a suspect, and the search starts again. The delta of each number is monotone in the local epsilon,
-    for the same reason as their maximum.
+    The search checks the condition for a few numbers of ones among the others (`suspects`), and then for all numbers.
+    If another number is worse, the search adds it to the suspects and starts again. The delta of each number is
+    monotone in the local epsilon, for the same reason as their maximum.
     """
     suspects = {batch - 1}
 
@@ -62,11 +62,11 @@ def worst_delta(epsilon: float, local_epsilon: float, batch: int) -> tuple[float
 
 
 def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int) -> tuple[float, int]:
-    """Returns the largest measure over distributions of the others' count, and the number of ones among them.
+    """Returns the largest measure over distributions of the others' count, and the number of ones that attains it.
 
-    One more user's report can be added to the count afterwards, so the measure never increases with the zeros or the
-    ones among the others. So the measure for `least` zeros and num_others - `most` ones bounds the measure for every
-    number of zeros from `least` to `most`. The range with the largest bound is halved until it is a single number.
+    The measure never increases with the zeros or the ones among the others, because the report of one more user can be
+    added to the count afterwards. So the measure for `least` zeros and num_others - `most` ones bounds the measure for
+    every number of zeros from `least` to `most`. The range with the largest bound is halved until it is one number.
     """
     num_others = batch - 1
 
@@ -84,7 +84,7 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
 
 
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:
-    """Builds the hockey-stick divergence between counts with the user's bit 1 and 0, by the others' distribution."""
+    """Builds a function of the others' distribution: the hockey-stick divergence between the user's bits 1 and 0."""
     # With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1}
     # at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.
     keep, _ = odds(local_epsilon)
@@ -102,8 +102,8 @@ def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray]
 
 def tail_epsilon(delta: float, keep: float, move: float, probabilities: np.ndarray) -> float:
     """Returns the largest log((P(count >= j) - delta) / P'(count >= j)); the user's bit is 1 in P and 0 in P'."""
-    tail = np.append(probabilities[::-1].cumsum()[::-1], 0.0)  # of the others' count, from each j on
-    more = np.append(1.0, tail[:-1])  # from j - 1 on
+    tail = np.append(probabilities[::-1].cumsum()[::-1], 0.0)  # P(the others' count >= j)
+    more = np.append(1.0, tail[:-1])  # P(the others' count >= j - 1)
     likely, unlikely = move * tail + keep * more - delta, keep * tail + move * more
     above = likely > 0
     return float(np.max(np.log(likely[above] / unlikely[above]), initial=-math.inf))
@@ -116,18 +116,18 @@ def odds(local_epsilon: float) -> tuple[float, float]:
 
 
 def count_distribution(ones: int, local_epsilon: float, batch: int) -> np.ndarray:
-    """Returns probabilities of the count of batch - 1 reports, if `ones` of the users hold a one, without far tails."""
+    """Returns the distribution of the count of batch - 1 reports of users with `ones` ones, without far tails."""
     return reports_distribution(ones, batch - 1 - ones, local_epsilon)
 
 
 def reports_distribution(ones: int, zeros: int, local_epsilon: float) -> np.ndarray:
-    """Returns probabilities of the count of reports, for this many users who hold ones and zeros, without far tails."""
+    """Returns the distribution of the count of reports of users with these ones and zeros, without far tails."""
     keep, move = odds(local_epsilon)
     return np.convolve(binomial(ones, keep, move), binomial(zeros, move, keep))
 
 
 def binomial(trials: int, success: float, failure: float) -> np.ndarray:
-    """Returns probabilities of consecutive counts of successes around the mode, all but 2e-36 by Bernstein's bound."""
+    """Returns a binomial distribution around its mode; by Bernstein's bound at most 2e-36 of it is left out."""
     reach = 30 + math.ceil(math.sqrt(800 + 170 * trials * success * failure))
     mode = min(trials, int((trials + 1) * success))
     up = np.arange(mode, min(trials, mode + reach))

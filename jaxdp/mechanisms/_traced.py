@@ -1,4 +1,4 @@
-"""A decorator to trace mechanisms once, and not again in every program."""
+"""A decorator that traces a mechanism once for all programs that use it."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def traced_once(*static: str) -> Callable[[Function], Function]:
-    """Returns a decorator of a mechanism: calls with arguments of the same shapes and dtypes share one trace.
+    """Returns a decorator: calls of a mechanism with arguments of the same shapes and dtypes share one trace.
 
     A larger program inlines the mechanism's operations. If a tape is open, the mechanism is traced again and recorded.
 

@@ -44,9 +44,9 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         noise is added.
 
     Raises:
-        ValueError: if values are neither floats nor integers, epsilon or l1_sensitivity is not a scalar or is a Python
-            or NumPy number that is not > 0, or epsilon is one with noise that integers cannot hold (below about 1e-11
-            times the number of values).
+        ValueError: if values are neither floats nor integers; if epsilon or l1_sensitivity is not a scalar, or is a
+            Python or NumPy number that is not > 0; or if epsilon is a Python or NumPy number so small that integers
+            cannot hold the noise (below about 1e-11 times the number of values).
 
     Privacy:
         - epsilon-DP in the central model for one release of `values`, for the unit and adjacency of the sensitivity.
@@ -59,8 +59,8 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         - Values are rounded to a public grid, and noise is rounded down to it; both are integers in float64. The
           release equals the output of the Laplace mechanism on the rounded values, rounded down. Rounding adds at most
           one step to the change of a value, and the noise is calibrated for this larger change. A step is between 2^-17
-          and 2^-10 of the sensitivity, and within this range 2^-16 to 2^-15 of sensitivity / epsilon. It is at most 1
-          for integers. For several values the upper limit is divided by their number, rounded up to a power of two.
+          and 2^-10 of the sensitivity, and within this range 2^-16 to 2^-15 of sensitivity / epsilon. A step is at most
+          1 for integers. For several values the upper limit is divided by their number, rounded up to a power of two.
         - Noise is computed from float64 logarithms of 64-bit words. This adds a delta below 1e-9 for each value, for
           epsilon up to 10. No noise beyond 44.4 scales is drawn. If noise is needed, a traced scale that is 0,
           infinite, NaN or beyond 2^47 steps gives NaN.
@@ -103,7 +103,7 @@ def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.
 
 
 def _add_and_record(draw: Callable[..., jax.Array], grid: Grid, dtype: jnp.dtype, entry: Entry) -> jax.Array:
-    """Adds noise of a grid to the values, and records the release."""
+    """Adds noise on a grid to the values, and records the release if a tape is open."""
     shape = shape_of(entry.value)
 
     def noisy(noise: jax.Array, scale: jax.Array, exact: Exact, grid: Grid) -> jax.Array:
@@ -131,35 +131,35 @@ def gaussian(
     Args:
         key: a PRNG key.
         values: as for `laplace`.
-        noise_stddev: [] float >= 0, may be traced: from `analytic_gaussian` or `zcdp_gaussian`, through `round_up` if
-            cast. Zero adds nothing. A traced NaN, infinity or negative number gives NaN.
-        l2_sensitivity: [] float > 0, may be traced: the sensitivity that noise_stddev was calibrated for. Rounding
-            enlarges it, and the noise is enlarged by the same factor. An auditor compares changes of the values with
-            it.
+        noise_stddev: [] float >= 0, may be traced, from `analytic_gaussian` or `zcdp_gaussian`; cast it with
+            `round_up`. Zero adds nothing. A traced NaN, infinity or negative number gives NaN.
+        l2_sensitivity: [] float > 0, may be traced: the sensitivity for which noise_stddev was calibrated. Rounding
+            enlarges the sensitivity, and the noise is enlarged by the same factor. Auditors compare changes of the
+            values with l2_sensitivity.
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
         noise is added.
 
     Raises:
-        ValueError: if values are neither floats nor integers, or noise_stddev or l2_sensitivity is not a scalar, or is
-            a Python or NumPy number that is not >= 0, or not > 0.
+        ValueError: if values are neither floats nor integers; or if noise_stddev or l2_sensitivity is not a scalar, or
+            is a Python or NumPy number that is not >= 0 (noise_stddev) or not > 0 (l2_sensitivity).
 
     Privacy:
         - For one release of `values` in the central model, with the unit and adjacency of the L2 sensitivity D:
           (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with rho = D^2 / (2
           noise_stddev^2).
-        - If l2_sensitivity is not given and noise_stddev > 128 D, n floats need D + sqrt(n) 2^-24 noise_stddev in place
-          of D, as they are rounded. Integers are not rounded if noise_stddev <= 2^24, nor is a `Sum` if noise_stddev <=
-          2^4.
+        - If l2_sensitivity is not given and noise_stddev > 128 D, replace D by D + sqrt(n) 2^-24 noise_stddev for n
+          floats, because floats are rounded. Integers are not rounded if noise_stddev <= 2^24, nor is a `Sum` if
+          noise_stddev <= 2^4.
 
     Source:
         Dwork & Roth (2014), Appendix A; Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6.
 
     Deviations:
         Values and noise are integers on a grid, as in `laplace`, with a step between 2^-25 and 2^-24 of noise_stddev.
-        The noise is calibrated for the change of rounded values; if l2_sensitivity is not given, it is taken to be
-        noise_stddev / 128. No noise beyond 9.5 standard deviations is drawn.
+        The noise is calibrated for the change of the rounded values; without l2_sensitivity, a sensitivity of
+        noise_stddev / 128 is assumed. No noise beyond 9.5 standard deviations is drawn.
 
     Math:
         The mechanism adds independent noise $Z_i \sim N(0, \sigma^2)$ to the values. With $\Delta$ the $L_2$
@@ -214,25 +214,25 @@ def k_norm(
 
     Args:
         key: a PRNG key.
-        value: [...] float or integer, one vector of d entries, in any shape; as for `laplace`.
-        epsilon: [] float > 0, may be traced; infinity adds nothing. Bad traced values as for `laplace`.
-        sensitivity: [] float > 0, may be traced: largest change of all of `value` in L2 norm.
-        basis: [size, rank] float, orthonormal columns that span all changes of `value`, for a value that is a vector
-            [size]; None is all of R^d. The noise then lies in this span, and d is the rank.
+        value: [...] float or integer, one vector of d entries, in any shape; see `laplace`.
+        epsilon: [] float > 0, may be traced; infinity adds nothing. Invalid traced values give NaN, as in `laplace`.
+        sensitivity: [] float > 0, may be traced: largest change of the whole vector in L2 norm.
+        basis: [size, rank] float, orthonormal columns that span all changes of `value`, which then must be a vector
+            [size]. The noise lies in the span, and d is the rank. None stands for all of R^d.
 
     Returns:
         [...] the noisy value, in the dtype of `value`; for integers, in JAX's default float type, rounded after the
         noise is added. With a basis it is the noisy projection onto the span.
 
     Raises:
-        ValueError: as `laplace`, and if value is empty, or basis is not a matrix with a row for every entry of a
+        ValueError: as for `laplace`; and if value is empty, or basis is not a matrix with one row for each entry of a
             vector.
 
     Privacy:
         - epsilon-DP in the central model for one release of `value`, for the unit and adjacency of the sensitivity.
         - The density at any output changes by a factor of at most exp(epsilon |change| / sensitivity), by the triangle
           inequality.
-        - With a basis, private data must not change the value outside of the span.
+        - With a basis, private data must change the value only within the span.
 
     Source:
         Hardt & Talwar (2010), section 3, for the Euclidean ball; Chaudhuri, Monteleoni & Sarwate (2011), Algorithm 1,
@@ -268,8 +268,8 @@ def k_norm(
     if math.prod(shape) < 1 or (basis is not None and (basis.ndim != 2 or shape != basis.shape[:1])):
         basis_shape = "" if basis is None else f" and a basis of shape {basis.shape}"
         raise ValueError(
-            "value must have at least one entry and, with a basis, be a vector with an entry for each row of it, "
-            f"got {shape}{basis_shape}"
+            "value must have at least one entry and, with a basis, be a vector with one entry for each row of the "
+            f"basis, got {shape}{basis_shape}"
         )
     with jax.enable_x64(True):
         sensitivity = positive_scalar("sensitivity", sensitivity, jnp.float64)
@@ -297,9 +297,9 @@ def _coordinates(
 ) -> tuple[jax.Array, jax.Array]:
     """Returns a vector's coordinates in a basis, [rank] float64, and their sensitivity.
 
-    Noise that lies in a subspace hides only changes in it: rounding the vector itself would change it outside. So the
-    coordinates are rounded. They are computed from multiples of a unit, by products and sums that are exact up to 2^-50
-    of the vector's length. With the rounding to units this changes them by at most 2^-12 of the sensitivity.
+    Noise in a subspace hides only changes within the subspace, and rounding the vector itself would change it outside.
+    So the coordinates are rounded. They are computed from multiples of a unit, by products and sums that are exact up
+    to 2^-50 of the vector's length. Together with rounding to units this changes them by at most 2^-12 sensitivities.
     """
     values, factors = wide(exact), basis.astype(jnp.float64)
     unit = power_below(sensitivity) * 2.0 ** -(16 + math.ceil(math.log2(len(values)) / 2))

@@ -1,7 +1,7 @@
-"""Calibration of Gaussian noise, and the budget that given noise spends: float64 on the host.
+"""Calibrates Gaussian noise, and computes the budget that a given noise spends, in float64 on the host.
 
-Every result is rounded to the safe side by about 1e-12: a noise scale or a spent epsilon is never too small, a budget
-rho never too large. `round_up` preserves this when a noise scale is cast.
+Every result is rounded to the safe side by about 1e-12: a noise scale or a spent epsilon is rounded up, a budget rho is
+rounded down. If a noise scale is cast, `round_up` keeps it on the safe side.
 """
 
 import math
@@ -87,15 +87,16 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
         The noise's standard deviation per coordinate, >= 0.
 
     Raises:
-        ValueError: if an argument is outside its range or NaN; in particular for finite epsilon >= 1: there the formula
-            is not proved, and it is false for large epsilon: at epsilon=8, delta=1e-3 its noise spends delta=1.31e-3.
+        ValueError: if an argument is outside its range or NaN. In particular finite epsilon >= 1 is refused: the
+            formula is proved only below 1, and is false for large epsilon (at epsilon=8 and delta=1e-3 its noise spends
+            delta=1.31e-3).
 
     Privacy:
         - (epsilon, delta)-DP, as for `analytic_gaussian`.
         - Slack: it spends `gaussian_epsilon(delta, noise)`, which is exact (Balle & Wang, 2018, Theorem 8): 0.37, 0.55
           and 0.62 of epsilon at epsilon = 0.1, 0.5 and 0.9 and delta = 1e-3. The theorem's proof bounds the probability
           of a loss above epsilon by delta. It would suffice to bound this probability minus exp(epsilon) times the
-          probability under the other input.
+          probability of the same event under the other input.
 
     Source:
         Dwork & Roth (2014), Theorem 3.22 (A.1).
@@ -121,7 +122,8 @@ def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
         l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
 
     Returns:
-        The noise's standard deviation per coordinate, >= 0: the smallest float64 with rho-zCDP, or the next one.
+        The noise's standard deviation per coordinate, >= 0: the smallest float64 that gives rho-zCDP, or the next
+        larger float64.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -150,7 +152,7 @@ def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
 
 
 def round_up(value: float, dtype: DTypeLike = np.float32) -> np.floating:
-    """Casts a noise scale without ever rounding it down.
+    """Casts a noise scale to a dtype, and never rounds it down.
 
     Args:
         value: a noise scale in [0, inf].

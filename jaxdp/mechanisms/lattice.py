@@ -1,4 +1,4 @@
-"""Noise on a lattice, drawn before the integers to which it is added are known."""
+"""Draws noise on a lattice before the integers to which it is added are known."""
 
 from collections.abc import Callable
 
@@ -15,9 +15,9 @@ from jaxdp.numerics.fixed_point import in_64_bits
 def lattice_laplace(
     key: jax.Array, shape: tuple[int, ...], quantum: ArrayLike, epsilon: ArrayLike, l1_sensitivity: ArrayLike
 ) -> jax.Array:
-    """Draws the noise of `laplace` on integers, rounded to the nearest multiple of a quantum or of 1.
+    """Draws the noise of `laplace` on integers, rounded to multiples of min(quantum, 1).
 
-    Every integer is a multiple of the finer of the two, so integer plus rounded noise equals the rounded noisy integer.
+    Every integer is a multiple of min(quantum, 1), so an integer plus rounded noise equals the rounded noisy integer.
 
     Args:
         key: a PRNG key.
@@ -27,8 +27,7 @@ def lattice_laplace(
         l1_sensitivity: [] float > 0.
 
     Returns:
-        [*shape] integers of the default type, in multiples of the quantum or of 1, whichever is less; clipped to the
-        range of the type.
+        [*shape] integers of the default type, in multiples of min(quantum, 1), clipped to the range of the type.
     """
     return _laplace(key, shape, quantum, epsilon, l1_sensitivity, jnp.result_type(int))
 
@@ -36,7 +35,7 @@ def lattice_laplace(
 def lattice_gaussian(
     key: jax.Array, shape: tuple[int, ...], quantum: ArrayLike, noise_stddev: ArrayLike, l2_sensitivity: ArrayLike
 ) -> jax.Array:
-    """Draws the noise of `gaussian` on integers, as `lattice_laplace`."""
+    """Draws the noise of `gaussian` on integers, rounded as in `lattice_laplace`."""
     return _gaussian(key, shape, quantum, noise_stddev, l2_sensitivity, jnp.result_type(int))
 
 
@@ -80,7 +79,7 @@ def _draw_rounded(
     draw: Callable[..., jax.Array],
     dtype: jnp.dtype,
 ) -> jax.Array:
-    """Draws noise on a grid, rounded to multiples of the quantum or of 1; halves go up."""
+    """Draws noise on a grid, rounded to the nearest multiple of min(quantum, 1); halves are rounded up."""
     multiple = jnp.minimum(jnp.asarray(quantum).astype(jnp.float64), 1.0) / grid.step
     largest = jnp.iinfo(dtype).max
 

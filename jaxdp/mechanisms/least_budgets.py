@@ -1,4 +1,4 @@
-"""The smallest budget of Laplace noise that integers can hold, on the host."""
+"""Checks on the host that integers can hold Laplace noise of a given budget."""
 
 import math
 
@@ -9,14 +9,14 @@ ROUNDING = 1.001  # a budget is rounded down to JAX's default float type
 
 
 def check_laplace(epsilon: float, *, numbers: int = 1, times: float = 1.0) -> float:
-    """Returns a budget of Laplace releases; raises a ValueError if integers cannot hold noise of their scale.
+    """Returns a budget of Laplace releases; raises a ValueError if integers cannot hold the noise of this budget.
 
     Without this check the traced release would be NaN.
 
     Args:
         epsilon: the budget.
-        numbers: number of floats that are released together; their steps are finer.
-        times: largest noise scale, divided by sensitivity / epsilon.
+        numbers: number of floats that are released together; more floats have finer steps.
+        times: largest noise scale of the releases, relative to sensitivity / epsilon.
 
     Examples:
         >>> check_laplace(1e-12)

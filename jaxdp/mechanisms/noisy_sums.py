@@ -1,8 +1,8 @@
-"""Noise on exact sums, which are rounded to floats only after the noise is added.
+"""Adds noise to exact sums, which are rounded to floats only after the addition.
 
-A float32 holds all integers only up to 2^24: if one user changes, a count of 2^29 cast to float32 changes by 64 or not
-at all, but the noise is calibrated for 1. This module adds the integer part of the noise as an integer, so that the
-release is a function of count + noise, as the mechanisms' proofs assume.
+A float32 holds all integers only up to 2^24. If one user changes, a count of 2^29 that is cast to float32 changes by 64
+or not at all, but the noise is calibrated for a change by 1. This module adds the integer part of the noise as an
+integer. So the release is a function of count + noise, as the mechanisms' proofs assume.
 """
 
 from typing import NamedTuple
@@ -25,8 +25,8 @@ def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
     Returns:
         [...] float. Floats are added directly. For integers, and for sums in fixed point up to 2^33, the result depends
         only on the real number values + noise. For integers the result is the float nearest to this number if the
-        number is below 2^24 (2^53 in 64 bits), and it does not wrap for any noise. Sums are added in 64 bits. Float32
-        noise beyond 2^30 is a multiple of more than 1.
+        number is below 2^24 (2^53 in 64 bits), and it never wraps. Sums are added in 64 bits. Float32 noise beyond 2^30
+        is a multiple of a number above 1.
     """
     if isinstance(values, tuple):
         return _add_to_sum(values, noise)
@@ -50,7 +50,7 @@ class _Split(NamedTuple):
 
 
 def _split(noise: jax.Array, limit: int) -> _Split:
-    """Splits noise into an integer within +-limit and the rest, which is in (-1/2, 1/2] for noise within the limit."""
+    """Splits noise into an integer in [-limit, limit] and the rest, which is in (-1/2, 1/2] for noise in this range."""
     noise = round_product(noise)
     integer = jnp.round(jnp.clip(noise, -limit, limit))
     down = noise - integer == -0.5  # `round` takes halves to even, but the rounding of x.5 must not depend on x

@@ -1,8 +1,8 @@
-"""Proved bounds on the delta that the program's arithmetic adds, on the host, for `Guarantee.numerical_delta`.
+"""Computes proved bounds on the delta that the program's arithmetic adds, on the host, for `Guarantee.numerical_delta`.
 
 All bounds count only releases that depend on the data of one unit of privacy. Other releases have the same exact values
 for both neighbours, so the program gives them the same distribution. Float64 functions are assumed to be right within
-two units in the last place, and random bits to be ideal.
+two units in the last place, and random bits are assumed to be ideal.
 
 Let the scale of Laplace noise be s steps. Up to s = 2^18 the noise is one digit, computed from an exponential variate v
 with an error of 2^-51.4 v + 2^-53. So an integer's probability is off by a factor of 1 + s (2^-50.4 v + 2^-52). The
@@ -37,13 +37,13 @@ SELECTION = 2.0**-35  # for an index of `noisy_max`: twice the relative error of
 
 
 def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread: int = 1) -> float | None:
-    """Bounds the delta that arithmetic adds to the releases by the Laplace mechanism that one unit affects.
+    """Returns a bound on the delta that arithmetic adds to Laplace releases which depend on one unit.
 
     Args:
-        epsilon: of each release, > 0.
-        releases: number of consecutive releases that the unit is in.
-        numbers: how many numbers of a release the unit changes.
-        spread: number of floats in a release: the steps of several floats are finer.
+        epsilon: budget of each release, > 0.
+        releases: number of consecutive releases that depend on the unit.
+        numbers: number of entries of a release that the unit changes.
+        spread: number of floats in a release; more floats have finer steps.
 
     Returns:
         The bound; None without noise, or if the bound is not below 1.
@@ -62,17 +62,17 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
 
 
 def _one_laplace(steps: float, epsilon: float) -> float:
-    """Bounds the delta of one number with Laplace noise of this scale, in steps."""
+    """Returns a bound on the delta of one number with Laplace noise of a scale of `steps` steps."""
     words = 2.0**-58.5 * (1 + math.exp(min(epsilon, 700.0)))
     return min(steps, ONE_DIGIT) * (2.0**-48.9 * (1 + epsilon / 2) + words)
 
 
 def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> float | None:
-    """Bounds the delta that arithmetic adds to the numbers with normal noise that one unit affects.
+    """Returns a bound on the delta that arithmetic adds to numbers with normal noise which depend on one unit.
 
     Args:
-        numbers: how many numbers with independent noise change, drawn one after the other or at once.
-        rho: their total zero-concentrated budget, > 0.
+        numbers: number of changed numbers, with independent noise, drawn one after the other or together.
+        rho: total zCDP budget of these numbers, > 0.
         steps: largest number of grid steps in a standard deviation.
 
     Returns:
@@ -89,7 +89,7 @@ def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> fl
 
 
 def tree_steps(stddev: float, unit: float) -> float:
-    """Bounds the grid steps in a standard deviation of a Gaussian tree's noise, for sums of multiples of a unit."""
+    """Returns a bound on the grid steps in the stddev of a Gaussian tree's noise; all sums are multiples of `unit`."""
     return max(2.0**26, 2 * stddev / unit)
 
 
@@ -100,12 +100,12 @@ def gaussian_rho(epsilon: float, delta: float) -> float:
 
 
 def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> float | None:
-    """Bounds the delta that arithmetic adds to the selections by `noisy_max` that one unit affects.
+    """Returns a bound on the delta that arithmetic adds to selections by `noisy_max` which depend on one unit.
 
     Args:
         num_scores: number of scores in a selection.
-        epsilon: of each selection, > 0.
-        selections: number of consecutive selections that the unit is in.
+        epsilon: budget of each selection, > 0.
+        selections: number of consecutive selections that depend on the unit.
 
     Returns:
         The bound; None without noise, or if the bound is not below 1.
@@ -117,23 +117,23 @@ def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> 
 
 
 def weighted_delta(num_scores: int, draws: int) -> float | None:
-    """Bounds the delta that arithmetic adds to draws by `fine_index`, if one unit affects the weights exp(-score).
+    """Returns a bound on the delta that arithmetic adds to draws by `fine_index` with weights exp(-score).
 
     Weights in float64 are off by factors of 1 + 2^-42, and probabilities by 2^-53.
 
     Args:
         num_scores: number of scores in a draw.
-        draws: number of consecutive draws that the unit is in.
+        draws: number of consecutive draws that depend on one unit.
     """
     return below_one(2 * draws * (2.0**-42 + num_scores * 2.0**-52))
 
 
 def vector_delta(epsilon: float, delta: float | None, *, numbers: int) -> float | None:
-    """Bounds the delta that arithmetic adds to one release of a vector with normal or K-norm noise.
+    """Returns a bound on the delta that arithmetic adds to one release of a vector with normal or K-norm noise.
 
     Args:
-        epsilon: of the release, > 0.
-        delta: of the Gaussian mechanism; None for `k_norm`.
+        epsilon: budget of the release, > 0.
+        delta: delta of the Gaussian mechanism; None for `k_norm`.
         numbers: largest length of the vector.
     """
     if math.isinf(epsilon):
@@ -145,13 +145,14 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int) -> float 
 
 
 def sparse_vector_delta(epsilon: float) -> float | None:
-    """Bounds the delta that arithmetic adds to a run of the sparse vector technique, if one unit affects its queries.
+    """Returns a bound on the delta that arithmetic adds to a run of the sparse vector technique.
 
-    Only two noises shift, each at a cost of half of epsilon: the noise of the threshold, and the noise of the query
-    reported above. All other queries stay below a threshold that moves with them, for any distribution of their noise.
+    One unit affects the queries. Only two noises shift, each at a cost of half of epsilon: the noise of the threshold,
+    and the noise of the query that is reported above. All other queries stay below a threshold that moves with them,
+    for any distribution of their noise.
 
     Args:
-        epsilon: of the run, > 0.
+        epsilon: budget of the run, > 0.
     """
     if math.isinf(epsilon):
         return None
@@ -160,18 +161,18 @@ def sparse_vector_delta(epsilon: float) -> float | None:
 
 
 def nodes_delta(epsilon: float, levels: int) -> float | None:
-    """Bounds the delta that arithmetic adds to a tree with Laplace noise, if one unit affects one node of each level.
+    """Returns a bound on the delta that arithmetic adds to a tree with Laplace noise; a unit is in one node of a level.
 
     Args:
-        epsilon: of all nodes, > 0.
+        epsilon: budget of all nodes together, > 0.
         levels: number of levels of the tree.
     """
-    # `levels` numbers together have a sensitivity of `levels`: a step is at least half as large as for one number alone
+    # `levels` numbers together have a sensitivity of `levels`, so a step is at least half as large as for one number
     return laplace_delta(epsilon / levels, releases=levels, spread=2)
 
 
 def all_of(*deltas: float | None) -> float | None:
-    """Returns the delta of consecutive releases; None if one is unknown."""
+    """Returns the delta of consecutive releases; None if the delta of a release is unknown, or the sum reaches 1."""
     return None if None in deltas else below_one(sum(delta for delta in deltas if delta is not None))
 
 

@@ -47,12 +47,11 @@ def shuffled(key: jax.Array, reports: Any) -> Any:
     Returns:
         The same pytree with its rows in the new order.
 
-    Raises:
-        ValueError: if there is no array, or the arrays do not have equal leading axes.
+        ValueError: if the pytree has no array, or its arrays do not have equal leading axes.
 
     Privacy:
-        - Adds no noise: reports that are not randomized are released.
-        - `shuffle_delta` covers reports of randomized response, `shuffle_epsilon_bound` reports of any local
+        - Adds no noise: if reports are not randomized, the data themselves are released.
+        - `shuffle_delta` covers reports of randomized response. `shuffle_epsilon_bound` covers reports of any local
           randomizer.
 
     Source:
@@ -76,7 +75,7 @@ def shuffled(key: jax.Array, reports: Any) -> Any:
 
 
 def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, batch: int) -> jax.Array:
-    r"""Draws how many of a batch's randomized responses are 1, the only information in its shuffled binary reports.
+    r"""Draws the number of ones in a batch of randomized responses, all that its shuffled binary reports reveal.
 
     The result has the distribution of `randomized_response(key, bits, local_epsilon).sum()` for `batch` bits with
     `ones` ones. The time does not depend on the batch.
@@ -84,8 +83,8 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
     Args:
         key: a PRNG key.
         ones: [...] integers in [0, batch], number of users who hold a 1. For other integers the result is meaningless.
-        local_epsilon: [] float > 0, may be traced: the budget of each report before it is shuffled; infinity reports
-            the bits.
+        local_epsilon: [] float > 0, may be traced: the budget of each report before it is shuffled. At infinity reports
+            are the bits themselves.
         batch: number of users shuffled together, >= 1, static.
 
     Returns:

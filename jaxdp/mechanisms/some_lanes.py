@@ -1,4 +1,4 @@
-"""Releases in some lanes of `jax.vmap`: on CPU the other lanes cost nothing."""
+"""Computes a function only in some lanes of `jax.vmap`, so that the other lanes cost nothing on CPU."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ def in_flagged_lanes(flag: jax.Array, function: Callable[..., Tree], otherwise: 
 
     Args:
         flag: [] bool, public.
-        function: function of the inputs alone; uses no batched value from outside.
+        function: function of the inputs only; it must use no batched value from outside.
         otherwise: pytree of arrays with the structure, shapes and dtypes of the function's result.
         inputs: pytrees of arrays.
     """

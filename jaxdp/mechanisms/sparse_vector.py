@@ -1,4 +1,4 @@
-"""The sparse vector technique: the first query above a threshold, at a cost independent of the number of queries."""
+"""The sparse vector technique: finds the first query above a threshold, at the same cost for any number of queries."""
 
 from typing import NamedTuple
 
@@ -19,21 +19,21 @@ from jaxdp.validation import check_choice
 NAME = "above_threshold"
 LARGEST_STEPS = 2.0**51 - 1  # largest noisy threshold; two words of 32 bits hold it
 LARGEST_SCALE = 2.0**45  # in steps, a quarter of the largest scale of `laplace`
-LARGEST_TIMES = 16.0  # of `check_laplace` for a run: the quarter, and queries with noise of four times 1 / epsilon
-TAIL = 44.0  # noise ends within so many scales
+LARGEST_TIMES = 16.0  # for `check_laplace`: the quarter above, and queries with noise of four times 1 / epsilon
+TAIL = 44.0  # noise is at most this number of scales
 # share of epsilon for the threshold's noise: one half, or 1 : 2^(2/3) between threshold and queries
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
 
 class AboveThreshold(NamedTuple):
-    """One run of AboveThreshold. Secret: only the reports of `above_threshold_step` may be released.
+    """State of a run of AboveThreshold. Secret: only the reports of `above_threshold_step` may be released.
 
     Attributes:
-        noisy_threshold: [] drawn once, in 2^20 steps of the run's grid.
-        sensitivity: [] float > 0, declared for each query.
-        epsilon: [] float > 0, of the run.
+        noisy_threshold: [] the threshold with noise that is drawn once, in 2^20 steps of the run's grid.
+        sensitivity: [] float > 0, the declared sensitivity of each query.
+        epsilon: [] float > 0, the budget of the run.
         query_scale: [] float >= 0, scale of each query's Laplace noise.
-        halted: [] bool, whether a query has been reported above; later queries are never reported above.
+        halted: [] bool, whether a query has been reported above; no later query is reported above.
     """
 
     noisy_threshold: fixed_point.Sum
@@ -51,33 +51,33 @@ def above_threshold_init(
     sensitivity: Scalar = 1.0,
     split: str = "even",
 ) -> AboveThreshold:
-    """Starts a run: draws the noisy threshold.
+    """Starts a run of AboveThreshold by drawing the noisy threshold.
 
     Args:
         key: a PRNG key.
-        epsilon: [] float > 0, may be traced: of the whole run. Infinity compares exactly. A traced zero or NaN gives
-            meaningless reports; a negative value gives noise of wrong scales, which is not private.
+        epsilon: [] float > 0, may be traced: the budget of the whole run. Infinity compares without noise. A traced
+            zero or NaN gives meaningless reports; a negative value gives noise of wrong scales, which is not private.
         threshold: [] float, public, may be traced.
-        sensitivity: [] float > 0, may be traced: the largest change of any one query, where queries may move in
-            different directions.
+        sensitivity: [] float > 0, may be traced: the largest change of any one query; queries may change in different
+            directions.
         split: how epsilon is divided between threshold and queries: "even" (as in the textbook) or "optimal" (1 :
-            2^(2/3), which minimises the variance of their difference).
+            2^(2/3), which minimises the variance of the difference of threshold and query).
 
     Returns:
-        The state for `above_threshold_step`, of epsilon's dtype.
+        The state for `above_threshold_step`, in epsilon's dtype.
 
     Raises:
         ValueError: if split is unknown, an argument is not a scalar, epsilon or sensitivity is a Python or NumPy number
-            that is not > 0, or epsilon is one with noise that integers cannot hold (below about 2e-10).
+            that is not > 0, or epsilon is so small that integers cannot hold the noise (below about 2e-10).
 
     Privacy:
-        - As `above_threshold`.
+        - As for `above_threshold`.
 
     Source:
-        As `above_threshold`.
+        As for `above_threshold`.
 
     Deviations:
-        As `above_threshold`.
+        As for `above_threshold`.
     """
     share = SPLITS[check_choice("split", split, tuple(SPLITS))]
     number, epsilon = epsilon, positive_scalar("epsilon", epsilon)
@@ -100,8 +100,8 @@ def above_threshold_init(
 def restart(fresh: jax.Array, started: AboveThreshold, running: AboveThreshold) -> AboveThreshold:
     """Returns the run `started` if `fresh` ([] bool) is true, otherwise `running`.
 
-    Both runs have the same sensitivity, epsilon and noise scale. These are not selected, so that lanes of `jax.vmap`
-    share them.
+    Both runs must have the same sensitivity, epsilon and noise scale. These fields are not selected, so that lanes of
+    `jax.vmap` share them.
     """
     threshold = jax.tree.map(
         lambda start, run: jnp.where(fresh, start, run), started.noisy_threshold, running.noisy_threshold
@@ -112,39 +112,39 @@ def restart(fresh: jax.Array, started: AboveThreshold, running: AboveThreshold) 
 def above_threshold_step(
     key: jax.Array, state: AboveThreshold, query: ArrayLike | fixed_point.Sum
 ) -> tuple[AboveThreshold, jax.Array]:
-    """Processes one query; for use inside a scan.
+    """Compares one query with the noisy threshold; for use inside a scan.
 
     Args:
         key: a PRNG key, a new one for every query.
         state: from `above_threshold_init` or the last step.
         query: [] float, integer or `jaxdp.numerics.fixed_point.Sum`, the exact answer. It may depend on all earlier
-            reports. NaN is never reported above.
+            reports. A query of NaN is never reported above.
 
     Returns:
         (state, above): [] bool, whether the noisy answer reached the noisy threshold; False once the run has halted.
 
     Raises:
-        ValueError: if query is something else.
+        ValueError: if query is not a number or a `Sum`, or is an integer of a wider type than JAX's default.
 
     Privacy:
-        - As `above_threshold`.
+        - As for `above_threshold`.
 
     Source:
-        As `above_threshold`.
+        As for `above_threshold`.
 
     Deviations:
-        As `above_threshold`.
+        As for `above_threshold`.
     """
     return ask(key, state, exact_values("query", query), grid_of(state))
 
 
 class Grid(NamedTuple):
-    """The grid of a run and the noise scale of its queries. A loop computes them once, as they do not change.
+    """The grid of a run and the noise scale of its queries. They do not change, so a loop computes them once.
 
     Attributes:
         per_one: [] float64, steps per 1.
-        scale: [] float64, scale in steps of a query's noise, for a sensitivity enlarged by one rounding step.
-        drawn: [] float64, the scale for drawing: `scale` if it is valid and > 0, otherwise 2^16.
+        scale: [] float64, scale in steps of a query's noise, for a sensitivity that is enlarged by one rounding step.
+        drawn: [] float64, the scale at which noise is drawn: `scale` if it is valid and > 0, otherwise 2^16.
     """
 
     per_one: jax.Array
@@ -191,7 +191,7 @@ def _draw_threshold(
 @in_64_bits
 @traced_once()
 def ask(key: jax.Array, state: AboveThreshold, query: Exact, grid: Grid) -> tuple[AboveThreshold, jax.Array]:
-    """Asks one query, as `above_threshold_step`."""
+    """Compares one query with the noisy threshold, as `above_threshold_step` does."""
     if is_open():
         noise = laplace_of(lambda noise, used: noise, key, (), grid.drawn)
         drawn = (noise / grid.drawn).astype(state.sensitivity.dtype)
@@ -211,7 +211,7 @@ def _reaches(
     grid: Grid,
     state: AboveThreshold,
 ) -> jax.Array:
-    """Returns whether a query with noise, in steps, reaches the threshold of a run that has not halted."""
+    """Returns whether a query plus noise, in steps, reaches the threshold of a run that has not halted."""
     del used
     noisy = jnp.round(wide(query) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
     ranges, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
@@ -229,13 +229,13 @@ def _query_scale(sensitivity: jax.Array, epsilon: jax.Array, share: float, dtype
 
 
 def _steps_per_one(query_scale: jax.Array, sensitivity: jax.Array) -> jax.Array:
-    """Returns the steps of a run's grid per 1, [] float64."""
+    """Returns the number of grid steps in 1, [] float64."""
     finest = fixed_point.UNITS / power_below(sensitivity.astype(jnp.float64))
     return finest / step_for(query_scale.astype(jnp.float64) * finest, COARSEST * fixed_point.UNITS)
 
 
 def _scales(scale: jax.Array, per_one: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns a scale in steps, for a sensitivity enlarged by one rounding step, and a valid scale for drawing."""
+    """Returns a scale in steps, for a sensitivity enlarged by one step, and the scale at which noise is drawn."""
     steps = scale * (per_one + 1 / sensitivity.astype(jnp.float64))
     return steps, jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, FEW)
 
@@ -251,41 +251,42 @@ def above_threshold(
 ) -> jax.Array:
     r"""Returns the index of the first query with a noisy answer that reaches a noisy threshold.
 
-    The threshold gets Laplace noise of scale sensitivity / e1 once, and each query fresh noise of scale 2 sensitivity /
-    e2, with e1 + e2 = epsilon. The even split gives the textbook scales 2 and 4 sensitivity / epsilon. With probability
-    1 - failure_prob, no comparison of K queries errs by more than 8 sensitivity log(2 K / failure_prob) / epsilon.
+    The threshold gets Laplace noise of scale sensitivity / e1 once. Each query gets fresh noise of scale 2 sensitivity
+    / e2, with e1 + e2 = epsilon. The even split gives the textbook scales 2 and 4 sensitivity / epsilon. Then with
+    probability 1 - failure_prob, no comparison of K queries errs by more than 8 sensitivity log(2 K / failure_prob) /
+    epsilon.
 
     Args:
         key: a PRNG key. The result equals a scan of `above_threshold_step`, with
             `key_threshold, key_queries = split(key)` and the keys `split(key_queries, K)`.
         queries: [K] float, the exact answers.
-        epsilon: as for `above_threshold_init`.
-        threshold: as for `above_threshold_init`.
-        sensitivity: as for `above_threshold_init`.
-        split: as for `above_threshold_init`.
+        epsilon: see `above_threshold_init`.
+        threshold: see `above_threshold_init`.
+        sensitivity: see `above_threshold_init`.
+        split: see `above_threshold_init`.
 
     Returns:
         [] int32 in [0, K]; K if no query is reported above.
 
     Raises:
-        ValueError: if queries are not a vector of floats; otherwise as `above_threshold_init`.
+        ValueError: if queries are not a vector of floats, and as for `above_threshold_init`.
 
     Privacy:
-        - epsilon-DP in the central model for the one index, for any number of queries, for the unit and adjacency of
-          the sensitivity.
-        - Given the noise of the queries, all comparisons before the first report above are unchanged if the threshold
-          moves by the sensitivity (cost e1), and the query reported above stays above if its noise moves by twice the
-          sensitivity (cost e2).
-        - The run must end there: a second report above costs as much again, and the noisy answer itself must not be
-          released.
+        - epsilon-DP in the central model for the index, for any number of queries, for the unit and adjacency of the
+          sensitivity.
+        - Fix the noise of the queries that are not reported above. If the threshold's noise moves by the sensitivity
+          (cost e1), no earlier report changes. The query reported above stays above if its
+          noise moves by twice the sensitivity (cost e2).
+        - The run must end after the first report above: a second report costs as much again. The noisy answer itself
+          must not be released.
 
     Source:
         Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split.
 
     Deviations:
-        Queries and noise are rounded to steps of 2^-21 to 2^-10 of the sensitivity, and compared as integers; noise is
-        calibrated for a sensitivity larger by one step. Thresholds beyond 2^51 steps, less 44 scales of their noise,
-        are clipped before noise is added. No query is reported above if its noise's scale exceeds 2^45 steps.
+        Queries and noise are rounded to steps of 2^-21 to 2^-10 of the sensitivity, and compared as integers. Noise is
+        calibrated for a sensitivity that is larger by one step. A threshold beyond 2^51 steps, less 44 scales of its
+        noise, is clipped before noise is added. No query is reported above if its noise's scale exceeds 2^45 steps.
 
     Math:
         A run reports the first query $q_t$ with

@@ -1,4 +1,4 @@
-"""A tape on which mechanisms record the values to which they add noise, for auditors. Closed, it costs nothing."""
+"""A tape on which mechanisms record exact values before noise is added, for auditors. A closed tape costs nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,35 +13,36 @@ NOISE_DISTRIBUTIONS = ("laplace", "normal", "gumbel", "exponential")
 
 
 class Entry(NamedTuple):
-    """One release, before its noise. Numbers may be arrays, or traced.
+    """One release, recorded before its noise is added. Numbers may be arrays, or traced.
 
     Attributes:
         name: name of the mechanism.
         value: [...] the exact value. Secret.
-        norm: norm of changes of the value, and of sensitivity: "l1"; "l2"; "max", of its entries; "spread", half the
-            distance between the largest and the smallest change of a vector's entries (the last axis), which matters
-            for a selection; "changed", how many entries differ; "any", 1 if any entry differs.
+        norm: norm of changes of the value, and of sensitivity. "l1"; "l2"; "max", the largest change of an entry;
+            "spread", half the distance between the largest and the smallest change of a vector's entries (the last
+            axis), which matters for a selection; "changed", the number of entries that differ; "any", 1 if any entry
+            differs.
         key: key of the noise; None if unknown.
-        sensitivity: [] float, largest change that the caller declares, of each vector if there are several; None if it
-            declares none.
+        sensitivity: [] float, the largest change that the caller declares, for each vector if there are several; None
+            if the caller declares none.
         epsilon: [] float, cost of a change by `sensitivity` (by 1, if None); other changes cost in proportion. None if
             `noise_stddev` determines the cost.
-        rho: [] float, the same cost as zero-concentrated DP, in proportion to the square; None is epsilon^2 / 2.
-        noise_stddev: [] float, of Gaussian noise; None for other mechanisms.
+        rho: [] float, the same cost as zCDP, in proportion to the square of the change; None is epsilon^2 / 2.
+        noise_stddev: [] float, standard deviation of Gaussian noise; None for other mechanisms.
         noise: [...] the draws for this release, before scaling; None if noise is not additive.
         distribution: distribution of each noise entry, independent of the others: "laplace", of scale 1; "normal",
-            standard; "gumbel", standard; "exponential", of mean 1. An auditor draws it again and compares. None for
-            other distributions.
-        each: whether entries are randomized one by one: then every changed entry costs epsilon, and sensitivity is per
-            entry.
-        low: [] float, lower bound on the value's entries under which the cost holds; None if unbounded.
-        high: [] float, upper bound, likewise.
+            standard; "gumbel", standard; "exponential", of mean 1. An auditor draws the noise again and compares. None
+            for other distributions.
+        each: whether entries are randomized one by one. If so, every changed entry costs epsilon, and sensitivity is
+            for one entry.
+        low: [] float, lower bound on the value's entries under which the cost holds; None if there is no bound.
+        high: [] float, upper bound on the value's entries under which the cost holds; None if there is no bound.
         run: [] identifies a run of AboveThreshold: one epsilon covers all its entries up to the first reported one.
-            None for a release with a cost of its own.
+            None for a release with a separate cost.
         halted: [] bool, for a run: it has ended, and nothing is released.
         reported: [] bool, for a run: this entry is reported above; later entries cost epsilon again.
         released: [...] the release, if it is the value plus scaled noise: `sensitivity` / `epsilon` times Laplace
-            noise, or `noise_stddev` times normal noise; None if an auditor need not compare.
+            noise, or `noise_stddev` times normal noise; None if an auditor need not compare it.
     """
 
     name: str
@@ -64,11 +65,11 @@ class Entry(NamedTuple):
 
 
 class Tape(NamedTuple):
-    """An open tape.
+    """An open tape: the recorded entries, and a replacement for recorded values.
 
     Attributes:
         entries: the entries so far.
-        use: value -> the value that the mechanism uses in its place.
+        use: value -> the value that the mechanism uses instead.
     """
 
     entries: list[Entry]
@@ -83,10 +84,10 @@ def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> It
     """Opens a tape that records the releases of mechanisms inside the block, in order.
 
     Under `jit`, `vmap` or `scan` the entries are tracers; the function that opened the tape must return them. A tape
-    opened inside another hides the outer one.
+    that is opened inside another tape's block hides the outer tape.
 
     Args:
-        use: value -> a value of the same shape and dtype that the mechanism uses in its place; by default itself.
+        use: value -> a value of the same shape and dtype that the mechanism uses instead; by default the value itself.
 
     Yields:
         The list of entries; it grows with each release.
@@ -112,7 +113,7 @@ def is_open() -> bool:
 
 
 def record(entry: Entry) -> jax.Array:
-    """Records an entry, if a tape is open. A user's mechanism calls this just before it adds its noise.
+    """Records an entry if a tape is open. A mechanism must call this just before it adds noise.
 
     Args:
         entry: the release; a typed key is stored as its data.
@@ -122,7 +123,8 @@ def record(entry: Entry) -> jax.Array:
         replaces it.
 
     Raises:
-        ValueError: if the entry has an unknown norm or distribution, an empty value or no cost.
+        ValueError: if the entry has an unknown norm or distribution, an empty value, or neither epsilon nor
+            noise_stddev.
     """
     if entry.norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {entry.norm!r}")
@@ -146,7 +148,7 @@ def record(entry: Entry) -> jax.Array:
 
 
 def amend(**fields: Any) -> None:
-    """Adds fields to the last entry that are only known after its noise was drawn, if a tape is open."""
+    """Adds fields that are known only after noise was drawn to the last entry, if a tape is open."""
     tape = _open.get()
     if tape is not None:
         tape.entries[-1] = tape.entries[-1]._replace(**fields)

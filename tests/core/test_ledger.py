@@ -20,7 +20,7 @@ def test_decimal_budgets_add_up_exactly():
     for _ in range(3):
         ledger.spend(pure(0.1))
     assert ledger.balance() == 0
-    with pytest.raises(ValueError, match="guarantee must fit into the rest of the budget of everyone, epsilon 0, "):
+    with pytest.raises(ValueError, match="guarantee must fit into the budget that is left for everyone, epsilon 0, "):
         ledger.spend(pure(1e-12))
     assert "3 releases, epsilon 0.3 of 0.3 spent by everyone" in repr(ledger)
 
@@ -34,7 +34,7 @@ def test_each_person_has_a_balance():
     assert ledger.balance() == 0  # a release of everyone reads Bob's data
     assert ledger.fits(pure(0.3), persons=["ann"])
     assert not ledger.fits(pure(0.3), persons=["ann", "bob"])
-    with pytest.raises(ValueError, match=r"of each of 2 persons, epsilon 0, got 0\.3-DP"):
+    with pytest.raises(ValueError, match=r"for each of 2 persons, epsilon 0, got 0\.3-DP"):
         ledger.spend(pure(0.3), persons=["ann", "bob"])
     assert ledger.balance("ann") == 0.3  # a refused release costs nothing
 

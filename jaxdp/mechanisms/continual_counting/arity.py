@@ -1,4 +1,4 @@
-"""The exact variance of a tree's estimates, and the arity that minimises it. NumPy in float64, on the host."""
+"""Computes the exact variance of a tree's estimates, and the arity that minimises it, with NumPy on the host."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,20 +8,20 @@ from jaxdp.mechanisms.continual_counting.noise import NOISES
 from jaxdp.validation import check_choice, check_flag, check_horizon
 
 OBJECTIVES = ("mean", "max")
-LARGEST = 1000  # beyond it, a level has (arity - 1) / 2 blocks on average, more than a tree of few levels needs
+LARGEST = 1000  # largest arity that is tried; at a larger one a level needs too many blocks, (arity - 1) / 2 on average
 
 
 def check_arity(arity: int) -> int:
     """Returns the arity as an int, after checking that it is >= 2 and that JAX's integers hold numbers in this base.
 
     Raises:
-        ValueError: if it is < 2, or too large.
+        ValueError: if arity is < 2, or too large.
     """
     return check_horizon(arity, name="arity", minimum=2, spare=1)
 
 
 def num_digits(number: int, arity: int) -> int:
-    """Returns how many digits a number >= 1 has in base arity."""
+    """Returns the number of digits of a number >= 1 in base arity."""
     count = 0
     while number:
         number, count = number // arity, count + 1
@@ -86,7 +86,7 @@ def tree_variance(
 
 
 def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, objective: str = "mean") -> int:
-    """Returns the arity of the tree with the least variance over 1..horizon, by the exact formula for each arity.
+    """Returns the arity of the tree with the least variance over the times 1..horizon, from the exact formula.
 
     Args:
         horizon: >= 1.
@@ -95,13 +95,13 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
         objective: "mean" or "max" of the variance over the times 1..horizon.
 
     Returns:
-        An arity in 2..1000, the smallest of equally good ones.
+        An arity in 2..1000; if several are equally good, the smallest.
 
     Raises:
         ValueError: if an argument is out of its range.
 
     Source:
-        Qardaji, Yang & Li (2013) for the asymptotics; each candidate's mean is summed digit by digit.
+        Qardaji, Yang & Li (2013) for the asymptotics; the mean of each candidate is summed digit by digit.
 
     Deviations:
         None.
@@ -123,7 +123,7 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
 
 
 def mean_digits(horizon: int, arity: int) -> np.ndarray:
-    """Returns [levels] the mean over times 1..horizon of each digit."""
+    """Returns [levels] the mean of each digit over the times 1..horizon."""
     numbers, means = horizon + 1, []
     for h in range(num_digits(horizon, arity)):
         cycles, remainder = divmod(numbers, arity ** (h + 1))
@@ -134,9 +134,10 @@ def mean_digits(horizon: int, arity: int) -> np.ndarray:
 
 
 def _max(horizon: int, arity: int, variances: np.ndarray) -> float:
-    """Returns the largest variance up to the horizon.
+    """Returns the largest variance over the times 1..horizon.
 
-    It is attained at the horizon, or at a time with one of the horizon's digits lowered by 1 and all lower digits full.
+    It is attained at the horizon, or at a time with one of the horizon's digits lowered by 1 and all lower digits at
+    their maximum.
     """
     digits = digits_of(np.asarray(horizon), arity, len(variances))
     worst = float(digits @ variances)

@@ -1,14 +1,14 @@
-"""Buffered linear Toeplitz factorisations of the prefix sums, computed on the host in float64.
+"""Computes buffered linear Toeplitz factorisations of prefix sums, on the host in float64.
 
-Let A = B C, with A the lower triangular matrix of ones. All three are lower triangular and Toeplitz, and their
-coefficients have the generating functions 1 / (1 - x) = b(x) c(x). The square root has b = c = (1 - x)^(-1/2). Here
-both are rational,
+Let A = B C, where A is the lower triangular matrix of ones. All three matrices are lower triangular and Toeplitz. Their
+coefficients have the generating functions 1 / (1 - x) = b(x) c(x). In the square-root factorisation b = c =
+(1 - x)^(-1/2). Here both functions are rational,
 
     c(x) = b_0^-1 prod_j (1 - l_j x) / (1 - m_j x),        b(x) = b_0 prod_j (1 - m_j x) / ((1 - x) prod_j (1 - l_j x)),
 
-with 0 < 1 - m_1 < 1 - l_1 < 1 - m_2 < ...: the coefficients of b are sums, with positive weights, of powers of 1 and of
-the *decays* l_j. So the noise B z is a weighted sum of a few leaky running sums of z. Formulas use *gaps*, 1 - l_j and
-1 - m_j, which may be tiny.
+with 0 < 1 - m_1 < 1 - l_1 < 1 - m_2 < ... So the coefficients of b are sums, with positive weights, of powers of 1 and
+of the *decays* l_j, and the noise B z is a weighted sum of a few leaky running sums of z. Formulas use the *gaps* 1 -
+l_j and 1 - m_j, which may be tiny.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ MOST = 16  # buffers
 
 
 class Buffers(NamedTuple):
-    """b_i = sum_j weights_j (1 - gaps_j)^i, i >= 0.
+    """The coefficients b_i = sum_j weights_j (1 - gaps_j)^i of B, i >= 0.
 
     Attributes:
         weights: [num_buffers + 1] > 0.
@@ -35,17 +35,18 @@ class Buffers(NamedTuple):
 
 
 def square_root_norm(horizon: int) -> float:
-    """Returns s = sum over i < horizon of f_i^2 for (1 - x)^(-1/2) = sum f_i x^i: f_0 = 1, f_i = f_{i-1} (2i - 1) / 2i.
+    """Returns the sum of f_i^2 over i < horizon, where f_i are the coefficients of (1 - x)^(-1/2).
 
-    Under rho-zCDP, the square-root factorisation's largest variance is s^2 / (2 rho), for entries of sensitivity 1: s
-    is both the squared sensitivity of its C and the squared norm of the last row of its B.
+    The coefficients are f_0 = 1 and f_i = f_{i-1} (2i - 1) / 2i. Call the result s. Under rho-zCDP and for entries of
+    sensitivity 1, the largest variance of the square-root factorisation is s^2 / (2 rho), because s is both the squared
+    sensitivity of its C and the squared norm of the last row of its B.
 
     Args:
         horizon: >= 1.
 
     Returns:
-        s, with an error of about 1e-11: beyond 2^16 terms, f_i^2 = 1 / (pi (i + 1/4)) + O(i^-3) is taken without
-        its last term.
+        s, with an error of about 1e-11. Beyond 2^16 terms the approximation f_i^2 = 1 / (pi (i + 1/4)) is used, with an
+        error of O(i^-3).
 
     Source:
         Fichtenberger, Henzinger & Upadhyay (2023); Henzinger, Upadhyay & Upadhyay (2023).
@@ -68,14 +69,14 @@ def square_root_coefficients(length: int) -> np.ndarray:
 
 
 def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
-    """Finds buffers that minimise the largest noise variance up to the horizon, for a given privacy budget.
+    """Finds buffers that minimise the largest noise variance up to the horizon, for a fixed privacy budget.
 
-    The noise is scaled to the sensitivity up to the horizon.
+    The noise is scaled to the sensitivity of streams up to the horizon.
 
     Args:
         horizon: >= 1.
         num_buffers: number of leaky sums, 1 to 16, in addition to a sum that does not leak. None takes the smallest
-            number that has a worst variance within 1% of the square-root factorisation's.
+            number with a worst variance within 1% of the worst variance of the square-root factorisation.
 
     Returns:
         The result of a local search that starts at gaps with evenly spaced log-odds.
@@ -106,7 +107,7 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
 
 def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
-    """Returns [...] the sum over i < t of b_i^2 for times t: the variance of the noise (B z)_t, for z of variance 1."""
+    """Returns [...] the sum of b_i^2 over i < t, for times t: the variance of the noise (B z)_t if z has variance 1."""
     products, rates = _pairs(buffers)
     one_minus_powers = -np.expm1(np.asarray(times, np.float64)[..., None] * rates)
     geometric_sums = np.where(
@@ -116,10 +117,10 @@ def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
 
 
 def sensitivity(buffers: Buffers, horizon: int) -> float:
-    """Returns the norm of the first column of C = B^-1 A, which is the largest of its columns.
+    """Returns the L2 sensitivity of C x to a change of one entry of x by 1: the norm of the first column of C = B^-1 A.
 
-    It is the largest norm of the change of C x if an entry of x changes by 1. It is computed for these weights and gaps
-    as given, possibly rounded: C's poles are the roots of b's numerator, one between every two neighbouring gaps, and
+    No other column of C has a larger norm. The result is for these weights and gaps as they are, also if they were
+    rounded. It uses that C's poles are the roots of b's numerator, one between every two neighbouring gaps, and that
     all coefficients of C are positive.
     """
     weights, gaps = (np.asarray(array, np.float64) for array in buffers)
@@ -136,7 +137,7 @@ def sensitivity(buffers: Buffers, horizon: int) -> float:
 
 
 def _root(numerator, gaps: np.ndarray, j: int) -> float:
-    """Returns the pole between two neighbouring gaps; the numerator is positive at the lower, negative at the upper."""
+    """Returns the pole between two neighbouring gaps. The numerator is > 0 at the lower and < 0 at the upper gap."""
     from scipy.optimize import root_scalar
 
     low, high = gaps[j], gaps[j + 1]
@@ -147,7 +148,7 @@ def _root(numerator, gaps: np.ndarray, j: int) -> float:
 
 
 def _gaps(variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns interlaced gaps of the poles of c and b, from the variables of an unconstrained search."""
+    """Converts the variables of an unconstrained search to interlaced gaps: gaps of the poles of c, gaps of b."""
     from scipy.special import expit
 
     all_ = expit(variables[0] + np.concatenate([[0.0], np.cumsum(np.exp(variables[1:]))]))
@@ -155,14 +156,14 @@ def _gaps(variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _residues(poles: np.ndarray, zeros: np.ndarray) -> np.ndarray:
-    """Returns [num_buffers] a_j in prod (1 - l x) / (1 - m x) = constant + sum a_j / (1 - m_j x), from 1 - m, 1 - l."""
+    """Returns [num_buffers] a_j: prod (1 - l x) / (1 - m x) = constant + sum a_j / (1 - m_j x), from 1 - m, 1 - l."""
     differences = poles[None] - poles[:, None]
     np.fill_diagonal(differences, 1.0)
     return np.prod(zeros[None] - poles[:, None], axis=1) / (np.prod(differences, axis=1) * (1 - poles))
 
 
 def _decoder(poles: np.ndarray, gaps: np.ndarray) -> Buffers:
-    """Returns the partial fractions of b, from the gaps of the poles of c and b."""
+    """Returns the partial fractions of b, given the gaps of the poles of c and b."""
     differences = gaps[None] - gaps[:, None]
     np.fill_diagonal(differences, 1.0)
     leaking = np.prod(poles[None] - gaps[:, None], axis=1) / (-gaps * np.prod(differences, axis=1))
@@ -170,7 +171,7 @@ def _decoder(poles: np.ndarray, gaps: np.ndarray) -> Buffers:
 
 
 def _pairs(buffers: Buffers) -> tuple[np.ndarray, np.ndarray]:
-    """Returns [pairs] products of weights, and logarithms of products of decays."""
+    """Returns, for all pairs of powers in b, the products of their weights and the logarithms of products of decays."""
     weights, gaps = (np.asarray(array, np.float64) for array in buffers)
     logs = np.log1p(-gaps)
     return np.outer(weights, weights).ravel(), (logs[:, None] + logs[None]).ravel()

@@ -1,4 +1,4 @@
-"""The interface of continual counters: private prefix sums of a stream that arrives one entry at a time."""
+"""The interface of continual counters, which return private prefix sums of a stream after each entry."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,38 +14,38 @@ from jaxdp.core.made_by import describe
 from jaxdp.numerics import fixed_point
 from jaxdp.validation import check_count, check_finite, check_list
 
-Exact = jax.Array | fixed_point.Sum  # sums of a stream
+Exact = jax.Array | fixed_point.Sum  # exact sums of a stream
 
 
 class Counter(NamedTuple):
     """A continual counter: a tuple of pure functions.
 
-    The whole state is secret. The result of `read` may be released after every entry, and entries may depend on
-    everything released so far. Clocks advance with every fed entry, for any value: `fed` must be public.
+    The whole state is secret. The result of `read` may be released after every entry, and entries may depend on all
+    earlier releases. A clock advances with every fed entry, for any value of the entry, so `fed` must be public.
 
     Attributes:
         params: (**values) -> Params. On the host: validates, and calibrates in float64.
         init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of an array of counters of this shape. `clocks`
-            are leading axes of `shape`: each index along them has its own clock, which the counters along the other
-            axes share. `dtype` is the kind of the stream: integers are added up as integers (int32; int64 under x64),
-            and floats as integer multiples of 2^-20.
-        feed: (key, params, state, value, fed=True) -> state. A new key for every entry. value: [*shape], of the
-            stream's kind (bools and short integers count as integers). fed: [*clocks] bool; False leaves a counter
-            unchanged. Integers beyond int32 (int64), and sums beyond it, wrap around. Floats are rounded to multiples
-            of 2^-20, and NaN counts as 0: sensitivities refer to rounded entries. Rounding keeps entries in [0, 1] or
-            [-1, 1]. If another bound is used, such as a bound on the norm of a vector of d entries, rounding enlarges
+            are leading axes of `shape`. Each index along these axes has a clock, which all counters at this index
+            share. `dtype` is the kind of the stream: integers are added up as integers (int32; int64 under x64), and
+            floats as integer multiples of 2^-20.
+        feed: (key, params, state, value, fed=True) -> state. It needs a new key for every entry. value: [*shape], of
+            the stream's kind (bools and short integers count as integers). fed: [*clocks] bool; False leaves a counter
+            unchanged. Integers, and sums of them, wrap around beyond int32 (int64 under x64). Floats are rounded to
+            multiples of 2^-20, and NaN counts as 0: sensitivities refer to rounded entries. Rounding keeps entries in
+            [0, 1] or [-1, 1]. Under any other bound, such as a norm bound on a vector of d entries, rounding enlarges
             the sensitivity: add 2^-20 d in L1 norm, 2^-20 sqrt(d) in L2 norm.
         read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
             more entries than the horizon.
         prefixes: (keys, params, values) -> [T, *shape] float: the results of `read` after each of the entries `values`
             [T, *shape] of a whole stream, T <= horizon, fed with `keys` [T].
         variance: (params, times) -> float64 array like times. On the host: exact variance of the estimates after this
-            many entries, in 1..horizon. Estimates are unbiased.
-        radius: (params, times, failure_prob) -> float array like times. May be traced: for each time separately, the
-            error that the estimate after this many entries exceeds with probability at most failure_prob ([] float in
-            (0, 1)). Times outside 1..horizon give meaningless radii.
+            number of entries, in 1..horizon. Estimates are unbiased.
+        radius: (params, times, failure_prob) -> float array like times. May be traced. For each time separately, the
+            error of the estimate after this number of entries exceeds the radius with probability at most failure_prob
+            ([] float in (0, 1)). Times outside 1..horizon give meaningless radii.
         horizon: the largest number of entries.
-        made_by: the factory and its arguments, for people.
+        made_by: the factory and its arguments, for `repr`.
 
     Examples:
         >>> from jaxdp.mechanisms import tree_counter
@@ -73,10 +73,10 @@ class Counter(NamedTuple):
 
 
 def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
-    """Returns times as an array of int64, if all are whole numbers in 1..horizon.
+    """Returns times as int64, after checking that all are whole numbers in 1..horizon.
 
     Raises:
-        ValueError: if one is not.
+        ValueError: if a time is not a whole number in 1..horizon.
     """
     array = check_finite("times", times)
     if not np.issubdtype(array.dtype, np.integer):
@@ -87,10 +87,10 @@ def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
 
 
 def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns both as tuples of whole numbers, after checking that clocks are leading axes of shape.
+    """Returns shape and clocks as tuples of whole numbers, after checking that clocks are leading axes of shape.
 
     Raises:
-        ValueError: if they are not.
+        ValueError: if an entry is not a whole number >= 0, or clocks are not leading axes of shape.
     """
     shape, clocks = (
         tuple(check_count(f"{name}[{axis}]", length, 0) for axis, length in enumerate(check_list(name, lengths)))
@@ -105,7 +105,7 @@ def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
     """Returns the dtype in which a stream of this kind is added up.
 
     Raises:
-        ValueError: if it is neither integers nor floats.
+        ValueError: if dtype is neither integers nor floats.
     """
     try:
         kind = jnp.dtype(dtype)
@@ -119,7 +119,7 @@ def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
 
 
 def zero_sums(shape: tuple[int, ...], dtype: DTypeLike) -> Exact:
-    """Returns zero sums of a stream: integers, or sums in fixed point for floats."""
+    """Returns zero sums of a stream: integers, or sums in fixed point for streams of floats."""
     return jnp.zeros(shape, dtype) if jnp.issubdtype(dtype, jnp.integer) else fixed_point.zero(shape)
 
 
@@ -133,7 +133,7 @@ def add_sums(left: Exact, right: Exact) -> Exact:
 
 
 def sum_along(values: Exact, axis: int) -> Exact:
-    """Returns the sum of entries or sums of a stream along an axis of any length."""
+    """Returns the total along an axis, of any length, of entries or sums of a stream."""
     if not isinstance(values, fixed_point.Sum):
         return values.sum(axis=axis, dtype=values.dtype)
 
@@ -152,7 +152,7 @@ def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:
         sums: sums of the stream.
 
     Raises:
-        ValueError: if the entry has another shape, is a float in a stream of integers, or not real numbers.
+        ValueError: if the entry has another shape, is a float in a stream of integers, or is not a real number.
     """
     array = _array("value", value)
     dtype = default_float() if isinstance(sums, fixed_point.Sum) else sums.dtype
@@ -169,7 +169,7 @@ def fed_mask(fed: ArrayLike, clocks: tuple[int, ...]) -> jax.Array:
     """Returns the mask of clocks that advance.
 
     Raises:
-        ValueError: if it is not boolean, or has another shape than the clocks (a scalar applies to all).
+        ValueError: if fed is not boolean, or is neither a scalar nor an array with the shape of the clocks.
     """
     mask = _array("fed", fed)
     if mask.dtype != jnp.bool_ or mask.shape not in ((), clocks):
@@ -186,7 +186,7 @@ def whole_stream(keys: jax.Array, values: ArrayLike, horizon: int, floating: np.
     """Returns values [T, *shape] in the dtype of their sums, after checking that there are T <= horizon keys.
 
     Raises:
-        ValueError: if not.
+        ValueError: if keys are not an array of keys, or there is not one key for each of at most `horizon` entries.
     """
     array = _array("values", values)
     if not isinstance(keys, jax.Array):

@@ -32,10 +32,10 @@ from jaxdp.validation import check_horizon
 
 
 class DoublingState(NamedTuple):
-    """Doubling counters. Secret.
+    """State of doubling counters. Secret.
 
     Attributes:
-        clock: [] integer, entries fed; at most horizon + 1.
+        clock: [] integer, the number of entries so far; horizon + 1 if there are more.
         closed: [*shape] float, the estimate of the sum of all closed epochs.
         nodes: the blocks that make up the current epoch so far.
     """
@@ -49,11 +49,11 @@ class DoublingState(NamedTuple):
 def doubling_counter(
     *, horizon: int = 2**31 - 2, arity: int = 2, noise: str = "laplace", combine: bool = True
 ) -> Counter:
-    r"""Prefix sums of a stream of unknown length: a new tree whenever the length has grown by a factor of `arity`.
+    r"""Prefix sums of a stream of unknown length; a new tree starts when the length has grown by a factor of `arity`.
 
     Epoch m consists of entries arity^m to arity^(m + 1) - 1, counted from 1: arity - 1 blocks of arity^m entries, in a
-    tree of m + 1 levels with the whole budget. Only the estimate of a closed epoch's sum is kept. The variance at time
-    t depends only on t: it is a few times the variance of a tree built for t, not for the largest horizon.
+    tree of m + 1 levels, which gets the whole budget. After an epoch only the estimate of its sum is stored. The
+    variance at time t depends only on t. It is a few times the variance of a tree for t entries, not for the horizon.
 
     Args:
         horizon: largest number of entries that the state can hold; noise does not depend on it.
@@ -62,8 +62,8 @@ def doubling_counter(
         combine: whether nodes are combined with their descendants.
 
     Returns:
-        A counter; all counters share one clock. `feed` draws one word for each counter and level of the horizon (one
-        for each counter, if not `combine`). `prefixes` runs `feed`: equal bit for bit.
+        A counter; all counters share one clock. `feed` draws one word for each counter and level of the horizon or,
+        without `combine`, one word for each counter. `prefixes` runs `feed` and returns the same bits.
 
     Raises:
         ValueError: if an argument is out of its range; from `init`, for clocks.
@@ -72,16 +72,16 @@ def doubling_counter(
         As for `tree_counter`.
 
     Privacy:
-        - As `tree_counter`, for streams of every length.
-        - An entry is in one epoch, and there in at most one block of each of its m + 1 levels, with noise for (m + 1)
-          l1_sensitivity or sqrt(m + 1) l2_sensitivity; epochs have disjoint entries.
+        - As for `tree_counter`, for streams of every length.
+        - An entry is in one epoch m, and in at most one block of each of its m + 1 levels. Noise is calibrated to (m +
+          1) l1_sensitivity or sqrt(m + 1) l2_sensitivity. Epochs have disjoint entries.
 
     Source:
         Chan, Shi & Song (2011), the hybrid mechanism.
 
     Deviations:
         The paper releases the sum of each epoch a second time, with a share of the budget. Here the tree's estimate of
-        this sum is used, so that every tree has the whole budget. The arity is free. Sums are computed as in
+        this sum is used, so that every tree has the whole budget. The arity can be chosen. Sums are computed as in
         `tree_counter`; noise is added as in `laplace` and `gaussian`.
 
     Math:
@@ -161,7 +161,7 @@ def doubling_counter(
 
     rates = rate_grid(variances)
     cumulants = np.minimum(level_cumulants(rates, arity, variances), HUGE)
-    # cumulants of the epochs before the m-th, which have smaller noise, at rates in units of the m-th's scale
+    # cumulants of all epochs before epoch m, which have smaller noise, at rates in units of epoch m's noise scale
     before = np.zeros((levels, len(rates)))
     for m in heights:
         for k in range(1, m):

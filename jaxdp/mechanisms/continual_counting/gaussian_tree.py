@@ -1,8 +1,9 @@
 """Tree counters with Gaussian noise that need one draw for each entry of the stream.
 
-When an entry arrives, one block of every level up to some level ends, and each of these blocks gets noise. But only one
-weighted sum of these noises is ever used: the new noise in the estimate of the largest block. This sum is Gaussian, so
-it is drawn directly. The estimates have the same distribution as with one draw for each block. All errors are integers.
+When an entry arrives, one block of every level up to some level ends, and each of these blocks gets noise. The later
+estimates use only one weighted sum of these noises: the new noise in the estimate of the largest block. This sum is
+Gaussian, so it is drawn directly. Estimates have the same distribution as with one draw for each block. All errors are
+integers.
 """
 
 import functools
@@ -44,14 +45,14 @@ from jaxdp.numerics.kernels import lanes_last, own_kernel, separate_kernels, tre
 
 
 class GaussianTreeState(NamedTuple):
-    """Tree counters with Gaussian noise. Secret: neither sums nor errors may be released by themselves.
+    """State of tree counters with Gaussian noise. Secret: neither sums nor errors may be released by themselves.
 
     Attributes:
-        clock: [*clocks] integers, entries fed; at most horizon + 1.
+        clock: [*clocks] integers, the number of entries so far; horizon + 1 if there are more.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only after adding noise.
         digits: [levels, *clocks] integers, number of blocks of each level that make up the stream so far.
-        errors: [levels, *shape] complex64, the bits of integers: the sum of their estimates' errors in steps of the
-            noise's grid.
+        errors: [levels, *shape] complex64, the bits of integers: for each level, the sum of the errors of its blocks'
+            estimates, in steps of the noise's grid.
     """
 
     clock: jax.Array
@@ -61,7 +62,7 @@ class GaussianTreeState(NamedTuple):
 
 
 class GaussianTree(NamedTuple):
-    """The part of a counter that depends on how noise is drawn; its fields are the fields of `Counter`."""
+    """The functions of a counter that depend on how noise is drawn; fields as in `Counter`."""
 
     init: Any
     feed: Any
@@ -70,9 +71,9 @@ class GaussianTree(NamedTuple):
 
 
 def fresh_shares(variances: np.ndarray) -> np.ndarray:
-    """Returns [levels] the standard deviation of the new noise in an ended block's estimate, in units of a node's."""
-    # A block's own noise has the weight v, and the noise of blocks inside that end with it has the weight 1 - v. The
-    # largest of these is such a block again, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
+    """Returns [levels] the stddev of the new noise in an ended block's estimate, relative to the noise of one node."""
+    # The noise of the block itself has weight v. The noise of blocks inside that end with it has weight 1 - v. The
+    # largest inner block has the same form, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
     squares = [1.0]
     for v in variances[1:]:
         squares.append(v * v + (1 - v) ** 2 * squares[-1])
@@ -82,7 +83,7 @@ def fresh_shares(variances: np.ndarray) -> np.ndarray:
 def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTree:
     """Builds the functions of a tree counter with Gaussian noise.
 
-    The variances, [levels], are of blocks' estimates in units of a node's; 1 if nodes are not combined.
+    `variances`, [levels], are the variances of blocks' estimates relative to one node; 1 if nodes are not combined.
     """
     levels, rests, shares = len(variances), 1 - variances, fresh_shares(variances)
     norm = np.sqrt(levels)  # L2 norm of the change of all nodes by an entry of 1
@@ -105,7 +106,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         )
 
     def grid_of(params: GaussianParams, total: Exact, size: int) -> Grid:
-        """Returns the grid of noise on `size` sums, with room for one step of rounding at each level."""
+        """Returns the grid of noise on `size` sums; the noise covers one step of rounding at each level."""
         return noise_grid(params, unit_of(total), shares.min(), NORMAL_STEP, 2 * np.sqrt(levels * max(size, 1)))
 
     def draw_and_record(
@@ -167,7 +168,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
 def _draw(
     key: jax.Array, tops: jax.Array, shares: np.ndarray, grid: Grid, shape: tuple[int, ...], dtype: np.dtype
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns an entry's noise in steps, and in units of its standard deviation."""
+    """Returns an entry's noise in grid steps, and the same noise relative to its standard deviation."""
     share = jnp.ones(tops.shape[1:], jnp.float64)
     for h, level_share in enumerate(shares):
         share = jnp.where(tops[h], level_share, share)
@@ -190,7 +191,7 @@ def _error(rests: np.ndarray, errors: jax.Array, noise: jax.Array, tops: jax.Arr
 
 @in_64_bits
 def _replace_errors(errors: jax.Array, error: jax.Array, ends: jax.Array, tops: jax.Array) -> jax.Array:
-    """Returns errors after an entry: adds the largest ended block's error, removes errors of blocks inside it."""
+    """Returns the errors after an entry: adds the largest ended block's error and removes errors of inner blocks."""
     remaining = jnp.where(tops | ~ends, errors, 0)
     return add_steps(remaining, jnp.where(tops, error[None], 0))
 

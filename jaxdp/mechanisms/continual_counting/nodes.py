@@ -1,4 +1,4 @@
-"""Tree arithmetic shared by counters: the blocks that end with an entry, and their estimates."""
+"""Tree arithmetic of counters: finds the blocks that end with an entry, and computes their estimates."""
 
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ class Nodes(NamedTuple):
 
     Attributes:
         digits: [levels, *clocks] integers, number of blocks of each level.
-        sums: [levels, *shape], their sums: integers, or sums in fixed point. Secret.
-        estimates: [levels, *shape] float, the sum of their noisy estimates.
+        sums: [levels, *shape], for each level the exact sum of its blocks: integers, or sums in fixed point. Secret.
+        estimates: [levels, *shape] float, for each level the sum of its blocks' noisy estimates.
     """
 
     digits: jax.Array
@@ -39,7 +39,7 @@ class Ended(NamedTuple):
 
 
 def empty(levels: int, shape: tuple[int, ...], clocks: tuple[int, ...], dtype, floating) -> Nodes:
-    """Returns a tree before its first entry."""
+    """Returns the nodes of an empty stream."""
     return Nodes(
         digits=jnp.zeros((levels, *clocks), jnp.int32),
         sums=zero_sums((levels, *shape), dtype),
@@ -48,7 +48,7 @@ def empty(levels: int, shape: tuple[int, ...], clocks: tuple[int, ...], dtype, f
 
 
 def ending_blocks(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> Ended:
-    """Returns the blocks that end with an entry."""
+    """Returns the blocks that end with this entry."""
     levels, ends, sums = len(nodes.digits), [fed], [value]
     for h in range(levels - 1):
         ends.append(ends[h] & (nodes.digits[h] == arity - 1))
@@ -63,7 +63,7 @@ def ending_blocks(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> End
 
 
 def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
-    """Returns [levels, *shape] each ended block's best linear estimate from its noisy sum and the noisy sums inside it.
+    """Returns [levels, *shape] the best linear estimate of each ended block, from its noisy sum and the sums inside it.
 
     Source:
         Honaker (2015), from the leaves up.
@@ -82,7 +82,7 @@ def advance(nodes: Nodes, done: Ended, estimates: jax.Array) -> Nodes:
     Args:
         nodes: the blocks before.
         done: the ended blocks.
-        estimates: [levels, *shape], read only at the level of the largest ended block.
+        estimates: [levels, *shape], used only at the level of the largest ended block.
     """
     inside = done.ends & ~done.top
 

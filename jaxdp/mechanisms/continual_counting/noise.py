@@ -1,4 +1,4 @@
-"""The two kinds of noise that counters add, and their parameters on the host."""
+"""Laplace and Gaussian noise of counters, and the calibration of its parameters on the host."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,8 @@ class LaplaceParams:
 
     Attributes:
         epsilon: [] float, privacy budget of the whole stream, > 0; infinity adds nothing.
-        l1_sensitivity: [] float, largest change of all nodes together in L1 norm; [levels] if epochs differ.
+        l1_sensitivity: [] float, largest change of all nodes together in L1 norm; [levels], one for each epoch, if
+            epochs differ.
     """
 
     epsilon: Leaf
@@ -37,9 +38,10 @@ class GaussianParams:
     """Traced values of a counter with Gaussian noise.
 
     Attributes:
-        noise_stddev: [] float >= 0, of each node or entry; [levels] if epochs differ.
-        l2_sensitivity: float of the same shape, largest change of all noisy numbers together in L2 norm, for which the
-            noise is calibrated.
+        noise_stddev: [] float >= 0, standard deviation of each node's or entry's noise; [levels], one for each epoch,
+            if epochs differ.
+        l2_sensitivity: float of the same shape, the sensitivity for which the noise is calibrated: largest change of
+            all noisy numbers together in L2 norm.
     """
 
     noise_stddev: Leaf
@@ -47,10 +49,10 @@ class GaussianParams:
 
 
 class Noise(NamedTuple):
-    """A kind of noise.
+    """A kind of noise, with functions to calibrate and add it.
 
     Attributes:
-        power: exponent of the noise's variance in the number of nodes that an entry is in.
+        power: the noise's variance is proportional to this power of the number of nodes that an entry is in.
         params: (**values) -> Params. On the host.
         add: (key, params, epoch, values) -> noisy values; epoch is None if all epochs have the same noise scale.
         scale: (params, epoch) -> [] Laplace scale or Gaussian standard deviation of a node. Traced or not.
@@ -65,7 +67,7 @@ class Noise(NamedTuple):
 
 
 def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
-    """Builds the noise of this name for trees in which each entry is in `nodes` nodes ([levels] if epochs differ).
+    """Returns the noise of this name for trees in which each entry is in `nodes` nodes ([levels] if epochs differ).
 
     Raises:
         ValueError: if the name is unknown.
@@ -81,10 +83,10 @@ def gaussian_params(
     rho: float | None = None,
     l2_sensitivity: float = 1.0,
 ) -> GaussianParams:
-    """Calibrates noise to rho or (epsilon, delta), if an entry of 1 changes the noisy numbers by sqrt(squared_norm).
+    """Calibrates Gaussian noise if an entry of 1 changes the noisy numbers by sqrt(squared_norm) in L2 norm.
 
     Raises:
-        ValueError: unless either rho or both epsilon and delta are given; or if one is out of range.
+        ValueError: unless only rho, or only epsilon and delta, are given; or if a value is out of range.
     """
     if (rho is None) == (epsilon is None) or (epsilon is None) != (delta is None):
         raise ValueError(
@@ -151,7 +153,7 @@ def _laplace(nodes: int | np.ndarray) -> Noise:
 
 
 def at(leaf: Leaf, epoch: jax.Array | None) -> jax.Array:
-    """Returns the leaf, or its entry for an epoch."""
+    """Returns the leaf, or its entry for `epoch` if `epoch` is not None."""
     return jnp.asarray(leaf) if epoch is None else jnp.asarray(leaf)[epoch]
 
 

@@ -1,4 +1,4 @@
-"""Error radii of sums of noise: tails of sums of Laplace variables, by Chernoff's bound."""
+"""Computes error radii of sums of noise: Chernoff bounds for Laplace noise, exact radii for normal noise."""
 
 import math
 from typing import Any
@@ -21,8 +21,8 @@ HUGE = 1e30  # stands for infinity, but 0 * HUGE is 0
 def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants: str = "tight") -> float:
     """Returns a radius that the sum of independent Laplace variables exceeds with probability at most failure_prob.
 
-    "tight" is Chernoff's bound, min over 0 < l < 1 / max(b) of (ln(2 / q) - sum ln(1 - l^2 b_i^2)) / l; "paper" is
-    v sqrt(8 ln(2 / q)), v = max(sqrt(sum b_i^2), max(b) sqrt(2 ln(2 / q))).
+    "tight" is Chernoff's bound, min over 0 < l < 1 / max(b) of (ln(2 / q) - sum ln(1 - l^2 b_i^2)) / l, where q is
+    failure_prob. "paper" is v sqrt(8 ln(2 / q)) with v = max(sqrt(sum b_i^2), max(b) sqrt(2 ln(2 / q))).
 
     Args:
         scales: [m] floats >= 0, m >= 1, the scale b_i of each variable.
@@ -68,18 +68,18 @@ def tree_radius(
     combine: bool = True,
     constants: str = "tight",
 ) -> np.ndarray:
-    """Returns the error that a Laplace tree counter exceeds with probability at most failure_prob at each time.
+    """Returns a radius that the error of a Laplace tree counter exceeds with probability at most failure_prob.
 
     Args:
-        times: [...] integers in 1..horizon.
+        times: [...] integers in 1..horizon; the probability is for each time separately.
         horizon: >= 1.
-        epsilon: > 0, of the counter with l1_sensitivity 1.
+        epsilon: > 0, the budget of a counter with l1_sensitivity 1.
         failure_prob: in (0, 1).
         arity: arity of the tree; None is `best_arity(horizon, combine=combine)`.
         combine: whether nodes are combined with their descendants.
         constants: "tight" is Chernoff's bound for the exact sum of noises. "paper" is 4 ln(1 / q) ln(horizon)^2.5 /
-            epsilon at all times, published for the binary tree and used here for any tree. It is loose; below a horizon
-            of about 16 it may be too small.
+            epsilon at all times, where q is failure_prob. It was published for the binary tree, and is used here for
+            any tree. It is loose; below a horizon of about 16 it may be too small.
 
     Returns:
         [...] float64.
@@ -109,12 +109,12 @@ def tree_radius(
 def level_cumulants(rates: np.ndarray, arity: int, variances: np.ndarray) -> np.ndarray:
     """Returns [levels, ...] log E exp(rate * error) of a block's estimate, for nodes with Laplace noise of scale 1.
 
-    A block's error is v times its own noise and 1 - v times the sum of its children's errors, all independent.
+    A block's error is v times the noise of its node plus 1 - v times the sum of its children's errors, all independent.
 
     Args:
         rates: [...] > 0.
         arity: arity of the tree.
-        variances: [levels] variances of blocks' estimates in units of a node's: the weights v.
+        variances: [levels] variances of blocks' estimates relative to one node; they are the weights v.
 
     Returns:
         [levels, ...] float64; infinity if the expectation is infinite.
@@ -123,7 +123,7 @@ def level_cumulants(rates: np.ndarray, arity: int, variances: np.ndarray) -> np.
 
 
 def block_cumulant(level: int, rates: np.ndarray, arity: int, variances: np.ndarray) -> np.ndarray:
-    """Returns `level_cumulants` of one level."""
+    """Returns [...] the entry of `level_cumulants` for one level."""
     rates, total, blocks = np.asarray(rates, np.float64), np.zeros(np.shape(rates)), 1.0
     for h in range(level, -1, -1):
         with np.errstate(divide="ignore"):
@@ -135,12 +135,12 @@ def block_cumulant(level: int, rates: np.ndarray, arity: int, variances: np.ndar
 
 
 def rate_grid(variances: np.ndarray) -> np.ndarray:
-    """Returns [POINTS] rates; for any blocks and any probability one of them is nearly optimal."""
+    """Returns [POINTS] rates such that one of them is nearly optimal for any blocks and any probability."""
     return np.geomspace(0.01, 0.995 / variances.min(), POINTS)
 
 
 def chernoff(totals: jax.Array, grid: np.ndarray, failure_prob: ArrayLike) -> jax.Array:
-    """Returns Chernoff's bound minimised over a grid of rates, inside a compiled program.
+    """Returns Chernoff's bound, minimised over a grid of rates; may be traced.
 
     Args:
         totals: [..., POINTS] float, logarithm of E exp(rate * error).
@@ -156,7 +156,7 @@ def chernoff(totals: jax.Array, grid: np.ndarray, failure_prob: ArrayLike) -> ja
 
 
 def normal_radius(stddevs: jax.Array, failure_prob: ArrayLike) -> jax.Array:
-    """Returns the exact radius of a normal variable, inside a compiled program."""
+    """Returns the exact radius of a normal variable; may be traced."""
     return stddevs * -jax.scipy.special.ndtri(jnp.asarray(failure_prob, stddevs.dtype) / 2)
 
 

@@ -1,10 +1,10 @@
 """Normal noise of counters with dependent noises, in whole steps of a public grid.
 
-After an entry a counter may release S + e, the exact sum plus an error. The error is z + f, where z is fresh noise and
-f a function of all earlier noise, and both are integers. For any stream, the releases determine all earlier noise. So
-an entry's release is z on the integer S + f. A neighbour's stream changes S + f as in the real mechanism, up to the
-change by rounding f, which the noise covers. Rounding depends only on noise, and no float of the state touches private
-data.
+After an entry a counter may release S + e, the exact sum S plus an error e. The error is z + f, where z is fresh noise
+and f is a function of all earlier noise; z and f are integers. For any stream, the releases determine all earlier
+noise. So the release after an entry is the integer S + f plus noise z. Replacing an entry changes S + f as in the real
+mechanism, up to the rounding of f, which the noise covers. Rounding depends only on noise, and no float of the state
+touches private data.
 """
 
 import jax
@@ -23,27 +23,28 @@ LARGEST_SCALE = 2.0**46  # in steps, so that float64 holds sums of noise exactly
 
 
 def zero_steps(shape: tuple[int, ...]) -> jax.Array:
-    """Returns zeros. Steps are [...] complex64 with the bits of int64, which programs of 32 bits do not have.
+    """Returns zero steps: [...] complex64 with the bits of int64, a type that programs of 32 bits do not have.
 
-    One kernel writes an array of one type. Two arrays of words would need two kernels, each with all the arithmetic.
-    Only copies, selections and bit casts may touch steps: arithmetic on complex64 would change their bits.
+    Steps have one type because a kernel writes an array of one type: two arrays of words would need two kernels, each
+    with all the arithmetic. Only copies, selections and bit casts may touch steps: arithmetic on complex64 would change
+    their bits.
     """
     return jnp.zeros(shape, jnp.complex64)
 
 
 def integers(steps: jax.Array) -> jax.Array:
-    """Returns steps as int64. Traced in 64 bits."""
+    """Returns steps as int64. Call it in 64-bit mode."""
     low, high = words_of_pairs(steps)
     return lax.bitcast_convert_type((high.astype(jnp.uint64) << 32) | low.astype(jnp.uint64), jnp.int64)
 
 
 def numbers(steps: jax.Array) -> jax.Array:
-    """Returns steps as float64: exact up to 2^53, rounded beyond. Traced in 64 bits."""
+    """Returns steps as float64: exact up to 2^53, rounded beyond. Call it in 64-bit mode."""
     return integers(steps).astype(jnp.float64)
 
 
 def add_steps(steps: jax.Array, numbers: jax.Array) -> jax.Array:
-    """Adds whole numbers of up to 2^52, float64, exactly. Traced in 64 bits."""
+    """Adds whole numbers, float64 of size at most 2^52, to steps, exactly. Call it in 64-bit mode."""
     words = lax.bitcast_convert_type(integers(steps) + numbers.astype(jnp.int64), jnp.uint64)
     low, high = (lax.bitcast_convert_type(word.astype(jnp.uint32), jnp.float32) for word in (words, words >> 32))
     return lax.complex(low, high)
@@ -51,16 +52,16 @@ def add_steps(steps: jax.Array, numbers: jax.Array) -> jax.Array:
 
 @in_64_bits
 def noise_grid(params: GaussianParams, unit: float, share: float, step: float, off: float, *, parts: int = 0) -> Grid:
-    """Returns the grid of a counter's noise. Traced in 64 bits.
+    """Returns the grid of a counter's noise.
 
     Args:
         params: parameters of the counter.
-        unit: the public unit that divides all sums, and so the largest possible step; infinity if sums are rounded to
-            steps.
-        share: the smallest standard deviation of an entry's noise, in units of `noise_stddev`.
+        unit: a public unit that divides all sums, and so the largest possible step; infinity if sums are
+            rounded to steps.
+        share: the smallest standard deviation of an entry's noise, relative to `noise_stddev`.
         step: a power of two, the largest step relative to this standard deviation.
-        off: L2 norm, in steps, of the largest change by rounding in the numbers that get noise.
-        parts: number of binary digits below a step that sums of noise have.
+        off: L2 norm, in steps, of the largest change that rounding causes in the numbers that get noise.
+        parts: number of binary digits below a step in sums of noise.
     """
     stddev, moved = (jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity))
     least, largest = jnp.where(stddev > 0, stddev, 1.0) * share, LARGEST_SCALE * 2.0**-parts
@@ -71,17 +72,17 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
 
 
 def unit_of(total: Exact) -> float:
-    """Returns the public unit that divides all sums."""
+    """Returns the public unit: every sum is a multiple of this unit."""
     return 1 / fixed_point.UNITS if isinstance(total, fixed_point.Sum) else 1.0
 
 
 @in_64_bits
 def normal_steps(key: jax.Array, scales: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Draws normal variates, rounded to integers, [*shape] float64.
+    """Draws normal variates rounded to integers, [*shape] float64.
 
     Args:
         key: a PRNG key.
-        scales: float64 >= 2^24, their standard deviations, in a shape that broadcasts with the result.
+        scales: float64 >= 2^24, the standard deviations, in a shape that broadcasts with the result.
         shape: shape of the result.
     """
     scales = scales.reshape(()) if scales.size == 1 else jnp.broadcast_to(scales, shape).ravel()

@@ -1,4 +1,4 @@
-"""Continual counters by a Toeplitz factorisation close to the square-root factorisation, with a few leaky sums."""
+"""Continual counters with noise in a few leaky sums: a Toeplitz factorisation close to the square root."""
 
 import functools
 import math
@@ -74,13 +74,13 @@ class Leaks(NamedTuple):
 
 @factory
 def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter:
-    r"""Prefix sums of a stream with correlated Gaussian noise: nearly the square-root factorisation, constant memory.
+    r"""Prefix sums of a stream with correlated Gaussian noise, nearly as accurate as the square root, in little memory.
 
-    Let A = B C be the matrix of prefix sums. C x is released with independent Gaussian noise z, and A x + B z is
-    computed from it. B and C are Toeplitz with rational generating functions, so the noise is a sum of a few leaky
-    running sums. Their decays and weights are found by a search on the host. The largest variance is within 1% of the
-    largest variance of the square-root factorisation, which is nearly optimal. State: num_buffers + 2 numbers for each
-    counter; six buffers suffice up to 2^20 entries.
+    Let A = B C be the matrix of prefix sums. The counter releases C x with independent Gaussian noise z, which
+    determines the estimates A x + B z. B and C are Toeplitz with rational generating functions, so the noise B z is a
+    weighted sum of a few leaky running sums of z. A search on the host finds their decays and weights. The largest
+    variance is within 1% of the largest variance of the square-root factorisation, which is nearly optimal. The state
+    has num_buffers + 2 numbers for each counter; six buffers suffice up to 2^20 entries.
 
     Args:
         horizon: largest number of entries.
@@ -88,9 +88,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
             variance is within this 1%.
 
     Returns:
-        A counter. `feed` draws one normal variate for each counter, two variates from each hash. `prefixes` uses the
-        noise that `feed` draws with the same keys. The results of both are equal up to rounding; for integer streams
-        without noise, they are equal bit for bit.
+        A counter. `feed` draws one normal variate for each counter, two variates from each hash. `prefixes` draws the
+        same noise as `feed` from the same keys. Results of `prefixes` and `feed` are equal up to rounding; without
+        noise they are equal bit for bit for streams of integers.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -106,9 +106,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
           the central model, for the unit and adjacency of the sensitivity.
         - If one entry changes by 1, C x changes by at most the L2 norm of C's first column. Noise is calibrated to this
           norm, computed from the rounded weights and decays of B. l2_sensitivity is the root of a sum over all counters
-          fed with one `params`. If one unit changes one entry of a counter, or two entries by opposite signs, the
-          counter contributes the sum of the squared changes (columns of C have positive inner products). A counter with
-          other changes contributes the square of the sum of their absolute values.
+          that are fed with one `params`. If one unit changes one entry of a counter, or two entries by opposite signs,
+          the counter contributes the sum of the squared changes (columns of C have positive inner products). A counter
+          with other changes contributes the square of the sum of their absolute values.
         - Clocks and `fed` must not depend on the data.
         - There is no such counter for pure DP, because C's columns have a large L1 norm.
 
@@ -119,7 +119,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     Deviations:
         - Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles. Leaky
-          sums subtract gap * sum and do not multiply by 1 - gap, which floats represent too coarsely.
+          sums subtract gap * sum instead of multiplying by 1 - gap, which floats represent too coarsely.
         - Entries are added up as integers (floats as multiples of 2^-20). Noise is an integer, too: an entry's fresh
           noise plus a rounded function of earlier noise, in steps between 2^-27 and 2^-26 of the fresh noise's standard
           deviation. So the release after an entry is an integer plus fresh noise. Rounding changes all these integers
@@ -248,7 +248,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
 
 def largest_rounding(leaks: Leaks, horizon: int) -> float:
-    """Returns an upper bound, in steps, on how much rounding changes the number to which an entry's noise is added."""
+    """Returns a bound, in steps, on the change by rounding of the number to which an entry's noise is added."""
     # Rounding of the sum and rounding of the noise add half a step each. Each leaky sum is also rounded at every entry,
     # by half of its unit; this error then leaks with the sum. 2^-5 covers additions in float64.
     rounds_in_memory = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))
@@ -257,7 +257,7 @@ def largest_rounding(leaks: Leaks, horizon: int) -> float:
 
 @in_64_bits
 def _draw(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -> tuple[jax.Array, jax.Array]:
-    """Returns an entry's noise in steps, and in units of its standard deviation."""
+    """Returns an entry's noise in grid steps, and the same noise relative to its standard deviation."""
     noise = normal_steps(key, grid.drawn, shape)
     return jnp.where(grid.scale == 0, 0, noise), (noise / grid.drawn).astype(dtype)
 
@@ -276,7 +276,7 @@ def _estimate(leaks: Leaks, dtype: np.dtype, total: Exact, sums: jax.Array, grid
 
 
 def noise_of(sums: jax.Array, leaks: Leaks) -> jax.Array:
-    """Returns the noise of an estimate, [*shape] float64, in whole steps. Traced in 64 bits."""
+    """Returns the noise of an estimate, [*shape] float64, in whole steps. Call it in 64-bit mode."""
     # Weights add up to 1. So the noise is the first sum, a whole number of steps, plus weighted differences between the
     # other sums and the first one. The last entry's noise cancels in these differences.
     first, *leaky = (integers(sums[j]) for j in range(len(leaks.gaps)))

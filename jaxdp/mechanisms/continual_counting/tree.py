@@ -30,10 +30,10 @@ from jaxdp.validation import check_horizon
 
 
 class TreeState(NamedTuple):
-    """Tree counters. Secret.
+    """State of tree counters. Secret.
 
     Attributes:
-        clock: [*clocks] integers, entries fed; at most horizon + 1.
+        clock: [*clocks] integers, the number of entries so far; horizon + 1 if there are more.
         nodes: the blocks that make up the stream so far.
     """
 
@@ -47,46 +47,47 @@ def tree_counter(
 ) -> Counter:
     r"""Prefix sums of a stream from a tree of noisy block sums.
 
-    Blocks have arity^h entries, h = 0..levels - 1, where levels is the number of digits of the horizon. Noise is added
-    to each block once, when its last entry arrives. A prefix is a sum of disjoint blocks, given by the digits of its
-    length. With `combine`, a block's own noisy sum is averaged with the noisy sums of the blocks inside it, weighted by
-    their variances: the best linear unbiased estimate from the releases. State: about 3 numbers for each level and
-    counter, or 1 with Gaussian noise.
+    Blocks have arity^h entries, h = 0..levels - 1, where levels is the number of digits of the horizon in base arity.
+    Noise is added to each block once, when its last entry arrives. A prefix is a sum of disjoint blocks, given by the
+    digits of its length. With `combine`, the noisy sum of a block is averaged with the noisy sums of the blocks inside
+    it, weighted by their variances, which gives the best linear unbiased estimate. The state has about 3 numbers for
+    each level and counter, or 1 with Gaussian noise.
 
     Args:
         horizon: largest number of entries.
-        arity: children of a node, >= 2; None is `best_arity`, which depends only on horizon, noise, combine and
+        arity: children of a node, >= 2; None is the result of `best_arity` for this horizon, noise, combine and
             objective.
         noise: "laplace" or "gaussian".
         combine: whether nodes are combined with their descendants.
         objective: "mean" or "max" of the variance up to the horizon, which `best_arity` minimises.
 
     Returns:
-        A counter. `feed` draws `levels` words for each counter, or one word without `combine` or with Gaussian noise
-        (the noise that an entry adds to all blocks is then one draw). `prefixes` draws the same noise as `feed` from
-        the same keys: results are equal up to rounding, and without noise bit for bit if the float type holds the
-        integers.
+        A counter. `feed` draws `levels` words for each counter. Without `combine`, or with Gaussian noise, it draws one
+        word: with Gaussian noise one draw gives the noise that an entry adds to all blocks. `prefixes` draws the same
+        noise as `feed` from the same keys. Results of both are equal up to rounding; without noise they are equal bit
+        for bit if the float type holds the integers.
 
     Raises:
         ValueError: if an argument is out of its range.
 
     Values:
-        epsilon: > 0, of Laplace noise, and with delta of Gaussian noise. Infinity adds nothing: sums are exact (up to
-            the float's precision).
-        l1_sensitivity: of Laplace noise, > 0, by default 1.
-        rho: > 0, of Gaussian noise, in place of epsilon and delta.
-        delta: of Gaussian noise, in (0, 1), with epsilon.
-        l2_sensitivity: of Gaussian noise, > 0, by default 1.
+        epsilon: > 0, for Laplace noise, and with delta for Gaussian noise. Infinity adds nothing: sums are exact, up to
+            the precision of the float type.
+        l1_sensitivity: > 0, for Laplace noise, by default 1.
+        rho: > 0, for Gaussian noise, instead of epsilon and delta.
+        delta: in (0, 1), for Gaussian noise, with epsilon.
+        l2_sensitivity: > 0, for Gaussian noise, by default 1.
 
     Privacy:
-        - For all estimates together, also where entries depend on earlier ones: epsilon-DP (Laplace), rho-zCDP or
+        - For all estimates together, also if entries depend on earlier estimates: epsilon-DP (Laplace), rho-zCDP or
           (epsilon, delta)-DP (Gaussian) in the central model, for the unit and adjacency of the sensitivity.
-        - An entry is in at most one block of each level, so a change by 1 changes all blocks together by at most levels
-          in L1, and sqrt(levels) in L2 norm. Noise is Laplace(levels l1_sensitivity / epsilon), or from the Gaussian
-          mechanism at sqrt(levels) l2_sensitivity. l1_sensitivity is the sum of the absolute changes by one unit, over
-          all entries of all counters fed with one `params`. l2_sensitivity is the root of the sum of their squares, if
-          every counter has at most one change, or two of opposite sign (a block that contains both changes less than
-          with one). Any other counter contributes the square of the sum of its absolute changes.
+        - An entry is in at most one block of each level. So a change of the entry by 1 changes all blocks together by
+          at most levels in L1 norm, and sqrt(levels) in L2 norm. Noise is Laplace(levels l1_sensitivity / epsilon), or
+          is calibrated by the Gaussian mechanism to sqrt(levels) l2_sensitivity. l1_sensitivity is the sum of the
+          absolute changes by one unit, over all entries of all counters that are fed with one `params`.
+          l2_sensitivity is the root of the sum of the squared changes if every counter has at most one change, or two
+          changes of opposite sign (a block that contains both changes less than a block with one). Any other counter
+          contributes the square of the sum of its absolute changes.
         - Clocks and `fed` must not depend on the data, except through releases.
 
     Source:
@@ -94,13 +95,13 @@ def tree_counter(
         `combine`; Qardaji, Yang & Li (2013) for the arity.
 
     Deviations:
-        Blocks are summed as integers (float entries in multiples of 2^-20), Laplace noise is added to these as in
-        `laplace`, and only releases and estimates are rounded to floats, so that rounding errors do not accumulate.
-        With Gaussian noise the errors of estimates are integers, too: fresh noise on a grid, plus a rounded function of
-        earlier noise. A grid step divides all sums, and is at most 2^-24 of the fresh noise's standard deviation. So
-        the release after an entry is fresh noise on an integer, and rounding adds at most one step for each level to
-        the change of this integer. The noise covers this for units that change one entry of each counter. Noise beyond
-        2^46 steps gives NaN.
+        Blocks are summed as integers (float entries in multiples of 2^-20), and Laplace noise is added to these sums as
+        in `laplace`. Only releases and estimates are rounded to floats, so rounding errors do not accumulate. With
+        Gaussian noise the errors of estimates are integers, too: fresh noise on a grid, plus a rounded function of
+        earlier noise. All sums are multiples of a grid step, which is at most 2^-24 of the fresh noise's standard
+        deviation. So the release after an entry is an integer plus fresh noise, and rounding adds at most one step for
+        each level to the change of this integer. The noise covers this change for units that change one entry of each
+        counter. Noise beyond 2^46 steps gives NaN.
 
     Math:
         With $k$ levels, an entry of sensitivity $\Delta$ is in $k$ blocks, and each block sum gets the noise
@@ -186,11 +187,11 @@ def tree_counter(
         )
 
     def _release(keys: jax.Array, params: Any, sums: list[Exact]) -> list[jax.Array]:
-        """Returns each level's noisy sums, with the noise that `feed` draws."""
+        """Returns each level's noisy block sums, with the noise that `feed` draws."""
         ends = [slice(arity**h - 1, None, arity**h) for h in range(len(sums))]
 
         def by_entry(*sums: jax.Array) -> jax.Array:
-            """Returns the sums of blocks that end with each entry of the stream: all, or only the largest block."""
+            """Returns the sums of blocks that end with each entry: all of them, or only the largest block's sum."""
             if not combine:
                 values = sums[0]
                 for end, blocks in zip(ends, sums, strict=True):

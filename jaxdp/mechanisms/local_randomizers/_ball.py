@@ -1,4 +1,4 @@
-"""A local randomizer that maps a vector in a ball to a sphere, with pure privacy, and the spread of its reports."""
+"""A local randomizer from a ball to a sphere with pure privacy, and bounds on the spread of its reports."""
 
 import functools
 import math
@@ -23,12 +23,12 @@ def randomize_in_ball(
 ) -> jax.Array:
     """Reports a vector of length at most `radius` as a vector of length `report_radius`, without bias.
 
-    A direction w is drawn from the unit sphere. The report is report_radius times w or -w: the one on the
-    vector's side with probability 1/2 + tanh(epsilon / 2) |vector| / (2 radius), otherwise the other one.
+    A direction w is drawn from the unit sphere. The report is report_radius w or -report_radius w. With probability 1/2
+    + tanh(epsilon / 2) |vector| / (2 radius) the point on the vector's side is reported, otherwise the opposite point.
 
     Args:
         key: a PRNG key.
-        vector: [dim] float, dim >= 2. A longer vector counts as one of length `radius`, without a privacy cost.
+        vector: [dim] float, dim >= 2. A longer vector counts as a vector of length `radius`, without a privacy cost.
         epsilon: [] float > 0, may be traced. At infinity the report is still random.
         radius: radius of the ball, > 0.
         report_radius: [] float from `sphere_radius`, may be traced.
@@ -40,16 +40,16 @@ def randomize_in_ball(
         - Claim: epsilon-DP in the local model.
         - Unit: one vector; adjacency: replace one.
         - Why: Let W be the direction as drawn in floating point, and z a report. Only the draws W = z and W = -z can
-          lead to z. Each does so with a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon), for
-          any vector and any computation of its side. So P(z | vector) lies between these multiples of P(W = z) + P(W =
-          -z), which do not depend on the vector. The proof needs no symmetry of W and no exact arithmetic: the coin's
-          probability is rounded as in `randomize_scalar`, towards 1/2.
+          lead to z. Each draw leads to z with a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 +
+          e^epsilon), for any vector and any computation of its side. So P(z | vector) lies between these multiples of
+          P(W = z) + P(W = -z), which does not depend on the vector. The proof needs no symmetry of W and no exact
+          arithmetic: the coin's probability is rounded as in `randomize_scalar`, towards 1/2.
 
     Source:
         Duchi, Jordan & Wainwright (2018), section 4.2.3, for the L2 ball.
 
     Deviations:
-        One coin replaces their two coins, for the length and for the side; it has the same distribution.
+        One coin replaces the paper's two coins, for the length and for the side; reports have the same distribution.
     """
     vector = jnp.asarray(vector)
     key_direction, key_coin = jax.random.split(key)
@@ -86,7 +86,7 @@ def sphere_radius(dim: int, epsilon: float, radius: float) -> float:
 
 
 class OnSphere(NamedTuple):
-    """A coordinate of a report by `randomize_in_ball`.
+    """Bounds for one coordinate of a report by `randomize_in_ball`.
 
     Attributes:
         size: factor by which the coordinate is multiplied.
@@ -101,13 +101,13 @@ class OnSphere(NamedTuple):
     coordinates: int
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Bounds the coordinate's size over all rounds, by a union bound over coordinates and rounds."""
+        """Returns a bound on the coordinate's size in all rounds, by a union bound over coordinates and rounds."""
         # the square of a random unit vector's coordinate has the distribution Beta(1 / 2, (dim - 1) / 2)
         share = failure_prob / horizon / self.coordinates
         return self.size * self.report_radius * math.sqrt(1 - betaincinv((self.coordinates - 1) / 2, 0.5, share))
 
     def second_moment(self) -> float:
-        """Returns the coordinate's second moment, which is the same as for a random vector of that length."""
+        """Returns the coordinate's second moment, which equals its value for a random vector of the same length."""
         return (self.size * self.report_radius) ** 2 / self.coordinates
 
     def variance_proxy(self) -> float:
@@ -119,12 +119,12 @@ class OnSphere(NamedTuple):
 def fixed_proxy(dim: int, bias: float) -> float:
     """Returns nearly the smallest variance proxy of a report of length 1 minus its mean, for every fixed vector.
 
-    Along any direction a report has a coordinate x with density h(x) (1 + k(x)). Here h is the density of a coordinate
+    Along any direction, the coordinate x of a report has density h(x) (1 + k(x)). Here h is the density of a coordinate
     of a random unit vector w. The factor k(x) is `bias` |vector| / radius times P(w.vector > 0 | x) - P(w.vector < 0 |
-    x). For a direction on the vector's side (the others mirror it) k is odd, not decreasing, and at most `bias`. Among
-    all such k with a given mean of x, E exp(l x) is largest for l > 0 if, on x > 0, k is `bias` above some c and 0
-    below, and for l < 0 if k is constant there (since sinh(l x) / x increases). So a search over c or this constant,
-    and over l, suffices.
+    x). For a direction on the vector's side (other directions mirror it) k is odd, not decreasing, and at most `bias`.
+    Consider all such k with a given mean of x. For l > 0, E exp(l x) is largest if, on x > 0, k is `bias` above some c
+    and 0 below c. For l < 0 it is largest if k is constant on x > 0 (since sinh(l x) / x increases). So a search over
+    l and over c or this constant suffices.
 
     Args:
         dim: dimension of the vectors, >= 2.
@@ -148,7 +148,7 @@ def fixed_proxy(dim: int, bias: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def any_proxy(dim: int, bias: float) -> float:
-    """Returns a variance proxy as `fixed_proxy`, for random vectors of any distribution: it includes their spread."""
+    """Returns a variance proxy like `fixed_proxy`, for random vectors of any distribution, including their spread."""
     coordinates, logs = _half_sphere(dim)
     # Here k of `fixed_proxy` is an average over vectors: odd, |k| <= `bias`. Among all such k with a given mean of x,
     # E exp(l x) is largest if, on x > 0, k is `bias` above some c and -`bias` below.
@@ -162,7 +162,7 @@ def any_proxy(dim: int, bias: float) -> float:
 
 
 def _half_sphere(dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns values > 0 of a random unit vector's coordinate, and the logs of probabilities that add up to 1 / 2."""
+    """Returns values > 0 of a coordinate of a random unit vector, and the logs of probabilities that sum to 1 / 2."""
     nodes = max(NODES, int(64 * math.sqrt(dim)))
     angles = (np.arange(nodes) + 0.5) * (math.pi / 2 / nodes)
     logs = (dim - 2) * np.log(np.cos(angles))
@@ -177,17 +177,17 @@ def _tilt_both_ways(coordinates: np.ndarray, logs: np.ndarray, slope: float) -> 
 
 
 def _slopes(dim: int) -> np.ndarray:
-    """Returns a grid of slopes; beyond it the trivial bound exp(2 slope) suffices: coordinates differ by at most 2."""
+    """Returns a grid of slopes. Beyond it the bound exp(2 slope) suffices, because coordinates differ by at most 2."""
     return np.geomspace(LOWEST, max(HIGHEST, 4 * math.sqrt(dim)), STEPS) * math.sqrt(dim)
 
 
 def _suffix_sums(terms: np.ndarray) -> np.ndarray:
-    """Returns the sum of each term and all later terms; a last entry is 0."""
+    """Returns the sum of each term and all later terms, and 0 as a last entry."""
     return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
 def _prefix_sums(terms: np.ndarray) -> np.ndarray:
-    """Returns the sum of the terms before each term; a last entry is the sum of all terms."""
+    """Returns the sum of the terms before each term, and the sum of all terms as a last entry."""
     return np.append(0.0, np.cumsum(terms))
 
 

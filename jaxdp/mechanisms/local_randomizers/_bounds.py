@@ -1,4 +1,4 @@
-"""Bounds on the size and the spread of a randomizer's estimates: float64 on the host, never too small."""
+"""Bounds on the size and the spread of a randomizer's estimates, in float64 on the host, rounded up."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class Coordinate(Protocol):
 
 
 class Additive(NamedTuple):
-    """A coordinate of a bounded value, with noise.
+    """A coordinate of a bounded value with additive noise.
 
     Attributes:
         size: largest absolute value of the coordinate.
@@ -38,17 +38,17 @@ class Additive(NamedTuple):
     coordinates: int = 1
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Bounds the coordinate's size over all rounds, by a union bound over coordinates and rounds."""
+        """Returns a bound on the coordinate's size in all rounds, by a union bound over coordinates and rounds."""
         # P(|Laplace| > b x) = exp(-x), and P(|Gaussian| > s x) <= 2 exp(-x^2 / 2)
         tail = math.log(self.coordinates) + math.log(horizon) - math.log(failure_prob)
         return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
 
     def second_moment(self) -> float:
-        """Adds second moments: noise is independent of the value and has mean zero."""
+        """Returns the sum of second moments: the noise is independent of the value and has mean zero."""
         return self.size**2 + (2 if self.noise == "laplace" else 1) * self.scale**2
 
     def variance_proxy(self) -> float:
-        """Adds the value's proxy, by Hoeffding's lemma, to the proxy of the independent noise."""
+        """Returns the value's proxy, by Hoeffding's lemma, plus the proxy of the independent noise."""
         noise = math.inf if self.noise == "laplace" and self.scale > 0 else self.scale**2
         return self.half_width**2 + noise
 
@@ -69,16 +69,16 @@ class TwoPoints(NamedTuple):
     most: float
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Returns a bound that always holds."""
+        """Returns the larger absolute value, a bound that always holds."""
         del horizon, failure_prob
         return max(abs(self.bottom), abs(self.top))
 
     def second_moment(self) -> float:
-        """Maximises over the extreme probabilities, as the second moment is linear in the probability."""
+        """Returns the larger second moment at the two extreme probabilities: it is linear in the probability."""
         return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.least, self.most))
 
     def variance_proxy(self) -> float:
-        """Returns the least proxy of a Bernoulli variable at the probability nearest to 1/2, where it is largest.
+        """Returns the least proxy of the estimate at the probability nearest to 1/2, where the proxy is largest.
 
         Source:
             Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, for minimality.
@@ -103,14 +103,14 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coordinate]]) -> Bounds:
-    """Builds the bounds over the coordinates of an estimate.
+    """Builds bounds on the size and the spread of an estimate, over its coordinates.
 
     Args:
         params: the randomizer's `params`.
-        spread: (Params of the host) -> the kinds of coordinates that may be the worst.
+        spread: (Params on the host) -> the kinds of coordinates that may attain a bound.
 
     Returns:
-        The bounds. They reject values that params rejects, a horizon < 1 and a failure_prob outside (0, 1).
+        The bounds. They refuse values that params refuses, a horizon < 1 and a failure_prob outside (0, 1).
     """
 
     def range_bound(horizon: int, failure_prob: float, **values: Any) -> float:
@@ -127,5 +127,5 @@ def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coord
 
 
 def _up(bound: float) -> float:
-    """Increases a bound, as estimates in the default float type are off by a few units in the last place."""
+    """Increases a bound, because estimates in the default float type are off by a few units in the last place."""
     return bound * (1 + 32 * float(np.finfo(default_float()).eps))

@@ -8,16 +8,16 @@ from jaxdp.random import normal
 
 
 def add_normals(key: jax.Array, values: jax.Array, stddev: jax.Array, sensitivity: float) -> jax.Array:
-    """Adds independent normal noise; lanes of `jax.vmap` are the fast axis on CPU.
+    """Adds independent normal noise in floats; lanes of `jax.vmap` are the fast axis on CPU.
 
     Args:
         key: a PRNG key.
         values: [n] float, the exact values.
         stddev: [] float >= 0.
-        sensitivity: the L2 sensitivity that stddev was calibrated for.
+        sensitivity: the L2 sensitivity for which stddev was calibrated.
 
     Returns:
-        [n] float: private up to floating point. In float32 noise ends at 6.7 standard deviations.
+        [n] float, private up to floating point. In float32 no noise beyond 6.7 standard deviations is drawn.
     """
     noise = normal(key, values.shape, values.dtype, lanes_fast=True)
     moved = jnp.asarray(sensitivity, values.dtype)

@@ -1,4 +1,4 @@
-"""Host functions shared by all local randomizers: claims, and scales that are rounded up."""
+"""Builds claims of local randomizers, and rounds their noise scales up, on the host."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from jaxdp.mechanisms.calibration import round_up
 
 
 def rounded_up(name: str, value: float) -> np.floating:
-    """Converts a sensitivity or a noise scale to a `Params` leaf, never rounding down.
+    """Converts a sensitivity or a noise scale to a `Params` leaf that is never rounded down.
 
     Args:
         name: name in the error.
@@ -20,7 +20,7 @@ def rounded_up(name: str, value: float) -> np.floating:
         A NumPy scalar of JAX's default float type.
 
     Raises:
-        ValueError: if the value leaves the range of that type.
+        ValueError: if the value is outside the range of JAX's default float type.
     """
     scalar_leaf(name, value)
     return round_up(value, default_float())
@@ -29,13 +29,13 @@ def rounded_up(name: str, value: float) -> np.floating:
 def local_claim(
     unit: str, argument: str, adversary_view: Iterable[str] | None = None, numerical_delta: float | None = None
 ) -> Callable[..., Guarantee]:
-    """Builds the claim of a randomizer calibrated to epsilon, or to (epsilon, delta).
+    """Builds the claim of a randomizer that is calibrated to epsilon, or to (epsilon, delta).
 
     Args:
         unit: the privacy unit.
-        argument: the reason for the claim.
-        adversary_view: as `Guarantee.adversary_view`; None is its default.
-        numerical_delta: as `Guarantee.numerical_delta`.
+        argument: the sentence that says why the claim holds.
+        adversary_view: see `Guarantee.adversary_view`; None is the default of `Guarantee`.
+        numerical_delta: see `Guarantee.numerical_delta`.
 
     Returns:
         (epsilon, delta=0.0) -> Guarantee, in the local model.

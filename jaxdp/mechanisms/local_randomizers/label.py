@@ -1,4 +1,4 @@
-"""The local randomizer for one label out of K."""
+"""The local randomizer of a label out of K labels."""
 
 import math
 
@@ -24,10 +24,10 @@ from jaxdp.validation import check_count, check_epsilon
 
 @pytree_dataclass
 class LabelParams:
-    """Traced values.
+    """Traced values of a label randomizer.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity reports labels as they are.
+        epsilon: [] float, privacy budget, > 0; at infinity reports are the labels themselves.
     """
 
     epsilon: Scalar
@@ -35,21 +35,21 @@ class LabelParams:
 
 @factory
 def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
-    r"""Reports a label by randomized response: itself, or one of the other labels with equal probabilities.
+    r"""Reports a label by randomized response: the label itself, or another label, all with equal probabilities.
 
     A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
-    Two labels are the numbers 0 and 1, and are estimated as a number. More than two labels are estimated as a one-hot
-    vector; its average over users is the share of each label.
+    For two labels, 0 and 1, the estimate is a number. For more labels it is an estimate of the one-hot vector; its
+    average over users estimates the share of each label.
 
     Args:
         num_labels: K, >= 2.
 
     Returns:
         A randomizer for labels [...] integers, each of one user, clipped to [0, K). Reports are [...] integers of the
-        same type in [0, K). Estimates are [...] floats for two labels, otherwise [..., K]. `total` has the type of
-        totals, int32 or int64. For two labels totals [...] are the numbers of labels 1 among `count` [...] users, and
-        the result [...] the numbers of reports 1. For more labels totals and result are [..., K], the number of users
-        with each label.
+        same type in [0, K). Estimates are [...] floats for two labels, otherwise [..., K]. For two labels, `total`
+        takes [...] numbers of labels 1 among `count` [...] users, and returns [...] numbers of reports 1. For more
+        labels it takes and returns [..., K], the number of users with each label. The result has the type of totals,
+        int32 or int64.
 
     Raises:
         ValueError: if num_labels < 2; from `params`, if epsilon is not > 0; from `report`, if labels are not integers.
@@ -65,8 +65,8 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
         Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
 
     Deviations:
-        As `randomized_response`. `total` rounds the probability of a move up to JAX's default float type, and has the
-        errors of `binomial`.
+        As for `randomized_response`. `total` rounds the probability of a move up to JAX's default float type, and has
+        the errors of `binomial`.
 
     Math:
         A report is the label with probability $p$, and each other label with probability $q$,
@@ -135,7 +135,7 @@ def noisy_ones(key: jax.Array, epsilon: jax.Array, ones: jax.Array, count: jax.A
 
     Args:
         key: a PRNG key.
-        epsilon: [] float > 0; infinity gives ones.
+        epsilon: [] float > 0; infinity returns `ones` unchanged.
         ones: [...] int32 or int64 in [0, count].
         count: [...] of the same type.
 

@@ -1,4 +1,4 @@
-"""The local randomizer for the moments of a user's context and reward, from which a linear model is fitted."""
+"""The local randomizer of the moments of a user's context and reward, from which a linear model is fitted."""
 
 import math
 from typing import NamedTuple
@@ -40,15 +40,15 @@ class Moments(NamedTuple):
 
 @pytree_dataclass
 class MomentParams:
-    """Traced values. All noise is 0 at epsilon = infinity.
+    """Traced values of a moment randomizer. All noise is 0 at epsilon = infinity.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity reports moments as they are.
-        noise_stddev: [] float >= 0, standard deviation of the Gaussian noise on x_i^2, and on sqrt(2) x_i x_j (with the
+        epsilon: [] float, privacy budget, > 0; at infinity reports are the moments themselves.
+        noise_stddev: [] float >= 0, standard deviation of the Gaussian noise on x_i^2 and on sqrt(2) x_i x_j (with the
             paper's constants on x_i x_j). For "l2_ball" it is the root mean square of each coordinate of a report:
-            `report_radius` over the root of the number of coordinates.
+            `report_radius` divided by the root of the number of coordinates.
         cross_stddev: [] float >= 0, standard deviation of the Gaussian noise on y x / reward_bound. For "l2_ball" the
-            noise is not Gaussian: it is sub-Gaussian with this standard deviation in every direction.
+            noise is not Gaussian, but it is sub-Gaussian with this standard deviation in every direction.
         report_radius: [] float, length of "l2_ball" reports, at any epsilon; 0 for Gaussian reports.
         reward_bound: [] float > 0, rewards are clipped to this absolute value.
     """
@@ -64,16 +64,16 @@ class MomentParams:
 def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "tight") -> LocalRandomizer:
     r"""Reports x x^T and y x of a context x in the unit ball and its reward y.
 
-    With Y = reward_bound let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and then all
+    Let Y = reward_bound. Let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and then all
     y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries. Its Euclidean norm is the norm of x x^T and y x / Y together,
     which is at most sqrt(2). If a user is replaced, v changes by at most sqrt(4.5). A report is one release of v,
 
     * "gaussian": with noise of standard deviation s in each entry, so that the matrix has noise s on its diagonal and s
       / sqrt(2) off it, and y x has noise Y s;
     * "l2_ball": as a random vector on the sphere of radius B = sqrt(2 pi) c Gamma((D + 1) / 2) / Gamma(D / 2) with c =
-      (e^epsilon + 1) / (e^epsilon - 1), that lies on v's side with probability 1/2 + |v| / sqrt(8) / c. Its mean is v,
-      and the mean of its outer product is tau^2 I with tau = B / sqrt(D). This is less noise than "gaussian" has at
-      delta = 1e-5, up to an epsilon of about 4 to 8; it is half as much at epsilon = 1 and dim = 5.
+      (e^epsilon + 1) / (e^epsilon - 1). The vector lies on v's side with probability 1/2 + |v| / sqrt(8) / c. Its mean
+      is v, and the mean of its outer product is tau^2 I with tau = B / sqrt(D). This noise is smaller than the noise of
+      "gaussian" at delta = 1e-5, up to an epsilon of about 4 to 8. At epsilon = 1 and dim = 5 it is half as large.
 
     With the paper's constants x x^T and y x are two releases, with equal noise on and off the diagonal. At
     epsilon = inf the report is x x^T and y x.
@@ -81,13 +81,13 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     Args:
         dim: dimension of contexts, >= 1.
         report: "gaussian" or "l2_ball".
-        constants: "tight" (analytically calibrated noise); or, for "gaussian", "paper".
+        constants: "tight" for analytically calibrated noise or, only with "gaussian", "paper" for the paper's noise.
 
     Returns:
         A randomizer for a pair (x, y) of one user, [dim] and [] floats. A longer x is scaled down to the unit ball; NaN
         counts as 0 and infinity as a large number. y is clipped to [-Y, Y], and NaN counts as 0. A report is `Moments`
-        in JAX's default float type, and its own estimate. Gaussian reports have a `total` that returns `Moments`, from
-        totals (`Moments`, sums of `exact_moments`) and the number count [] of users.
+        in JAX's default float type, and the estimate is the report. For Gaussian reports `total` takes sums of
+        `exact_moments` (`Moments`) and the number of users, count [], and returns `Moments`.
 
     Raises:
         ValueError: if dim < 1, report or constants is unknown, or "paper" is combined with "l2_ball"; from `params`, if
@@ -102,21 +102,20 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     Privacy:
         - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Sensitivity: With c = |x.z| the squared distance of the moments of two users is largest for unit vectors x, z
+        - Sensitivity: Let c = |x.z|. The squared distance of the moments of two users is largest for unit vectors x, z
           and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5, with equality at c = 1/2. The
           sensitivity includes rounding errors. For "l2_ball" see `randomize_in_ball`: its proof holds for floats. With
           the paper's constants x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2 Y,
           each with delta / 2; the budgets add up. The classical formula is proved only if both parts of epsilon are
-          below 1. The user's action must not be logged beside the report: it depends on the context.
-
+          below 1. The user's action must not be logged beside the report, because the action depends on the context.
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and the paper's constants; Duchi, Jordan &
         Wainwright (2018), section 4.2.3, for the ball.
 
     Deviations:
         The paper releases the two moments separately, with the classical Gaussian mechanism and equal noise on and off
-        the diagonal; so does "paper", for any Y (the paper has 2). The paper claims pure privacy for Gaussian noise;
-        only "l2_ball" has pure privacy.
+        the diagonal. "paper" does the same, for any Y (the paper has 2). The paper claims pure privacy for Gaussian
+        noise; only "l2_ball" has pure privacy.
 
     Math:
         For "gaussian" the report is
@@ -254,14 +253,14 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
 
 
 def exact_moments(params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> Moments:
-    """Returns the moments of one user's clipped context and reward, without noise: secret.
+    """Returns the exact moments of one user's clipped context and reward, without noise. They are secret.
 
     Args:
         params: parameters of a `moment_randomizer`.
         value: (x, y) as for its `report`.
 
     Returns:
-        x x^T and y x. `LocalRandomizer.total` takes their sums over users.
+        x x^T and y x, as `Moments`. `LocalRandomizer.total` takes sums of them over users.
     """
     return _moments(*_clip(np.shape(value[0])[-1], params, value))
 

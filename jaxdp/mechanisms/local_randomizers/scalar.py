@@ -1,4 +1,4 @@
-"""The local randomizer for one bounded number."""
+"""The local randomizer of a bounded number."""
 
 import math
 
@@ -33,11 +33,11 @@ REPORTS = ("rr", "laplace", "gaussian")
 
 @pytree_dataclass
 class ScalarParams:
-    """Traced values. The defaults are the domain of binary values.
+    """Traced values of a scalar randomizer. The defaults are for binary values.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity reports values as they are.
-        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; zero for other reports.
+        epsilon: [] float, privacy budget, > 0; at infinity reports are the clipped values themselves.
+        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; 0 for other reports.
         low: [] float, lower end of the clipping interval.
         high: [] float, upper end of the clipping interval.
         width: [] float, high - low, rounded up.
@@ -54,25 +54,24 @@ class ScalarParams:
 def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRandomizer:
     r"""Reports a number from an interval [low, high], such as a reward or a loss.
 
-    With m the interval's centre, B half its width and c = (e^epsilon + 1) / (e^epsilon - 1) a report is
+    Let m be the interval's centre, B half its width and c = (e^epsilon + 1) / (e^epsilon - 1). A report is
 
-    * "rr": m + B c or m - B c, at random, so that its mean is the value. This is the default: its size is bounded, and
-      its second moment is smaller than with Laplace noise at every epsilon, and smaller than with Gaussian noise unless
-      delta is large for epsilon (such as 0.01 for 0.1);
+    * "rr": m + B c or m - B c, at random, such that its mean is the value. This is the default: its size is bounded.
+      Its second moment is smaller than with Laplace noise at every epsilon, and smaller than with Gaussian noise unless
+      delta is large for epsilon (such as delta = 0.01 at epsilon = 0.1);
     * "laplace": the value with Laplace noise of scale 2 B / epsilon;
     * "gaussian": the value with Gaussian noise, analytically calibrated to L2 sensitivity 2 B.
 
-    At epsilon = inf each of them is the clipped value itself.
+    At epsilon = inf every report is the clipped value itself.
 
     Args:
         report: "rr", "laplace" or "gaussian".
-        binary: whether values are 0 or 1, of any type; the domain is then [0, 1].
+        binary: whether values are 0 or 1, in any dtype; the interval is then [0, 1].
 
     Returns:
         A randomizer for values [...], each of one user: floats or integers, clipped to [low, high]; NaN counts as
-        `low`. Reports are [...] floats of JAX's default type, and their own estimates. Binary randomizers have a
-        `total`, [...] float, from totals [...] int32 or int64, the number of values 1, and count of the same shape and
-        type.
+        `low`. Reports are [...] floats of JAX's default type, and the estimate is the report. For binary values,
+        `total` takes [...] numbers of values 1 and [...] counts of users, int32 or int64, and returns [...] floats.
 
     Raises:
         ValueError: if report is unknown or binary is not True or False; from `params`, if a value is out of range.
@@ -91,8 +90,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
         (2018), Theorem 8. Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1, has the Gaussian report.
 
     Deviations:
-        Zheng et al. do not clip, but unclipped values without a bound are not private. Laplace and Gaussian noise are
-        integers on a grid, as in `laplace`; clipping is exact up to floating point.
+        Zheng et al. do not clip; without clipping or a bound on values reports are not private. Laplace and Gaussian
+        noise are integers on a grid, as in `laplace`. Clipping is exact up to floating point.
 
     Math:
         With $m$ the centre of the interval and $B$ half its width, the report of $v$ is for "rr" $m + B c$ or

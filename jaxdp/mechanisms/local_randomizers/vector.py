@@ -1,4 +1,4 @@
-"""The local randomizer for a vector of bounded norm."""
+"""The local randomizer of a vector of bounded norm."""
 
 import math
 
@@ -28,11 +28,11 @@ NORMS = ("l1", "l2")
 
 @pytree_dataclass
 class VectorParams:
-    """Traced values.
+    """Traced values of a vector randomizer.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity reports vectors as they are.
-        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; zero for Laplace noise.
+        epsilon: [] float, privacy budget, > 0; at infinity reports are the scaled vectors themselves.
+        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; 0 for Laplace noise.
         radius: [] float > 0; longer vectors are scaled down to this norm.
         sensitivity: [] float, twice the radius, rounded up.
     """
@@ -45,7 +45,7 @@ class VectorParams:
 
 @factory
 def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
-    r"""Reports an array from a ball, such as a gradient: with Laplace noise for the L1 norm, with Gaussian for the L2.
+    r"""Reports an array of bounded norm, such as a gradient: with Laplace noise for L1, with Gaussian noise for L2.
 
     At epsilon = inf the report is the array itself, scaled down to the ball if it is longer.
 
@@ -56,8 +56,8 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
 
     Returns:
         A randomizer for one user's array, floats of this shape. An array outside the ball is scaled down to its edge;
-        NaN counts as 0, and infinity as a large number. Reports are floats of this shape and JAX's default type, and
-        their own estimates. There is no `total`.
+        NaN counts as 0, and infinity as a large number. Reports are floats of this shape and of JAX's default type. The
+        estimate is the report. There is no `total`.
 
     Raises:
         ValueError: if shape has an entry that is not a whole number >= 1, or norm is unknown; from `params`, if a value
@@ -130,10 +130,10 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
 
 
 def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
-    """Scales a vector down to a ball, if it lies outside, without overflow.
+    """Scales a vector outside a ball down to the ball, without overflow.
 
     Args:
-        vector: [...] float; NaN counts as 0, and larger entries (in float32 beyond 2^126) or infinity as this bound.
+        vector: [...] float; NaN counts as 0. Larger entries than 2^126 (in float32) and infinity count as this bound.
         radius: [] float > 0, at most 2^126.
         norm: "l1" or "l2".
 
@@ -150,5 +150,5 @@ def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
 
 
 def norm_error(num_entries: int) -> float:
-    """Bounds the relative amount by which rounding lifts the norm of an `into_ball` result above the radius."""
+    """Returns a bound on the relative amount by which rounding lifts the norm of an `into_ball` result."""
     return (num_entries + 8) * float(jnp.finfo(default_float()).eps)
