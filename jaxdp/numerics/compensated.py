@@ -1,4 +1,4 @@
-"""Adds many floats with compensation for rounding: a plain float32 sum of ones stops growing at 2^24."""
+"""Adds many floats with compensation for rounding; without it, a float32 sum of ones stops growing at 2^24."""
 
 from typing import NamedTuple
 
@@ -19,12 +19,12 @@ class Sum(NamedTuple):
 
 
 def zero(like: jax.Array) -> Sum:
-    """Returns an empty sum for arrays like this array."""
+    """Returns an empty sum for arrays with the shape and dtype of this array."""
     return Sum(jnp.zeros_like(like), jnp.zeros_like(like))
 
 
 def add(running: Sum, value: jax.Array) -> Sum:
-    """Adds a value.
+    """Adds a value to a running total.
 
     Source:
         Kahan (1965). A test checks that XLA does not change the order of these operations.
@@ -35,7 +35,7 @@ def add(running: Sum, value: jax.Array) -> Sum:
 
 
 def plus(left: Sum, right: Sum) -> Sum:
-    """Adds two sums, with a relative error of about the square of the float precision.
+    """Adds two running totals, with a relative error of about the square of the float precision.
 
     Source:
         Dekker (1971), with Knuth's error-free addition (1969).

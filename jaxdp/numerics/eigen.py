@@ -26,11 +26,11 @@ class Eigen(NamedTuple):
 def eigh(matrix: jax.Array) -> Eigen:
     """Returns the eigenvalues and eigenvectors of a symmetric matrix ([dim, dim] float), as `jnp.linalg.eigh` does.
 
-    On a CPU, `jax.vmap` calls LAPACK with few matrices at once. In JAX 0.10, a call with many matrices distributes them
-    over the thread pool in which it also waits for them. Two programs that run at once, as in a sweep, then wait for
-    each other for ever, from about 100 lanes of 10 dimensions on.
+    On a CPU, each call of LAPACK under `jax.vmap` gets few matrices. In JAX 0.10, a call with many matrices distributes
+    them over a thread pool, and waits for them in the same pool. Two programs that run at the same time, as in a sweep,
+    can then block each other for ever, from about 100 lanes of 10 dimensions on.
 
-    Derivatives assume distinct eigenvalues; if some are equal, derivatives of vectors are not finite.
+    Derivatives assume distinct eigenvalues. If some are equal, derivatives of vectors are not finite.
     """
     return Eigen(*_decompose_one(matrix))
 

@@ -1,9 +1,10 @@
-"""Adds real data exactly: each datum is an integer number of public units, and a sum is an integer in two words.
+"""Adds real data exactly: each datum is a whole number of public units, and a sum is an integer in two words.
 
 A float sum of private data is rounded, and the rounding depends on all data. After many additions the sums of two
-neighbours can differ by more than the replaced datum, so that noise for one datum does not hide the difference. Here a
-datum is rounded once, before it enters the sum, to a multiple of its range / 2^20. The sum then changes by exactly the
-change of the datum, for any order of addition, up to 2^31 - 1 ranges (2^63 - 1 in 64 bits).
+neighbours can differ by more than the replaced datum, so noise for one datum does not hide the difference. Here a datum
+is rounded once, before it enters the sum, to a multiple of its range / 2^20. The range is the length of the interval
+that contains the datum. The sum then changes by exactly the change of the datum, for any order of addition, up to 2^31
+- 1 ranges (2^63 - 1 in 64 bits).
 """
 
 from collections.abc import Callable
@@ -61,8 +62,8 @@ def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> ja
 
     Args:
         values: [...] float, data minus the lower end of their range; NaN counts as 0.
-        scale: [] float, the number of units in 1, which is 2^20 / (upper end - lower end); public. It is a factor, as a
-            division is slower.
+        scale: [] float, the number of units in 1, which is 2^20 / (upper end - lower end); public. Values are
+            multiplied by it, because a division is slower.
         lowest: number of units at the lower end: 0, or -2^20 for data in [-1, 1] with a range of 1.
 
     Returns:
@@ -95,7 +96,7 @@ def from_floats(values: jax.Array) -> Sum:
 
 
 def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> Sum:
-    """Adds units of a datum, or of up to 2^10 data, to `running`; if `restart` ([] bool) is true, to 0."""
+    """Adds units of a datum, or of up to 2^10 data, to `running`, or to 0 if `restart` ([] bool) is true."""
 
     def add_part(running: Sum, more: jax.Array, restart: jax.Array | None = None) -> Sum:
         if restart is not None:
@@ -129,7 +130,7 @@ def sum_along(values: Sum, axis: int = 0) -> Sum:
 
 
 def excess_over_least(values: Sum) -> Sum:
-    """Subtracts from each sum the smallest sum of its row, [..., n]."""
+    """Subtracts from each sum the smallest sum along the last axis, [..., n]."""
     least = jnp.min(values.whole, -1, keepdims=True)
     part = jnp.where(values.whole == least, values.part, UNITS)
     return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
@@ -146,5 +147,5 @@ def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
 
 
 def _carry(whole: jax.Array, part: jax.Array) -> Sum:
-    """Normalizes a sum; its units may exceed a range or be negative."""
+    """Normalizes a sum with units that exceed a range or are negative."""
     return Sum(whole + (part >> BITS), part & (UNITS - 1))

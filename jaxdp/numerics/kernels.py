@@ -12,14 +12,14 @@ from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap, keep_argmax_layout, mark_inlineable, order_axes
 
 WRITTEN_OUT = 16  # up to this length, arrays are unrolled and have lanes as the fast axis
-LARGE = 1024  # entries; a lane's larger array should be contiguous, as each step reads only a part of it
+LARGE = 1024  # a lane's array with more entries should be contiguous, because each step uses only a part of it
 
 
 def noinline(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a function as a separate kernel on CPU, so that its values are computed only once.
 
-    XLA on CPU fuses operations that it considers cheap (a hash, a drawn index) into each consumer of their values, and
-    each consumer computes them again. In JAX 0.10 lax.optimization_barrier does not prevent this, as it is removed
+    XLA on CPU fuses operations that it considers cheap (a hash, a drawn index) into each consumer of their values, so
+    that each consumer computes them again. lax.optimization_barrier does not prevent this, because JAX 0.10 removes it
     before fusion. A call that must not be inlined prevents it.
     """
 
@@ -42,7 +42,7 @@ def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @jax.custom_jvp
 def avoid_xla_tiling(values: jax.Array) -> jax.Array:
-    """Returns the values unchanged; prevents XLA's tiling of kernels of elementwise operations.
+    """Returns the values unchanged, and prevents XLA from tiling a kernel of elementwise operations.
 
     If a kernel has only elementwise operations on floats and signed integers, and no constant, XLA on CPU (jaxlib 0.10)
     divides it into tiles of sixteen numbers, and copies the tiles. This is several times slower than loops. Two
@@ -64,9 +64,9 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
 
     By default XLA stores lanes as the slow axis, so a loop over lanes reads with a stride of n values. The state of a
     simulation loop keeps the layout that the loop's body gives it. In a nested `jax.vmap` the outer axis has the lanes.
-    In blocks, for example, the inner axis is over rounds: a single number passed to this function is an array over
-    rounds, and this array gets the layout. Inside `own_kernel`, call this function on the arguments as well, as a
-    kernel does not inherit the layout.
+    In blocks, for example, the inner axis has the rounds: a single number that is passed to this function is then an
+    array over rounds, and this array gets the layout. Inside `own_kernel`, call this function on the arguments as well,
+    because a kernel does not inherit the layout.
     """
     if values.ndim > 0 and len(values) > longest:
         return values
@@ -76,7 +76,7 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
 def lanes_last_if_small(values: jax.Array) -> jax.Array:
     """Applies `lanes_last` to arrays of at most `LARGE` entries, for the state of a loop.
 
-    In a larger array, each lane reads and writes only a few entries, at an index that differs between lanes. If lanes
+    In a larger array, each lane reads and writes only a few entries, at indices that differ between lanes. If lanes
     were the fast axis, each of these entries would be in a separate cache line.
     """
     return lanes_last(values) if values.size <= LARGE else values
@@ -90,10 +90,10 @@ def lanes_fast(values: jax.Array) -> jax.Array:
 def separate_kernels(
     function: Callable[..., Any], *inputs: Any, layout: Callable[[jax.Array], jax.Array] = lanes_last
 ) -> Any:
-    """Calls function(*inputs) with a separate kernel for each array of the result on CPU, with this layout.
+    """Calls function(*inputs) on CPU with a separate kernel for each array of the result, in this layout.
 
-    XLA on CPU stores values that two results share. Here each result computes them again, which is faster if they take
-    only a few operations. The function takes pytrees of arrays, and does not combine lanes.
+    XLA on CPU stores values that two results share. Here each result computes these values again, which is faster if
+    they take only a few operations. The function takes pytrees of arrays, and must not combine lanes.
     """
     traced, shapes = jax.make_jaxpr(function, return_shape=True)(*inputs)
     input_leaves, structure = jax.tree.flatten(inputs)
@@ -116,7 +116,7 @@ def separate_kernels(
 
 
 def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
-    """Returns the indices of the inputs on which a result depends. XLA would copy the others into another layout."""
+    """Returns the indices of the inputs on which a result depends. XLA would copy other inputs into another layout."""
     needed = {id(jaxpr.outvars[index])}
     for step in reversed(jaxpr.eqns):
         if any(id(variable) in needed for variable in step.outvars):
@@ -146,7 +146,7 @@ def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
 
 
 def lanes_slow(values: jax.Array) -> jax.Array:
-    """Returns the values unchanged; on CPU with the last axis as the fast axis and lanes as the slow axis.
+    """Returns the values unchanged; on CPU the last axis is the fast axis and lanes are the slow axis.
 
     If an axis has length 1, XLA may choose another order of axes. The order in memory is the same, but XLA copies.
     """
@@ -168,7 +168,7 @@ def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.
     """Combines values [n], n >= 1, into one value [] by an associative operation, such as `jnp.minimum`.
 
     Halves are combined until few values remain, which are then combined one after the other. XLA on CPU vectorises
-    these elementwise operations over lanes, while its reductions of short arrays are slow loops.
+    these elementwise operations over lanes, but computes reductions of short arrays in slow loops.
     """
     while len(values) > WRITTEN_OUT:
         half = len(values) // 2
@@ -185,7 +185,7 @@ def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.
 def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]) -> jax.Array:
     """Combines arrays as `tree_reduce` does, in the same order.
 
-    `tree_reduce` slices one array, which XLA on CPU stores first. Here XLA computes each array when it is combined.
+    `tree_reduce` slices one array, which XLA on CPU must store first. Here XLA computes each array when it is combined.
     """
     while len(terms) > WRITTEN_OUT:
         half = len(terms) // 2
@@ -249,9 +249,9 @@ def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
 
 @custom_vmap
 def any_lane(flag: jax.Array) -> jax.Array:
-    """Returns whether the flag, [] bool, is true in any lane of a (nested) batch.
+    """Returns whether the flag, [] bool, is true in any lane of a (possibly nested) batch.
 
-    The result is the same in all lanes, so `jax.vmap` does not convert a `lax.cond` on it to a selection.
+    The result is the same in all lanes, so `jax.vmap` keeps a `lax.cond` on it, and does not convert it to a selection.
     """
     return flag
 

@@ -1,7 +1,7 @@
 """Factors a symmetric matrix that is stored as a triangle, and solves equations with it, across lanes.
 
-The steps are those in `small_linear_algebra`, for square matrices. Here every step reads rows or columns that are
-contiguous in memory; parts of square matrices would be copied first.
+The steps are the same as for square matrices in `small_linear_algebra`. Here every step reads rows or columns that are
+contiguous in memory; parts of a square matrix would be copied first.
 """
 
 from functools import partial
@@ -33,8 +33,8 @@ def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax
         rhs: [dim] float.
 
     Returns:
-        The columns of L from the diagonal down, one after the other, [dim (dim + 1) / 2] float; and the solution, [dim]
-        float. If V is not positive definite, the last entry of L is not > 0, and usually NaN.
+        The columns of L from the diagonal down, one after the other, [dim (dim + 1) / 2] float; and V^-1 rhs, [dim]
+        float. If V is not positive definite, the last entry of L is NaN in most cases, and never > 0.
 
     Examples:
         >>> columns, solution = factor_and_solve(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
@@ -53,7 +53,7 @@ def factor_and_solve_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Arra
 
 
 def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """Factors column by column, with rhs as an additional row of V, which becomes the solution y of L y = rhs."""
+    """Factors column by column. rhs is an additional row of V, which becomes the solution y of L y = rhs."""
 
     def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         dim, columns = len(inputs[1]), []
@@ -71,19 +71,19 @@ def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax
 
 
 def _remainder(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -> jax.Array:
-    """Returns the remainder of column j and, below it, of entry j of rhs."""
+    """Returns column j of V and, below it, entry j of rhs, after the subtraction of all earlier columns."""
     dim = len(rhs)
     start = _diagonal(dim)[j]
     return subtract_columns(concatenate(entries[start : start + dim - j], rhs[j : j + 1]), *before)
 
 
 def _concatenate_columns(last: jax.Array, *columns: jax.Array) -> jax.Array:
-    """Concatenates the factor's columns, without their last entries, which belong to rhs, and then `last`."""
+    """Concatenates the factor's columns and `last`; the last entry of each column belongs to rhs and is left out."""
     return concatenate(*(column[:-1] for column in columns), last)
 
 
 def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Solves an equation with the coefficients of a column and the column's last entry as right-hand side."""
+    """Solves an equation: a column has the coefficients and, as its last entry, the right-hand side."""
     remainder = column[-1]
     for factor, value in zip(column[:0:-1][1:], unknowns, strict=True):
         remainder = remainder - factor * value
@@ -91,7 +91,7 @@ def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
 
 
 def inverse_norms(columns: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Returns the norms |x|_V^-1 of vectors x.
+    """Returns the norms |x|_V^-1 = sqrt(x^T V^-1 x) of vectors x.
 
     Args:
         columns: [dim (dim + 1) / 2] float, columns of V's factor, from `factor_and_solve`.
@@ -127,7 +127,7 @@ def _inverse_norms(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def _solve_row(i: int, columns: jax.Array, vectors: jax.Array, *entries: jax.Array) -> jax.Array:
-    """Solves row i for entry i of each vector."""
+    """Returns entry i of L^-1 x for each vector x, from the entries before i."""
     starts = _diagonal(vectors.shape[1])
     remainder = vectors[:, i]
     for k, value in enumerate(entries):

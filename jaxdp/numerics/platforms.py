@@ -15,8 +15,9 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
     """Returns the result of the implementation for the platform, as `jax.lax.platform_dependent` does.
 
     `platform_dependent` traces all implementations. If JAX has only CPUs, this function traces only the implementation
-    for CPUs, which saves a sixth to a quarter of the time until a program is compiled. Such a process also lowers it
-    for other platforms, unless it traces inside `trace_for`; values are the same there.
+    for CPUs, which saves a sixth to a quarter of the time before a program runs. If a process with only CPUs lowers a
+    program for another platform, it lowers the CPU implementation, which gives the same values; `trace_for` prevents
+    this.
 
     Args:
         arguments: pytrees of arrays.
@@ -39,7 +40,7 @@ def trace_for(platform: str) -> Generator[None, None, None]:
 
 
 def is_cpu() -> bool:
-    """Returns whether programs are traced for a CPU, which `trace_for` or JAX's default device determines."""
+    """Returns whether programs are traced for a CPU, as `trace_for` or JAX's default device says."""
     return (_platform.get() or jax.default_backend()) == "cpu"
 
 

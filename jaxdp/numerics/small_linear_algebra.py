@@ -1,11 +1,11 @@
 """Factors small symmetric matrices and solves equations with them, in any number of lanes.
 
 Functions take the arrays of one lane and process all lanes of `jax.vmap` at once, as the fast axis. They use no loop
-inside a lane and no LAPACK call; many LAPACK calls can wait for each other for ever on a CPU (see `eigen`). For up to
+inside a lane and no LAPACK call; many LAPACK calls can block each other for ever on a CPU (see `eigen`). For up to
 `WRITTEN_OUT` dimensions the steps are unrolled; for more dimensions they are iterations of a loop.
 
-A step of unrolled code computes a row or a column. From `FEW` dimensions on, steps are separate kernels on a CPU, as
-XLA would otherwise compute each step again in every later step: this is five times slower at 20 dimensions.
+A step of unrolled code computes a row or a column. From `FEW` dimensions on, steps are separate kernels on a CPU.
+Otherwise XLA would compute each step again in every later step, which is five times slower at 20 dimensions.
 """
 
 import operator
@@ -21,7 +21,7 @@ from jaxdp.numerics.kernels import across_lanes, noinline, own_kernel, pairwise_
 from jaxdp.numerics.platforms import by_platform
 
 WRITTEN_OUT = 32  # largest number of dimensions with unrolled steps
-FEW = 6  # if there are fewer steps, computing them again is cheap
+FEW = 6  # with fewer steps, it is cheap to compute them again
 AnyArray = TypeVar("AnyArray", jax.Array, np.ndarray)
 
 
@@ -46,7 +46,7 @@ Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
 def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
-    """Calls function(step, inputs), where step(f) is f as a separate kernel on a CPU, and otherwise f."""
+    """Returns function(step, inputs), where step(f) is f as a separate kernel on a CPU, and f itself elsewhere."""
 
     def plain(inputs: Any) -> jax.Array:
         return function(lambda each: each, inputs)
@@ -57,7 +57,7 @@ def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: 
 
 
 def _cholesky(matrix: jax.Array) -> jax.Array:
-    """Factors column by column; arrays are [dim, dim, lanes], as in all private functions below."""
+    """Factors column by column. Arrays are [dim, dim, lanes] here and in all private functions below."""
 
     def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
         columns, rows = [], []
@@ -71,12 +71,12 @@ def _cholesky(matrix: jax.Array) -> jax.Array:
 
 
 def concatenate(*parts: jax.Array) -> jax.Array:
-    """Concatenates the parts."""
+    """Concatenates arrays along the first axis."""
     return jnp.concatenate(parts)
 
 
 def subtract_columns(column: jax.Array, *before: jax.Array) -> jax.Array:
-    """Subtracts the factor's columns `before` from a column of the matrix, starting at the column's first row."""
+    """Subtracts the factor's columns `before` from a column of the matrix, in the rows from the diagonal down."""
     for longer in before:
         other = longer[-len(column) :]
         column = column - other * other[:1]
@@ -84,7 +84,7 @@ def subtract_columns(column: jax.Array, *before: jax.Array) -> jax.Array:
 
 
 def scale_column(column: jax.Array) -> jax.Array:
-    """Returns a column of the factor, from the remainder of the matrix's column."""
+    """Returns a column of the factor, from the matrix's column after `subtract_columns`."""
     return column / jnp.sqrt(column[:1])
 
 
@@ -150,7 +150,7 @@ def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def eliminate(remainder: jax.Array, factors: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Solves an equation for its last unknown, given all earlier unknowns."""
+    """Solves an equation for its last unknown, given the earlier unknowns and the factors of all unknowns."""
     if remainder.ndim == 2:
         factors = factors[:, None]
     for factor, value in zip(factors, unknowns, strict=False):
@@ -174,7 +174,7 @@ def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def _solve_in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array:
-    """Solves for one entry after the other, and substitutes it in all remaining equations."""
+    """Solves for one entry after the other, and substitutes each entry in all remaining equations."""
     dim = len(triangle)
     if rhs.ndim == 3:
         triangle = triangle[:, :, None]

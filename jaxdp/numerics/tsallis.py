@@ -6,30 +6,30 @@ import jax.numpy as jnp
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel, tree_reduce
 
 FEWEST_STEPS = 2
-SLACK = 0.5  # the excess of losses may move the root out of its interval by this distance
+SLACK = 0.5  # the excess of losses may move the root outside [1, sqrt(num_arms)] by this distance
 
 
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Array | None = None) -> jax.Array:
     """Returns the weights w_i = 4 / (learning_rate (losses_i - x))^2, with the x < min(losses) for which they sum to 1.
 
     Args:
-        losses: [num_arms, ...] float, finite, of any sign; further axes are players, each with separate weights.
+        losses: [num_arms, ...] float, finite, of any sign; each index of further axes is a separate player.
         learning_rate: [] float > 0.
-        excess: [num_arms, ...] float, the excess of the losses in a `compensated.Sum`; None is zero. Its product with
-            learning_rate must be at most 1 in absolute value.
+        excess: [num_arms, ...] float, the excess of the losses in a `compensated.Sum`; None stands for zero. Its
+            product with learning_rate must be at most 1 in absolute value.
 
     Returns:
         [num_arms, ...] float in [0, 1], which sum to 1 up to rounding; a smaller loss has a larger weight.
 
     Source:
-        Zimmert & Seldin (2021), Algorithms 1 and 2. With y = learning_rate (min(losses) - x) / 2 the weights are (d_i +
-        y)^-2 for d_i >= 0, the smallest of which is 0, and y is in [1, sqrt(num_arms)].
+        Zimmert & Seldin (2021), Algorithms 1 and 2. Let y = learning_rate (min(losses) - x) / 2. The weights are then
+        (d_i + y)^-2, where all d_i >= 0 and the smallest d_i is 0, and y is in [1, sqrt(num_arms)].
 
     Deviations:
-        Halley's method for (sum of weights)^(-1/2) = 1, instead of Newton's method for the sum. The left side is
-        concave and increasing in y, and linear if all d_i are equal. Steps are at most twice Newton's steps, and stay
-        in the interval of the root. From y = num_arms^(1/4), the error is 10^-7 after 2 steps for up to 16 arms, and
-        after 4 steps for up to 65536 arms; under x64 another step reduces it to 10^-13.
+        Halley's method for (sum of weights)^(-1/2) = 1 replaces Newton's method for the sum. The left side is concave
+        and increasing in y, and linear if all d_i are equal. Steps are at most twice Newton's steps, and stay in the
+        interval of the root. From y = num_arms^(1/4), the error is 10^-7 after 2 steps for up to 16 arms, and after 4
+        steps for up to 65536 arms; under x64 another step reduces it to 10^-13.
 
     Examples:
         >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.asarray(2.0)).round(3))
@@ -45,7 +45,7 @@ def _least_loss(losses: jax.Array) -> jax.Array:
 
 
 def _scaled_gaps(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess: jax.Array) -> jax.Array:
-    """Returns half_rate times (losses - lowest loss), [num_arms, ...]; it subtracts large numbers first."""
+    """Returns half_rate times (losses - lowest loss), [num_arms, ...]; large numbers are subtracted first."""
     differences = lanes_last(losses) - lanes_last(lowest)[None]
     return half_rate * (differences - lanes_last(excess[0]) if excess else differences)
 

@@ -1,6 +1,7 @@
 """Random bits of JAX's Threefry, computed several times faster on CPU, and exact samplers that `jax.random` lacks.
 
-Functions take keys of `jax.random` and of `key`. All functions of `jax.random` except `poisson` accept keys of `key`.
+Functions take keys from `jax.random.key` and from `key`. All functions of `jax.random` except `poisson` accept keys
+from `key`.
 """
 
 from jaxdp.random._binomial import binomial, multinomial

@@ -1,7 +1,7 @@
 """Draws binomial and multinomial counts that are accurate for any number of trials, also in 32-bit mode.
 
 `jax.random.binomial` computes candidates and log-gammas in float32, which cannot distinguish neighbours above 2^24.
-Here the count is an integer mode plus a small integer offset, and the acceptance probability of a candidate is computed
+Here the count is an integer mode plus a small integer offset. The acceptance probability of a candidate is computed
 from the offset, without differences of large numbers.
 """
 
@@ -26,8 +26,8 @@ WORDS = {jnp.dtype("float32"): jnp.uint32, jnp.dtype("float64"): jnp.uint64}
 def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
     """Draws the number of successes in n independent trials of probability p, elementwise.
 
-    It computes in float64 if n or p has 64 bits, otherwise in float32. It uses p as given: in float32, numbers near 1
-    are multiples of 2^-24.
+    The computation is in float64 if n or p has 64 bits, otherwise in float32. p is used as given: in float32, numbers
+    near 1 are multiples of 2^-24.
 
     Args:
         key: [] typed PRNG key.
@@ -48,11 +48,12 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
         probabilities".
 
     Deviations:
-        BTRS's transformation is rounded to integers at 513 points and linear between them, so that the probabilities of
-        candidates are known without float rounding. Relative errors of a count's probability, from the acceptance ratio
-        and the lengths of the cells, are about 1e-5 in float32 and 1e-7 in float64. They reach 5e-4 in float32 if p is
-        a little above 1e-4 and the mean is small, as XLA's log1p loses digits there. With 32 random bits for a variate,
-        float32 does not resolve probabilities below 1e-9: the probability of an event may change by 1e-10.
+        BTRS's transformation is rounded to integers at 513 points, and is linear between them. So the probabilities of
+        candidates are known without float rounding. The acceptance ratio and the lengths of the cells cause relative
+        errors of a count's probability of about 1e-5 in float32 and 1e-7 in float64. These errors reach 5e-4 in float32
+        if p is a little above 1e-4 and the mean is small, because XLA's log1p loses digits there. Float32 uses 32
+        random bits for a variate and does not resolve probabilities below 1e-9: the probability of an event may change
+        by 1e-10.
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -68,7 +69,7 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
 
 
 def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.Array:
-    """Draws how often each of k categories occurs in n independent trials.
+    """Draws the number of occurrences of each of k categories in n independent trials.
 
     Each category's count is a binomial draw, given the counts of the categories before it. The last category gets the
     remaining trials.
@@ -155,21 +156,21 @@ def _working_dtype(n: jax.Array, p: jax.Array) -> jnp.dtype:
 
 
 def _draw(key: jax.Array, n: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array:
-    """Draws Binomial(n, p), given p and q = 1 - p, the smaller of which determines the precision."""
+    """Draws Binomial(n, p), given p and q = 1 - p; the smaller of p and q determines the precision."""
     valid = (n >= 0) & (p >= 0) & (q >= 0)
     n = jnp.where(valid, n, 0)
     rare = jnp.where(valid, jnp.minimum(p, q), 0)
     large = n.astype(p.dtype) * rare >= SMALL_MEAN
     key_small, key_large = jax.random.split(key)
     few = _waiting_times(key_small, jnp.where(large, 0, n), rare)
-    # Lanes that use waiting times get parameters that give no NaN here.
+    # Lanes that use waiting times get valid parameters here, which give no NaN.
     many = _transformed_rejection(key_large, jnp.where(large, n, 100), jnp.where(large, rare, 0.5), large)
     count = jnp.where(large, many, few)
     return jnp.where(valid, jnp.where(p <= q, count, n - count), jnp.asarray(IMPOSSIBLE, n.dtype))
 
 
 def _waiting_times(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
-    """Counts how many of n standard exponentials are at most -log(1 - p), in ascending order; p <= 1/2."""
+    """Counts standard exponentials, out of n in ascending order, that are at most -log(1 - p); p <= 1/2."""
     threshold = -jnp.log1p(-p)
 
     def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -196,7 +197,7 @@ def _uniform(word: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 
 def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, is_needed: jax.Array) -> jax.Array:
-    """Draws binomial counts where `is_needed`, and otherwise returns the mode; SMALL_MEAN <= n * p and p <= 1/2."""
+    """Draws binomial counts where `is_needed`, and returns the mode elsewhere; SMALL_MEAN <= n * p and p <= 1/2."""
     dtype = p.dtype
     word_bits = 8 * dtype.itemsize
     mode, fraction, log_ratio = _density(n, p)
@@ -253,7 +254,7 @@ def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable
 def _hat(
     stddev: jax.Array, p: jax.Array, centre: jax.Array
 ) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
-    """Returns Hörmann's hat, rounded: the first lattice point of each cell, the lattice's spacing, and the scale.
+    """Returns Hörmann's hat, rounded: a function for the first lattice point of a cell, the spacing, and the scale.
 
     All cells are equally likely, and so are the lattice points in a cell. In each cell the ratio f(mode + offset) /
     f(mode) is at most the scale divided by the cell's width.
@@ -275,7 +276,7 @@ def _hat(
 
 
 def _product(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the floor and the fraction of n * p for p <= 1/2, from partial products that are exact in floats."""
+    """Returns the floor and the fraction of n * p for p <= 1/2, by partial products that are exact in floats."""
     info = jnp.finfo(p.dtype)
     high = lax.reduce_precision(p, info.nexp, info.nmant // 2)
     digit_bits = 11 if info.bits == 32 else 21
@@ -303,6 +304,6 @@ def _deviance(base: jax.Array, change: jax.Array) -> jax.Array:
 
 
 def _stirling(x: jax.Array) -> jax.Array:
-    """Returns log Gamma(x + 1/2) - x log x + x - log(2 pi) / 2 at x = 1/2, 3/2, ..., by a fit to 4e-8."""
+    """Returns log Gamma(x + 1/2) - x log x + x - log(2 pi) / 2 at x = 1/2, 3/2, ..., by a fit with error 4e-8."""
     y = 1 / (x * x)
     return (1 + 0.40175305 * y) / (x * (1 + y * (0.4599369 + 0.01015067 * y))) * (-1 / 24)

@@ -14,15 +14,15 @@ from jaxdp.random.threefry import of_word_pairs
 def normal(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *, lanes_fast: bool = False) -> jax.Array:
     """Draws independent standard normal variates, with half the hashes of `jax.random.normal`, and faster on CPU.
 
-    In float32 the two words of a hash give two variates. The angle has 32 random bits and the length 31 bits, so the
-    largest absolute value is 6.7 (5.4 in `jax.random.normal`).
+    In float32 the two words of a hash give two variates. The angle has 32 random bits and the radius 31 bits, so no
+    variate exceeds 6.7 in absolute value (5.4 in `jax.random.normal`).
 
     Args:
-        key: [] typed PRNG key, which nothing else uses.
+        key: [] typed PRNG key, not used for anything else.
         shape: shape of the result, or its length.
         dtype: float32 or float64; by default JAX's default.
         lanes_fast: whether lanes of `jax.vmap` become the fast axis on CPU in float32 (see `lanes_last`). For at most
-            16 pairs they always do. Values do not change.
+            16 pairs they always become the fast axis. Values do not change.
 
     Returns:
         [shape] float.
@@ -53,13 +53,13 @@ def normal(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *, 
 
 
 def of_uniforms(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Returns two variates from each pair of variates on [0, 1), [2 * size] of their type."""
+    """Returns two normal variates, [2 * size], from two arrays of uniform variates on [0, 1), [size] each."""
     radius, angle = jnp.sqrt(-2 * jnp.log1p(-first)), 2 * math.pi * second
     return jnp.concatenate([radius * jnp.cos(angle), radius * jnp.sin(angle)])
 
 
 def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns two variates from two words, elementwise."""
+    """Returns two normal variates from two random words, elementwise."""
     # In (0, 1]. Small numbers, which give large radii, have all 31 bits.
     uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
     radius = jnp.sqrt(-2 * jnp.log(uniform))

@@ -15,26 +15,27 @@ FEW, MORE_ROUNDS = 1 << 12, 24  # permutations of at most FEW entries need more 
 def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Array:
     """Returns entry `index` of the random permutation of 0, ..., size - 1 that the words determine.
 
-    A stored permutation takes `size` words in every lane, which a simulated world copies from round to round. This
-    function computes an entry when it is read. Use it for simulated worlds, not for randomness that privacy depends on.
+    A stored permutation takes `size` words in every lane, and a simulated world would copy these words from round to
+    round. This function computes an entry when it is needed. Use it for simulated worlds, not for randomness that
+    privacy depends on.
 
     Args:
         words: [2] uint32, random and independent, and new for each permutation. If the first words of two permutations
-            differ by a small number, the permutations are nearly shifts of each other.
+            differ by a small number, one permutation is nearly a shift of the other.
         index: [] integer; clipped to [0, size).
         size: in [1, 2^31).
 
     Returns:
-        [] int32 in [0, size); different indices have different values.
+        [] int32 in [0, size); different indices give different values.
 
     Source:
-        Black & Rogaway (2002), the generalized Feistel cipher with cycle walking: index = left + a right with left in
-        Z_a, right in Z_b and a b >= size. Each round adds to one half a function of the other half; a result >= size is
-        encrypted again. The functions are finalizers of MurmurHash3, keyed by the words.
+        Black & Rogaway (2002), the generalized Feistel cipher with cycle walking: index = left + a right, with left in
+        Z_a, right in Z_b and a b >= size. Each round adds a function of one half to the other half; a result >= size
+        is encrypted again. The functions are finalizers of MurmurHash3, keyed by the words.
 
     Deviations:
-        12 rounds, and 24 rounds for up to 4096 entries; tests then find all orders of few entries equally likely. a is
-        even: if a and b were odd, all permutations would be even.
+        There are 12 rounds, or 24 rounds for up to 4096 entries. With these rounds tests find all orders of few entries
+        equally likely. a is even: if a and b were odd, all permutations would be even.
 
     Examples:
         >>> import jax
@@ -59,7 +60,7 @@ def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Arra
     start = jnp.clip(index, 0, size - 1).astype(jnp.uint32)
     if first * second == size:
         return encrypt(start).astype(jnp.int32)
-    # The loop makes the first step of every lane, too, so that the program has the cipher only once.
+    # The loop also does the first step of every lane, so that the program contains the cipher only once.
     entry, _ = jax.lax.while_loop(
         lambda state: state[1] | (state[0] >= np.uint32(size)),
         lambda state: (encrypt(state[0]), jnp.zeros_like(state[1])),

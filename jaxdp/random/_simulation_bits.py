@@ -1,4 +1,4 @@
-"""Makes random words for simulated worlds by mixing the words of a key, several times faster than hashing."""
+"""Makes random words for simulated worlds by mixing the words of a key, several times faster than by hashing."""
 
 import math
 from typing import Any
@@ -17,22 +17,22 @@ def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
     """Returns random words for a simulated world in one round, from the key of the round.
 
     The key of a round, from `jax.random.fold_in`, is 64 pseudo-random bits. `jax.random.bits` computes a Threefry hash
-    of about 80 operations for each word. Word i here takes 18 operations: mix(b ^ mix(a + i c)), where a and b are the
+    of about 80 operations for each word. Here word i takes 18 operations: mix(b ^ mix(a + i c)), where a and b are the
     words of the key and c is a constant. If a and b are uniform, each word is uniform. Words i and j are then mix(u)
-    and mix(u ^ d) with a uniform u that is independent of d = mix(a + i c) ^ mix(a + j c): all pairs would be equally
-    likely if d were uniform, and mixing makes d as uniform as a random function would. Joint distributions of three or
-    more words are tested, not proved.
+    and mix(u ^ d), where u is uniform and independent of d = mix(a + i c) ^ mix(a + j c). If d were uniform, all pairs
+    would be equally likely; mixing makes d as uniform as a random function would. Joint distributions of three or more
+    words are tested, not proved.
 
     Use it for simulated worlds, never for noise that privacy depends on or for draws of a learner. Do not draw anything
     else from the key, and do not derive keys from it: this would use the key twice.
 
     Args:
-        key: [] typed PRNG key, which nothing else uses.
+        key: [] typed PRNG key, not used for anything else.
         shape: shape of the result, or its length, >= 0.
 
     Returns:
         [*shape] uint32. With the same key, a smaller number of words is the beginning of a larger number, in row-major
-        order. For a key that is not a Threefry key, the result of `jax.random.bits`.
+        order. A key that is not a Threefry key gives the result of `jax.random.bits`.
 
     Source:
         The finalizer of MurmurHash3 (Appleby, 2011), twice, over a Weyl sequence, as in SplitMix (Steele, Lea & Flood,
@@ -64,7 +64,7 @@ def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = fl
     dtype = _float_type(dtype)
     sizes = (shape,) if isinstance(shape, int) else shape
     if dtype == np.float32:
-        # Converted by way of int32, which vector units convert.
+        # The conversion goes by way of int32, which vector units can convert.
         return (simulation_bits(key, sizes) >> 8).astype(jnp.int32).astype(dtype) * np.float32(2**-24)
     high, low = simulation_bits(key, (2, *sizes))
     return ((high >> 5).astype(dtype) * 2**26 + (low >> 6).astype(dtype)) * 2**-53

@@ -1,4 +1,4 @@
-"""Draws an index with given weights."""
+"""Draws an index with probabilities proportional to given weights."""
 
 import functools
 import operator
@@ -23,8 +23,8 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     """Draws index i with probability weights[i] / sum(weights), from one uniform variate.
 
     `jax.random.categorical` needs a variate for every weight. Here more than 16 weights form a matrix of 16 columns;
-    the column is drawn first, and then the row. On CPU this is several times faster than a cumulative sum. For more
-    than 1,024 weights, the size of the program does not depend on their number.
+    the column is drawn first, and then the row in this column. On CPU this is several times faster than a cumulative
+    sum. For more than 1,024 weights, the size of the program does not depend on their number.
 
     Args:
         key: [] typed PRNG key.
@@ -52,13 +52,13 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
 
 def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
-    """Draws an index as `weighted_index` does, from 53 random bits and with sums in float64, also without x64.
+    """Draws an index as `weighted_index` does, from 53 random bits and with sums in float64, also in 32-bit mode.
 
     Use it if private data determine the weights: an index that a float32 variate can never give would distinguish
     neighbours.
 
     Args:
-        key: [] typed PRNG key. For a Threefry key the word begins with the bits of `weighted_index`.
+        key: [] typed PRNG key. For a Threefry key, the random bits of `weighted_index` are the first of these bits.
         weights: [n] float32 or float64 >= 0; see `weighted_index`.
 
     Returns:
@@ -99,7 +99,7 @@ def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws an entry of a matrix with the probabilities of `fine_index`; faster on CPU for at most 16 rows and columns.
+    """Draws an entry of a matrix with the probabilities of `fine_index`; faster for at most 16 rows and columns on CPU.
 
     For the same key `fine_index` may draw another entry.
 
@@ -117,7 +117,7 @@ def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def _index(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns `index_from_uniform(as_uniform(source), weights)`; each kernel converts its source."""
+    """Returns `index_from_uniform(as_uniform(source), weights)`; each kernel computes the variate from the source."""
     if len(weights) > LARGEST_UNROLLED:
         uniform = as_uniform(source)
         return _index_of_very_many(uniform, weights.astype(uniform.dtype))
@@ -139,7 +139,7 @@ def _check_weights(weights: ArrayLike) -> jax.Array:
 
 
 def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the index as `_index_of_many` does, up to rounding of sums; the program has a fixed size."""
+    """Returns the index as `_index_of_many` does, up to rounding of sums, in a program of a fixed size."""
     size, remainder = len(weights), len(weights) % COLUMNS
     sums = weights[: size - remainder].reshape(-1, COLUMNS).sum(0)
     sums = _compute_once(sums.at[:remainder].add(weights[size - remainder :]) if remainder else sums)
@@ -149,7 +149,7 @@ def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """Returns the row as `_row` does: it finds the group, one of 16, that passes the threshold, then the row in it."""
+    """Returns the row as `_row` does: finds the group, one of 16, that passes the threshold, and then its row."""
     if len(candidates) <= LARGEST_UNROLLED // COLUMNS:
         return _row(threshold, so_far, candidates)
     groups = jnp.pad(candidates, (0, -len(candidates) % COLUMNS)).reshape(COLUMNS, -1)
@@ -169,7 +169,7 @@ def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: ja
 
 
 def _compute_once(values: Any) -> Any:
-    """Makes XLA store the values, which it would otherwise compute again at each use."""
+    """Makes XLA store the values, so that it does not compute them again at each use."""
     return jax.lax.optimization_barrier(values)
 
 
@@ -182,7 +182,7 @@ def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
 
 
 def _index_of_many(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weights: jax.Array) -> jax.Array:
-    """Computes `_index` without padding in three kernels: sums of columns, the column, and its weights."""
+    """Returns `_index` without padding, by three kernels: sums of columns, the column, and the column's weights."""
     size, dtype = len(weights), jax.eval_shape(as_uniform, source).dtype
 
     def add_rows(weights):
@@ -206,7 +206,7 @@ def _index_of_many(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Arr
 
 
 def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
-    """Returns `index_from_uniform` for use inside a kernel; at most 16 weights may also be a sequence of scalars."""
+    """Returns `index_from_uniform` inside a kernel; up to 16 weights may also be a sequence of scalars."""
     size = len(weights)
     if isinstance(weights, jax.Array) and size > LARGEST_UNROLLED:
         return _index_of_very_many(uniform, weights)
@@ -222,7 +222,7 @@ def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]
 
 
 def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array | int]:
-    """Returns the column for the variate, the threshold, and the sum of all earlier columns."""
+    """Returns the drawn column, the threshold for the row, and the sum of all earlier columns."""
     bounds = list(sums)
     for index in range(1, len(bounds)):
         bounds[index] = bounds[index - 1] + sums[index]  # unrolled, as a loop of tiny steps would be slower
@@ -234,7 +234,7 @@ def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[
 
 
 def _row(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """Returns the row, from the weights of a column."""
+    """Returns the row that passes the threshold, from the weights of the column."""
     row, is_found = jnp.int32(0), jnp.asarray(False)
     for index in range(len(candidates)):
         so_far = so_far + candidates[index]

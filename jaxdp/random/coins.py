@@ -14,13 +14,13 @@ ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
 
 
 def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Draws 1 with these probabilities, and otherwise 0; with the same key, results never fall as probabilities rise.
+    """Draws independent events, 1 with the given probability and otherwise 0.
 
-    In float32 random bits come from `simulation_bits`: use it for simulated worlds, not for noise that privacy depends
-    on.
+    With the same key, a result never falls if its probability rises. In float32 random bits come from
+    `simulation_bits`: use the function for simulated worlds, not for noise that privacy depends on.
 
     Args:
-        key: [] typed PRNG key, which nothing else uses.
+        key: [] typed PRNG key, not used for anything else.
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
@@ -40,12 +40,12 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
 
 
 def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, others: jax.Array) -> jax.Array:
-    """Draws `coins` with equal probabilities except at one index; the probabilities are not stored.
+    """Draws `coins` with equal probabilities except at one index, without storing the probabilities.
 
     Args:
         key: see `coins`.
         size: number of coins n, >= 1.
-        index: [] int32, the index of the exception.
+        index: [] int32, the index with another probability.
         own: [] float in [0, 1], the probability at this index.
         others: [] of the same dtype, the probability at all other indices.
 
@@ -74,7 +74,7 @@ def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
     probabilities = lanes_last(probabilities)
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)
-    # Comparison by the sign of an exact difference: all words have the same width, as vector units need.
+    # Compares by the sign of an exact difference, so that all words have the same width, as vector units need.
     under = lax.bitcast_convert_type(digits.astype(jnp.float32) * np.float32(2**-DIGITS) - probabilities, jnp.int32)
     below = lax.bitcast_convert_type(lax.shift_right_arithmetic(under, np.int32(31)), jnp.uint32)
     return lanes_last(lax.bitcast_convert_type(below & ONE, jnp.float32))

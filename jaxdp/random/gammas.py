@@ -23,13 +23,13 @@ MOST = 256  # largest number of variates in a loop
 def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     """Draws Gamma variates of scale 1, elementwise.
 
-    It makes a proposal for every element, which is accepted with probability at least 19/20. Then it draws rejected
-    elements one after the other, in parts of 256 elements.
+    One proposal is made for every element and accepted with probability at least 19/20. Rejected elements are then
+    drawn one after the other, in parts of 256 elements.
 
     Args:
         key: [] typed PRNG key.
-        shape: [n] float32 or float64 >= 1 and finite, the shape parameter; may be traced. The variate is NaN if the
-            parameter is NaN or below 1, and infinity if it is infinity.
+        shape: [n] float32 or float64 >= 1 and finite, the shape parameters; may be traced. A parameter that is NaN or
+            below 1 gives NaN, and infinity gives infinity.
 
     Returns:
         [n] of the same dtype, > 0.
@@ -114,7 +114,7 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
 
 
 def _propose_again(quantile: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """Returns `_proposals` for a normal variate, given as a uniform variate."""
+    """Returns `_proposals` for normal variates that are given as uniform variates."""
     return _proposals(lax.erf_inv(2 * quantile - 1) * 2**0.5, uniform, shape)
 
 

@@ -14,12 +14,12 @@ def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
     """Returns a uniform variate in [0, 1) from the words of a key that nothing else uses.
 
     The words of a round's key, from `fold_in`, are already pseudo-random. `jax.random.uniform` would hash them again,
-    which costs as much as making the key. This function only mixes them, so that even raw keys of seeds 0, 1, ..., with
-    words that are not random, give usable variates. Use it for simulated users and for the choice of an arm, not for
-    noise that privacy depends on.
+    which costs as much as making the key. This function only mixes them. Mixing makes variates usable even for the raw
+    keys of seeds 0, 1, ..., which do not consist of random words. Use it for simulated users and for the choice of an
+    arm, not for noise that privacy depends on.
 
     Args:
-        key: [] typed PRNG key. Do not draw anything else or derive keys from it: this would use the key twice.
+        key: [] typed PRNG key. Do not draw anything else from it or derive keys from it: this would use the key twice.
         dtype: float32 or float64; by default JAX's default.
 
     Returns:
@@ -53,12 +53,12 @@ def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
 
 
 def own_word(key: jax.Array) -> jax.Array:
-    """Returns a random word, [] uint32, from a key that nothing else uses, as `uniform_from_key` does."""
+    """Returns a random word, [] uint32, from a key that is not used for anything else; see `uniform_from_key`."""
     return mix(_join_words(jax.random.key_data(key)))
 
 
 def _join_words(words: jax.Array) -> jax.Array:
-    """Joins the last two words of a key; the result is a bijection of each word if the other word is fixed."""
+    """Joins the last two words of a key; for a fixed value of one word, the result is a bijection of the other word."""
     return words[-1] + lax.shift_left(words[-2], np.uint32(16)) + lax.shift_right_logical(words[-2], np.uint32(16))
 
 

@@ -2,12 +2,13 @@
 
 Seeds, bits, split and fold_in give the same words as JAX's `threefry2x32` with partitionable counters
 (`jax_threefry_partitionable`, JAX's default). So every function of `jax.random` gives the same results, with two
-exceptions. `poisson` refuses keys of this implementation. And XLA may fuse the floats that are computed from the words
-differently: they, and counts or indices that depend on them, may then differ through their last bits. With JAX 0.10 on
-CPU this happens only under jit, in ball, beta, f and generalized_normal, by less than 10 units in the last place.
+exceptions. First, `poisson` refuses keys of this implementation. Second, XLA may fuse the computation of floats from
+the words differently. The last bits of these floats may then differ, and so may counts or indices that depend on them.
+With JAX 0.10 on CPU this happens only under jit, in ball, beta, f and generalized_normal, by less than 10 units in the
+last place.
 
-On CPU JAX computes the rounds in a loop, which is several times slower; here XLA gets straight-line code and vectorises
-it. The shapes of the arrays below affect only the code that XLA makes on CPU, never the values.
+On CPU JAX computes the rounds in a loop, which is several times slower. Here XLA gets straight-line code, which it
+vectorises. The shapes of the arrays below affect only the code that XLA makes on CPU, never the values.
 """
 
 import math
@@ -30,7 +31,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
 CHAINS = 4  # vectors of hashes computed at once
 VECTOR = 8  # number of 32-bit words in 256 bits
-SHORT = 8  # a split into fewer keys uses a single loop
+SHORT = 8  # a split into fewer keys than this uses a single loop
 LARGEST_INDEX = 2**32
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
@@ -59,9 +60,9 @@ def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]
 
 
 def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Array:
-    """Returns the low words of the hashes where `is_low` is 1, the high words where it is 0."""
-    # XLA on CPU computes a hash once if its two words are neighbours, but twice in a concatenation or a select, of
-    # which it makes two loops. So this uses a mask.
+    """Returns the low words of the hashes where `is_low` is 1, and the high words where it is 0."""
+    # XLA on CPU computes a hash once if its two words are neighbours. For a concatenation or a select of the words it
+    # makes two loops and computes the hash twice. So this uses a mask.
     high, low = _hash_index(key, index)
     return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 
@@ -89,7 +90,7 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
         return lax.reshape(lax.slice(lax.reshape(blocks, (blocks.size,)), (0,), (size,)), shape)
 
     # A hash is a chain of dependent operations; an unrolled inner loop overlaps several hashes. Few words are padded to
-    # whole vectors. Narrower words need no unrolling, as more of them fit in a vector.
+    # whole vectors. Narrower words need no unrolling, because more of them fit in a vector.
     for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
         if bit_width >= 32 and -size % (width * chains) <= size // 4:
             return by_platform(key, cpu=pad_and_slice, default=words)
@@ -141,15 +142,15 @@ IMPLEMENTATION = define_prng_impl(
 def key(seed: int) -> jax.Array:
     """Returns a typed key with the random words of `jax.random.key(seed, impl="threefry2x32")`, computed faster on CPU.
 
-    That implementation is JAX's default. Words are equal under `jax_threefry_partitionable=True`, also the default.
+    "threefry2x32" is JAX's default. Words are equal under `jax_threefry_partitionable=True`, which is also the default.
 
     Args:
         seed: an integer that `jax.random.key` accepts.
 
     Returns:
         [] key. Every function of `jax.random` accepts it except `poisson`, which needs
-        `jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")`. Floats may differ in the last bits
-        from floats of the built-in key, if XLA fuses operations differently.
+        `jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")`. Floats may differ in their last bits
+        from the floats of JAX's key, if XLA fuses operations differently.
 
     Examples:
         >>> import jax, jaxdp
@@ -160,10 +161,10 @@ def key(seed: int) -> jax.Array:
 
 
 def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
-    """Returns the key with these words, as `jax.random.wrap_key_data` does, also for this module's implementation.
+    """Returns the key with these words, also for this module's implementation, which `wrap_key_data` does not know.
 
-    JAX has no public function to register an implementation by name. So `wrap_key_data` and `jax.random.key` refuse the
-    name "jaxdp_threefry2x32", but accept the object that `jax.random.key_impl` returns.
+    JAX has no public function to register an implementation by name. So `jax.random.wrap_key_data` and
+    `jax.random.key` refuse the name "jaxdp_threefry2x32". They accept the object that `jax.random.key_impl` returns.
 
     Args:
         data: [..., 2] uint32, from `jax.random.key_data`.
@@ -187,15 +188,15 @@ def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
 
 
 def fast_key(key: jax.Array) -> jax.Array:
-    """Returns keys that give the same values, in this module's faster implementation if possible.
+    """Returns keys that give the same values, in this module's faster implementation where possible.
 
     Args:
         key: typed keys of any implementation and shape.
 
     Returns:
         Keys of this module's implementation if `key` has JAX's Threefry with its default, partitionable counters;
-        otherwise `key` itself. Under `jax.debug_key_reuse(True)` it is always `key` itself, as JAX's checker would take
-        the two for different keys, and would not notice if both are used.
+        otherwise `key` itself. Under `jax.debug_key_reuse(True)` it is always `key` itself, because JAX's checker would
+        take the old and the new key for different keys, and would not notice if both are used.
     """
     is_builtin = str(jax.random.key_impl(key)) == "threefry2x32"
     partitionable = getattr(jax.config, "jax_threefry_partitionable", True)
@@ -205,10 +206,10 @@ def fast_key(key: jax.Array) -> jax.Array:
 
 
 def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> jax.Array:
-    """Returns two independent uniform variates, [2] in [0, 1); in float32 from a single hash.
+    """Returns two independent uniform variates, [2] in [0, 1), in float32 from a single hash.
 
-    `jax.random.uniform(key, (2,))` needs two hashes, as it uses one word of each hash. Different values of `index`, []
-    integer >= 0, give independent variates. `dtype` is float32 or float64; by default JAX's default.
+    `jax.random.uniform(key, (2,))` needs two hashes, because it uses one word of each hash. Different values of
+    `index`, [] integer >= 0, give independent variates. `dtype` is float32 or float64; by default JAX's default.
     """
     key, dtype = fast_key(key), jax.dtypes.canonicalize_dtype(dtype)
     child = jax.random.fold_in(key, index)
@@ -233,7 +234,7 @@ def of_word_pairs(
 ) -> jax.Array:
     """Applies an elementwise function to independent pairs of random words.
 
-    For a Threefry key a pair has the two words of a hash; `jax.random.bits` uses one word of each hash.
+    For a Threefry key, a pair consists of the two words of a hash; `jax.random.bits` uses one word of each hash.
 
     Args:
         function: ([size] uint32, [size] uint32) -> two [size] float32.
@@ -252,7 +253,7 @@ def of_word_pairs(
     def hash_pairs(key):
         return function(*_hash_index(key, lax.iota(jnp.uint32, size)))
 
-    # XLA on CPU makes a loop for each array, and each loop would hash again: the two are parts of one complex array.
+    # XLA on CPU makes a loop for each array, and each loop would hash again. So both results are in one complex array.
     longest = size if lanes_fast else WRITTEN_OUT
     pairs = noinline(lambda key: lanes_last(lax.complex(*hash_pairs(lanes_last(key))), longest))
 
@@ -269,8 +270,8 @@ def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks:
     Args:
         key: [] typed PRNG key.
         size: number of pairs in a block. For a Threefry key, the pairs of block 0 are its first derived keys.
-        longest: lanes of `jax.vmap` are the fast axis for at most this many pairs.
-        blocks: indices of blocks. For a Threefry key, the index is the upper word of the counters of its hashes.
+        longest: lanes of `jax.vmap` are the fast axis if there are at most this many pairs.
+        blocks: indices of blocks. For a Threefry key, a block's index is the upper word of the counters of its hashes.
 
     Returns:
         [len(blocks) size] complex64, computed in a separate kernel on CPU.
@@ -294,7 +295,7 @@ def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks:
 
 
 def words_of_pairs(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the two words, [...] uint32, of `word_pairs`: the bits of the real and the imaginary part."""
+    """Returns the two words, [...] uint32, of each pair: the bits of the real and of the imaginary part."""
     first, second = (lax.bitcast_convert_type(part, jnp.uint32) for part in (lax.real(pairs), lax.imag(pairs)))
     return first, second
 

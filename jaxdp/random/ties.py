@@ -1,9 +1,10 @@
-"""Breaks exact ties between arms or experts by a random order, which depends only on a lane's key.
+"""Breaks exact ties between arms or experts by a random order that depends only on a lane's key.
 
-Scores such as counts, means of binary rewards or totals without noise are equal with positive probability. Choosing the
-first index would then favour the first arm, and results would depend on the order of the arms. The random order is
-independent of all data, so it costs no privacy. A random word determines it. The word comes from a key that nothing
-else uses (`own_word`), from a key that also draws noise (`word_beside`), or from `init` for choices without a key.
+Scores such as counts, means of binary rewards or totals without noise are equal with positive probability. If the first
+index were chosen, ties would favour the first arm, and results would depend on the order of the arms. The random order
+is independent of all data, so it costs no privacy. A random word determines it. The word comes from a key that is not
+used for anything else (`own_word`), from a key that also draws noise (`word_beside`), or from `init` for choices
+without a key.
 """
 
 import jax
@@ -25,8 +26,8 @@ def ranks(word: jax.Array, size: int) -> jax.Array:
         size: number of entries, in [1, 2^31).
 
     Returns:
-        [size] int32 >= 0. All orders are equally likely, up to a relative 2^-12. Two entries have equal numbers with
-        probability about 2^-32, on average over all pairs of entries.
+        [size] int32 >= 0. All orders are equally likely, up to a relative 2^-12. On average over all pairs, two entries
+        have equal numbers with probability about 2^-32.
 
     Source:
         Finalizer of MurmurHash3, applied to word + index * (2^32 / golden ratio). These inputs are all different.
@@ -41,20 +42,21 @@ def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
 
 
 def word_beside(key: jax.Array) -> jax.Array:
-    """Returns one random word, [] uint32, of a key that also draws noise.
+    """Returns a random word, [] uint32, from a key that also draws noise.
 
-    Noise uses the key's first hashes, one for each entry, or child keys of small indices. The word comes from the child
-    key of the last index.
+    Noise uses the key's first hashes, one for each entry, or child keys with small indices. The word comes from the
+    child key with the last index.
     """
     return own_word(jax.random.fold_in(fast_key(key), CHILD))
 
 
 def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
-    """Returns the index of the largest score; among equal ones, the one with the largest number in `order`.
+    """Returns the index of the largest score; if several scores are equal, of the score with the largest `order`.
 
     Args:
         scores: [..., n] float or integer, without NaN.
-        order: [n] or [..., n] int32 >= 0, by `ranks`. If scores and numbers are equal, the first index is returned.
+        order: [n] or [..., n] int32 >= 0, by `ranks`. If scores and their orders are equal, the first index is
+            returned.
 
     Returns:
         [...] int32 in [0, n).
@@ -77,7 +79,7 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
 
 
 def _larger(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-    """Returns the entry with the larger score; if equal, the larger number; if equal, the smaller index."""
+    """Returns the entry with the larger score; for equal scores, the larger number; then the smaller index."""
     (score, number, index), (other_score, other_number, other_index) = one, other
     is_first = (other_number == number) & (other_index < index)
     is_other = (other_score > score) | ((other_score == score) & ((other_number > number) | is_first))
