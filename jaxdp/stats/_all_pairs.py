@@ -12,15 +12,15 @@ from jaxdp.validation import check_probability
 def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidence: float = 0.95) -> xr.Dataset:
     """Compares the means at every two labels of a dimension, paired by seed.
 
-    You may look at the means first and then choose pairs, for example all pairs with the smallest mean. If you call
-    every pair with p_adjusted <= 1 - confidence different, the probability that any of these calls is wrong is at most
-    1 - confidence, at each point of the other dimensions.
+    You may look at the means first and then choose pairs, for example all pairs that include the smallest mean. If you
+    report every pair with p_adjusted <= 1 - confidence as different, the probability that any of these reports is wrong
+    is at most 1 - confidence, at each point of the other dimensions.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.
         along: the dimension with the labels to compare, such as "learner".
         over: the dimension of independent repetitions.
-        confidence: confidence in (0, 1) of all intervals together at one point of the other dimensions.
+        confidence: confidence, in (0, 1), of all intervals together at one point of the other dimensions.
 
     Returns:
         A Dataset along the labels and along `against`, which has the same labels: `difference` (label minus `against`),

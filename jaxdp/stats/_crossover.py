@@ -20,17 +20,17 @@ def crossover(
     confidence: float = 0.95,
     scale: str = "log",
 ) -> xr.Dataset:
-    """Finds where the means of two curves cross, with a confidence interval; both have the same seeds.
+    """Finds where the means of two curves with the same seeds cross, with a confidence interval.
 
     Between grid points each seed's difference a - b is interpolated, linearly in ln x or in x (`scale`). A crossing is
     an x where the mean difference changes its sign. The confidence interval spans every x at which Student's interval
-    for the mean of the interpolated differences contains 0 (test inversion, solved exactly as in Fieller's theorem). It
-    contains a given x at which the interpolated true means are equal with probability at least `confidence`, if the
-    differences are Gaussian. If the true curves bend between grid points, use a finer grid.
+    for the mean of the interpolated differences contains 0 (test inversion, solved exactly as in Fieller's theorem).
+    Take any x at which the interpolated true means are equal. If the differences are Gaussian, the interval contains
+    this x with probability at least `confidence`. If the true curves bend between grid points, use a finer grid.
 
     Args:
         a: numbers with the dimensions `along` and `over`.
-        b: as a, with the same labels; further dimensions are treated point by point.
+        b: as a, with the same labels. Other dimensions are treated point by point.
         along: the dimension with the coordinate x: at least two finite values, in any order. Points at infinity are
             ignored.
         over: the dimension of independent repetitions. In each repetition, a and b were measured in the same simulated
@@ -47,11 +47,11 @@ def crossover(
           the test does not reject; they are NaN if it rejects every x.
         * If the test does not reject the first grid point, the curves may cross below it: `low` is the end of the
           scale, 0 ("log") or -infinity. If it does not reject the last grid point, `high` is infinity.
-        * If either curve has a NaN, all four are NaN. With a single seed, `low` and `high` are NaN.
+        * If a curve has a NaN, all four results are NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
-        ValueError: if a or b lacks a dimension, their labels differ, a value of x is repeated or, with the scale "log",
-            is not > 0, or if another argument is out of its range.
+        ValueError: if a or b lacks a dimension; if their labels differ; if a value of x is repeated or, with the scale
+            "log", is not > 0; or if another argument is out of its range.
 
     Source:
         Fieller (1954), the set of all values that a test does not reject, for a ratio of means.
@@ -98,7 +98,7 @@ def crossover(
 
 
 class _Crossings(NamedTuple):
-    """Crossings as positions on the grid, [...] float64: 0 is the first grid point, 0.5 is half way to the second.
+    """Crossings as positions on the grid, [...] float64: 0 is the first grid point, 0.5 is halfway to the second.
 
     Attributes:
         estimate: position of the first crossing, or NaN.
@@ -114,7 +114,7 @@ class _Crossings(NamedTuple):
 
 
 def _find_crossings(values: np.ndarray, quantile: float) -> _Crossings:
-    """Returns where the means of curves [..., grid points, seeds] cross zero."""
+    """Returns where the means over seeds of curves [..., grid points, seeds] cross zero."""
     mean, count = values.mean(-1), values.shape[-1]
     centred = values - mean[..., None]
     factor = quantile**2 / (count * max(count - 1, 1))

@@ -12,19 +12,20 @@ from jaxdp.validation import check_probability
 def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
     """Fits the exponent a of mean ~ x^a: the least-squares slope through (ln x, ln mean), with a confidence interval.
 
-    The slope is a sum of w(x) ln mean(x) over x. By the delta method its standard error is the standard error of the
-    mean over seeds s of sum_x w(x) value(s, x) / mean(x). The interval is Student's interval with this error. Seeds
-    must be independent; the values of one seed at several x need not be. The interval is about the slope that other
-    seeds would give. It does not test whether the mean is a power of x.
+    The slope is the sum over x of w(x) ln mean(x), with weights w that depend only on x. By the delta method its
+    standard error is the standard error of the mean over seeds s of sum_x w(x) value(s, x) / mean(x). The interval is
+    Student's interval with this error. Seeds must be independent, but the values of one seed at several x may depend on
+    each other. The interval covers the slope that infinitely many seeds would give. It does not test whether the mean
+    is a power of x.
 
-    A 95% interval covers at least 94.5% from 8 seeds on, if values are Gaussian with a standard deviation of a fifth of
-    the mean. For skew values with a standard deviation of 70% of the mean (products of two gamma variables, one of them
-    the same along the curve of a seed), it covers 92.7% at 8 seeds, 93.2% at 20, 94.3% at 40, and at least 94.5% from
-    100 seeds on.
+    For Gaussian values with a standard deviation of a fifth of the mean, a 95% interval covers at least 94.5% from 8
+    seeds on. For skew values with a standard deviation of 70% of the mean (products of two gamma variables, one of them
+    the same along the curve of a seed), it covers 92.7% at 8 seeds, 93.2% at 20, 94.3% at 40, and at least
+    94.5% from 100 seeds on.
 
     Args:
         values: numbers with the dimensions `x` and `over`; each point of other dimensions is fitted separately.
-        x: a dimension with at least two values, positive and finite, as its coordinate.
+        x: a dimension with a coordinate of at least two values, all positive and finite.
         over: the dimension of independent repetitions.
         confidence: confidence of each interval, in (0, 1).
 

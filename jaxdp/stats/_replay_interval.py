@@ -1,4 +1,4 @@
-"""Computes intervals of the mean reward in a replay of a log."""
+"""Computes confidence intervals of the mean reward in a replay of a log."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ TOTALS = ("matched", "reward", "squared_reward")
 
 
 def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
-    """Computes the mean reward per matched round of a replay, with its interval over rounds and seeds.
+    """Computes the mean reward of the matched rounds of a replay, with its interval over rounds and seeds.
 
-    All seeds replay the same rounds of a log, so the sampling error of the rounds is common to them. Its variance is
-    added to the variance of the mean over seeds. With propensities, each seed tosses its own coins, so two seeds share
-    only some matched rounds. The common error then comes from the rounds that another seed would also keep if it played
-    the same arms; if seeds play different arms, the interval is wider than needed. With one seed the interval covers
-    only the sampling error of the rounds. It is too narrow unless seeds hardly differ.
+    All seeds replay the same rounds of a log, so the sampling error of the rounds is common to all seeds. Its variance
+    is added to the variance of the mean over seeds. With propensities, each seed draws its coins independently, so two
+    seeds share only some matched rounds. The common error then comes from the rounds that another seed would also keep
+    if it played the same arms; if seeds play different arms, the interval is wider than needed. With one seed the
+    interval covers only the sampling error of the rounds, which is too narrow unless seeds hardly differ.
 
     Args:
         totals: results of `jaxdp.sweep` or of a run, with the outcomes of `logged_contexts` or `logged_rewards`, and
@@ -29,12 +29,12 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
 
     Returns:
         A Dataset without `over`, in float64: `mean`, `low` and `high`; and `effective_sample_size`, the number of
-        independent rounds whose mean has the same sampling error, which is at least the mean number of matched rounds.
-        All are NaN if a seed has no matched round.
+        independent rounds with a mean that has the same sampling error, which is at least the mean number of matched
+        rounds. All results are NaN if a seed has no matched round.
 
     Warns:
-        RuntimeWarning: if there is one seed. Seeds may differ by more than the error of the rounds, because a learner
-            may or may not learn from its rounds.
+        RuntimeWarning: if there is one seed. Seeds may differ by more than the error of the rounds, because learners
+            with different seeds may learn from different rounds.
 
     Raises:
         ValueError: if totals lack an outcome or the dimension `over`, or confidence is outside (0, 1).

@@ -6,10 +6,10 @@ from jaxdp.validation import check_probability
 
 
 def seeds_needed(at_least: float, *, confidence: float = 0.95, sides: int = 1) -> int:
-    """Returns the smallest number of seeds that can show a share of at least `at_least`, if all seeds are hits.
+    """Returns the smallest number of seeds that can show that a share is at least `at_least`.
 
-    Use it before a sweep: fewer seeds cannot show the share, even if all are hits. If some seeds miss, more seeds are
-    needed. A share of at most p needs as many seeds as a share of at least 1 - p.
+    This number suffices only if all seeds are hits; if some seeds miss, more seeds are needed. Use it before a sweep:
+    fewer seeds cannot show the share. A share of at most p needs as many seeds as a share of at least 1 - p.
 
     Args:
         at_least: the share to show, in (0, 1).

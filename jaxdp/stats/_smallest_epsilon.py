@@ -23,17 +23,18 @@ def smallest_epsilon(
     confidence: float = 0.95,
     method: str | None = None,
 ) -> xr.DataArray:
-    """Returns the smallest epsilon of the grid down to which tests show a mean of at most (or at least) a number.
+    """Returns the smallest epsilon of the grid down to which tests show that the mean reaches a bound.
 
-    Epsilons are tested from the largest down, until the first test fails. The result is the last epsilon that passed.
-    This order needs no correction: with probability at least `confidence`, the true mean is at most `at_most` at the
-    returned epsilon and at all larger epsilons of the grid, even if the mean does not fall with epsilon. The
-    probability is for each point of the other dimensions separately, not for all points together. Nothing is shown
-    about epsilons between grid points. Smaller epsilons may also be sufficient; more seeds may show it.
+    The bound is `at_most` or `at_least`. Epsilons are tested from the largest down, until the first test fails. The
+    result is the last epsilon that passed. Tests in this order need no correction. With `at_most`, the true mean is at
+    most `at_most` at the returned epsilon and at all larger epsilons of the grid, with probability at least
+    `confidence`, even if the mean does not fall with epsilon. The probability is for each point of the other dimensions
+    separately, not for all points together. Nothing is shown about epsilons between grid points. Smaller epsilons may
+    also be sufficient, and more seeds may show it.
 
-    Each test is one-sided: it compares a confidence limit of the mean with the number. "t" uses Student's limit. It is
+    Each test is one-sided: it compares a confidence limit of the mean with the bound. "t" uses Student's limit. It is
     exact for Gaussian values and nearly exact for skew values with many seeds. With few seeds and a long upper tail, it
-    accepts a mean that is too large more often than stated. "share" uses Clopper and Pearson's limit. It is valid for
+    accepts a mean above `at_most` more often than stated. "share" uses Clopper and Pearson's limit. It is valid for
     values 0 or 1 with any number of seeds.
 
     Args:
@@ -42,7 +43,7 @@ def smallest_epsilon(
         at_least: lower bound for the mean.
         along: the dimension with epsilons as its coordinate, in any order; infinity is the largest epsilon.
         over: the dimension of independent repetitions.
-        confidence: lower bound on the probability of a correct conclusion, in (0, 1).
+        confidence: lower bound, in (0, 1), on the probability of a correct conclusion.
         method: "t" or "share"; None is "share" if all values of metric are 0 or 1, and otherwise "t".
 
     Returns:
@@ -96,7 +97,7 @@ def smallest_epsilon(
         low, high = mean - margin, mean + margin
     is_shown = low >= bound if at_most is None else high <= bound
     descending = np.argsort(-epsilons)
-    # The number of tests before the first failure. A limit of NaN fails.
+    # Number of tests before the first failure. A limit of NaN fails.
     num_passed = is_shown.isel({along: descending}).cumprod(along).sum(along)
     return num_passed.copy(data=np.append(np.nan, epsilons[descending])[num_passed.values]).rename(f"smallest_{along}")
 
@@ -105,7 +106,7 @@ def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: floa
     """Returns the smallest number of seeds that can show the bound; infinity if no number can."""
     if method == "t":
         return 2
-    share = bound if is_at_least else 1 - bound  # of hits, or of misses: both need the same number of seeds
+    share = bound if is_at_least else 1 - bound  # share of hits, or of misses: both need the same number of seeds
     return 1 if share <= 0 else np.inf if share >= 1 else seeds_needed(share, confidence=confidence)
 
 

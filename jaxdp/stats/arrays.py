@@ -24,10 +24,10 @@ class Means(NamedTuple):
 
 
 def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
-    """Returns `values`, after checking that they are a DataArray of real numbers with at least one value along `dims`.
+    """Returns values, after checking that they are a DataArray of real numbers, with at least one value along `dims`.
 
     Raises:
-        ValueError: if they are not, or if a coordinate has the name of a result.
+        ValueError: if values fail this check, or if a coordinate has the name of a result.
     """
     if isinstance(values, xr.Dataset):
         raise ValueError(f"{name} must be one variable of the Dataset: {', '.join(map(str, values.data_vars))}")

@@ -31,7 +31,7 @@ def mean_interval(
     interval covers at least 94.5% from 8 seeds on for Gaussian and gamma values (shape 4, skewness 1), from 20 seeds on
     for exponential values (skewness 2), and from 100 seeds on for lognormal values with sigma = 1 (skewness 6). For 8
     Gaussian values it covers 96.4% and is wider than Student's interval. Do not use it for fewer than 8 seeds. Its
-    limits are infinite if too many resamples consist of a single value, as happens with 2 or 3 seeds, or if values
+    limits are infinite if too many resamples consist of one repeated value, as happens with 2 or 3 seeds, or if values
     rarely differ.
 
     Use `share_interval` for shares of hits.
@@ -83,8 +83,8 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
     Args:
         hits: 0 or 1 (or False or True), independent along `over`. A NaN makes its point NaN.
         over: the dimension of independent repetitions.
-        confidence: confidence of each interval, in (0, 1): at least this is the probability that it contains the
-            probability of a hit.
+        confidence: confidence of each interval, in (0, 1): the interval contains the probability of a hit with at least
+            this probability.
 
     Returns:
         A Dataset of `share`, `low` and `high`, float64 in [0, 1], without `over`.
@@ -109,7 +109,7 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
 
 
 def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """Returns the number of hits, and whether no value is NaN. Raises a ValueError for values other than 0, 1, NaN."""
+    """Returns the number of hits, and whether no value is NaN. Raises a ValueError for values except 0, 1 and NaN."""
     if not bool(hits.isin([0, 1]).where(hits.notnull(), True).all()):
         raise ValueError(
             f"{hits.name or 'hits'} must be 0 or 1, got values from {float(hits.min())} to {float(hits.max())}"
@@ -118,7 +118,7 @@ def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArra
 
 
 def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_state: int) -> np.ndarray:
-    """Returns bootstrap quantiles of (mean* - mean) / error*: [2, points], the rank-th smallest and largest."""
+    """Returns the rank-th smallest and largest (mean* - mean) / error* over resamples: [2, number of points]."""
     count = points.shape[1]
     step = max(1, CELLS // max(count, resamples))
     draws = list(_draws(count, resamples, random_state)) if count * resamples <= CELLS else None
@@ -143,7 +143,7 @@ def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_s
 
 
 def _draws(count: int, resamples: int, random_state: int) -> Iterator[np.ndarray]:
-    """Yields, for blocks of resamples, how often each repetition is drawn: [block, count] float64."""
+    """Yields, for blocks of resamples, the number of draws of each repetition: [block, count] float64."""
     step = max(1, CELLS // count)
     for start in range(0, resamples, step):
         rng = np.random.default_rng([random_state, start])

@@ -1,6 +1,6 @@
 """Computes the constants in the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward.
 
-`reward_estimation` explains the notation, and uses these constants.
+`reward_estimation` defines the notation, and uses these constants.
 """
 
 import numpy as np
@@ -30,13 +30,13 @@ def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.nd
 
 
 def coverage(covariance: ArrayLike) -> np.ndarray:
-    """Returns kappa, the smallest eigenvalue of the covariance of differential features.
+    """Returns kappa, the smallest eigenvalue of the covariance of feature differences.
 
     Args:
         covariance: [..., dim, dim], E[x x^T], symmetric.
 
     Returns:
-        [...], >= 0 except for rounding.
+        [...], the eigenvalues; >= 0 except for rounding.
 
     Source:
         Assumption 4.4.
@@ -45,7 +45,9 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
 
 
 def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
-    """Returns the largest possible kappa: L^2 / d as printed, (2 L)^2 / d corrected (the trace is at most max |x|^2).
+    """Returns the largest possible kappa: L^2 / d as printed, or (2 L)^2 / d if corrected.
+
+    The trace of the covariance is at most max |x|^2.
 
     Source:
         Section 4.3, "kappa = O(L^2 / d)".

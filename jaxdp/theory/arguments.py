@@ -10,7 +10,7 @@ def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
     """Returns values as float64, after checking that all are > bound; infinity is accepted.
 
     Raises:
-        ValueError: for the first wrong value, with its index if there are several values; or if they are not numbers.
+        ValueError: for the first wrong value, with its index if values are an array; or if values are not numbers.
     """
     return _check_rule(name, values, lambda array: array > bound, f"> {bound:g}")
 

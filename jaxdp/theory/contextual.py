@@ -1,8 +1,8 @@
-"""Upper bounds on the regret of contextual bandits: in the local and the joint model, and without privacy.
+"""Upper bounds on the regret of contextual bandits in the local model, in the joint model, and without privacy.
 
 Contexts and the model lie in the unit ball. Order bounds hold up to an unspecified constant, and up to logarithms of T
 if the source omits them. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64
-arrays. Every function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
+arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of the functions:
 
 - `epsilon`: > 0; at infinity only the terms without epsilon remain.
 - `delta`: in (0, 1).
@@ -30,7 +30,7 @@ def linear_order(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
 
-    See Deviations for `corrected`.
+    "Deviations" explains `corrected`.
 
     Returns:
         The regret, with probability 1 - alpha.
@@ -39,8 +39,8 @@ def linear_order(
         Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5), an order bound.
 
     Deviations:
-        `corrected` replaces s = sqrt(ln(1 / delta)) / epsilon, the size of the noise, by sqrt(s). The ellipsoid's
-        radius is of order sqrt(s) (d T)^(1/4), and regret is sqrt(d T) times the radius.
+        `corrected` replaces s = sqrt(ln(1 / delta)) / epsilon, the size of the noise, by sqrt(s). The radius of the
+        ellipsoid is of order sqrt(s) (d T)^(1/4), and regret is sqrt(d T) times this radius.
 
     Math:
         $$
@@ -91,8 +91,7 @@ def joint_linear_order(
     r"""Returns an upper bound on the regret of `linear_ucb_joint`.
 
     It is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). The noise of a counter grows like a power of ln
-    T, while the noise of single reports grows like sqrt(T). Regret therefore has the same order in T as without
-    privacy.
+    T, while the noise of single reports grows like sqrt(T). So regret has the same order in T as without privacy.
 
     Source:
         Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.

@@ -4,11 +4,11 @@ Source of all bounds: Saha & Asi (2024), *DP-Dueling: Learning from Preference F
 Privacy*.
 
 Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, where r are the utilities. Delta(1, i) is P[best, i] -
-1/2. Arguments are numbers or arrays, finite except epsilon; results are float64 arrays. Every function raises
+1/2. Arguments are numbers or arrays, finite except epsilon; results are float64 arrays. Every function raises a
 ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; at infinity only the terms without epsilon remain.
-- `horizon`: T, >= 2, and for the upper bound >= K, the number of arms.
+- `horizon`: T, >= 2; for the upper bound also >= K, the number of arms.
 - `gaps`: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms except the best; leading axes broadcast.
 - `scale`: the unspecified constant, > 0.
 """
@@ -28,9 +28,9 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
         Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
 
     Deviations:
-        None. The constants are not proved: the proof bounds utility gaps by 2 Delta(1, i), which is false for the
+        None. The constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is false for the
         logistic link (utility gaps are at least 4 Delta). It does not count plays as the right arm. Its Lemma 6 omits
-        the confidence interval of the best arm (which gives 64 instead of 8, and more privacy noise).
+        the confidence interval of the best arm (with it, 64 replaces 8, and privacy noise is larger).
 
     Math:
         $$
@@ -52,10 +52,9 @@ def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, sca
     Source:
         Theorem 2, an order bound, for K / epsilon <= T / 2.
 
-    Deviations:
-        None. The second term is proved for one instance, `lower_bound_matrix`, with all gaps 1/4, for epsilon <= 1 and
-        for regret in preference gaps. The proof uses group privacy of 1 / epsilon rounds, so delta must be small
-        against epsilon, which the statement omits.
+        None. The second term is proved only for the instance `lower_bound_matrix`, with all gaps 1/4, for epsilon <= 1
+        and for regret in preference gaps. The proof uses group privacy of 1 / epsilon rounds, so delta must be small
+        compared with epsilon; the statement omits this condition.
 
     Math:
         $$

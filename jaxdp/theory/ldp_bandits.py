@@ -1,11 +1,12 @@
 """Bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and after tuning.
 
 Source of all bounds: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits
-Learning*, Table 1; and bounds of the non-private algorithms that it uses, as functions of the second moment of reports.
+Learning*, Table 1; and bounds of the non-private algorithms that the paper uses, in terms of the second moment of
+reports.
 
 Arguments are numbers or arrays that broadcast, finite except epsilon. Results are float64: expected regrets against the
-best fixed point or arm, unless a function says otherwise. Every function raises ValueError for an argument that is out
-of range or NaN. Arguments of all functions:
+best fixed point or arm, unless a function says otherwise. Every function raises a ValueError for an argument that is
+out of range or NaN. Arguments of the functions:
 
 - `epsilon`: > 0; randomized response multiplies a number by c = (e^epsilon + 1) / (e^epsilon - 1), 1 at infinity.
 - `second_moment`: M2, > 0, the second moment of one report for the worst loss. For randomized responses M2 = M^2.
@@ -13,10 +14,10 @@ of range or NaN. Arguments of all functions:
 - `horizon`: T, >= 1; >= 2 for orders and barriers.
 - `dim`: d, >= 1. `num_arms`: K, >= 2.
 - `lipschitz`: G, > 0. `strong_convexity`: mu, > 0. `smoothness`: beta, > 0.
-- `loss_bound`: B, > 0, the bound on losses; with two points the bound on slopes, G, replaces it.
+- `loss_bound`: B, > 0, the bound on losses; for two-point methods the bound G on slopes replaces it.
 - `radius`: R, > 0.
 - `domain`: "ball", of radius R, or "box", of all points with entries in [-R, R]. The largest distance from the centre,
-  D, is R or R sqrt(d). The parameter of the barrier, theta, is 1 or d. s is 3 + D / R.
+  D, is R in a ball and R sqrt(d) in a box. The parameter of the barrier, theta, is 1 or d. s is 3 + D / R.
 - `scale`: the unspecified constant of an order bound, > 0.
 """
 
@@ -36,7 +37,7 @@ class Order(NamedTuple):
         rounds: exponent of T.
         privacy: exponent of the cost, which is 1 / epsilon in claimed orders and c = (e^epsilon + 1) / (e^epsilon - 1)
             in tuned orders.
-        is_log: whether there is a factor ln T that the omitted logarithms do not include.
+        is_log: whether there is a factor ln T. Other logarithms are omitted.
     """
 
     rounds: float
@@ -44,7 +45,7 @@ class Order(NamedTuple):
     is_log: bool = False
 
 
-# As printed in Table 1, in T and 1 / epsilon.
+# As printed in Table 1: exponents of T and 1 / epsilon.
 CLAIMED = {
     "convex": Order(3 / 4, 1),
     "smooth": Order(2 / 3, 1),
@@ -56,7 +57,7 @@ CLAIMED = {
     "generalized_linear": Order(3 / 4, 1),
 }
 
-# With steps tuned to the second moment of reports, in T and c; for the linear problems in T and 1 / epsilon.
+# With steps tuned to the second moment of reports: exponents of T and c; for the linear problems of T and 1 / epsilon.
 TUNED = {
     "convex": Order(3 / 4, 1 / 2),
     "smooth": Order(2 / 3, 2 / 3),
@@ -89,7 +90,7 @@ def noise_factor(epsilon: ArrayLike) -> np.ndarray:
 
 
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns the upper bound on the regret as published: T^a / epsilon^b, without dimension and logarithms.
+    r"""Returns the published upper bound on the regret: T^a / epsilon^b, without dimension and logarithms.
 
     `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0.
 
@@ -97,7 +98,7 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
         Table 1, an order bound.
 
     Deviations:
-        The two-point bounds, which have 1 / epsilon^2, are for an untuned step; see `tuned_order`.
+        The two-point bounds, with 1 / epsilon^2, are for a step that is not tuned; see `tuned_order`.
 
     Math:
         $$
@@ -111,13 +112,13 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
 
 
 def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns the upper bound on the regret with steps tuned to the second moment of randomized responses: T^a c^b.
+    r"""Returns the upper bound on the regret, T^a c^b, with steps tuned to the second moment of randomized responses.
 
-    A gradient step depends on noise only through the second moment of the report, M2 of order c^2. If exploration adds
-    a bias, the best step balances bias and noise. For convex losses, regret of order sqrt(M2 T) / rho + rho T then
-    becomes T^(3/4) M2^(1/4), which is c^(1/2) in c. In other problems M2 / rho^2 + rho T, or sqrt(M2 T) / rho + rho^2
-    T, becomes M2^(1/3), which is c^(2/3). Theorem 3 multiplies the whole regret by the size of a report, which gives 1
-    / epsilon.
+    A gradient step depends on noise only through the second moment of the report, M2, which is of order c^2. If
+    exploration adds a bias, the best step balances bias and noise. For convex losses, regret of order sqrt(M2 T) / rho
+    + rho T then becomes T^(3/4) M2^(1/4), which grows like c^(1/2). In other problems regret of order M2 / rho^2 + rho
+    T, or sqrt(M2 T) / rho + rho^2 T, becomes a multiple of M2^(1/3), which grows like c^(2/3). Theorem 3 instead
+    multiplies the whole regret by the size of a report, which gives 1 / epsilon.
 
     `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the orders without privacy.
 
@@ -155,7 +156,7 @@ def fkm_upper(
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
 
     Deviations:
-        None on a ball, where s is 4. For a box the constants are derived here.
+        None on a ball, where s is 4. The constants for a box are derived here.
 
     Math:
         $$
@@ -188,7 +189,7 @@ def strongly_convex_one_point_upper(
 
     Deviations:
         See `fkm_upper`.
-
+        As for `fkm_upper`.
     Math:
         $$
         \frac{d^2 M_2 (1 + \ln T)}{2 \mu \rho^2} + s G \rho T, \quad
@@ -223,7 +224,7 @@ def two_point_upper(
 
     Deviations:
         The step is tuned; for a box with the constants of the box.
-
+        The step is tuned. For a box, the constants of the box are used.
     Math:
         $$
         D d \sqrt{M_2 T} + s G R
@@ -256,7 +257,7 @@ def two_point_strongly_convex_upper(
 
     Deviations:
         See `fkm_upper`.
-
+        As for `fkm_upper`.
     Math:
         $$
         \frac{d^2 M_2 (1 + \ln T)}{2 \mu} + s G R

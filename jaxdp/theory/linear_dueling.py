@@ -3,9 +3,9 @@
 Source of all bounds: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User
 Privacy*.
 
-Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r(x) = w*.x, for arms in the unit ball of d dimensions
-and |w*| <= 1. Arguments are numbers or arrays, finite except epsilon, and broadcast; results are float64 arrays. Every
-function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
+Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, with r(x) = w*.x, for arms in the unit ball of d
+dimensions and |w*| <= 1. Arguments are numbers or arrays, finite except epsilon, and broadcast; results are float64
+arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; at infinity only the term without epsilon remains.
 - `horizon`: T, >= 2 and > d / kappa^2.
@@ -32,7 +32,7 @@ def regret_upper(
 ) -> np.ndarray:
     r"""Returns an order bound on the regret of `g_optimal_elimination` with the published numbers of duels.
 
-    d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa
+    The bound is d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa.
 
     Source:
         Theorem 3, an order bound.
@@ -56,7 +56,7 @@ def corrected_regret_upper(
 ) -> np.ndarray:
     r"""Returns an order bound on the regret of `g_optimal_elimination` with tight constants, in d^3 instead of d^6.
 
-    d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa
+    The bound is d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa.
 
     Source:
         Derived here, with the logarithms of Theorem 3. A phase of margin xi plays about (d / (kappa xi))^2 + d m /
@@ -74,7 +74,7 @@ def corrected_regret_upper(
 
 
 def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, slope: ArrayLike) -> np.ndarray:
-    r"""Returns the epsilon above which the private term of Theorem 3 is smaller than the other ("privacy for free").
+    r"""Returns the epsilon above which Theorem 3's private term is smaller than its other term ("privacy for free").
 
     It is a ratio of two orders, so its constant is unspecified.
 

@@ -3,13 +3,13 @@
 Source of all bounds: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference
 Feedback*.
 
-Lower bounds are for squared errors; upper bounds are for errors and hold with probability 1 - alpha. gamma is
+Lower bounds are for squared errors. Upper bounds are for errors and hold with probability 1 - alpha. gamma is
 `curvature(feature_norm, radius)`. x is the difference of the features phi of two actions. Sigma_D is the mean of x x^T
-over the n samples, lambda >= 0 is the ridge, and the squared norm of v in the norm of a matrix A is v^T A v. theta* is
+over the n samples, and lambda >= 0 is the ridge. The squared norm of v in the norm of a matrix A is v^T A v. theta* is
 the true parameter and theta^ an estimate.
 
 Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64 arrays. Every function raises
-ValueError for an argument that is out of range or NaN. Arguments of all functions:
+a ValueError for an argument that is out of range or NaN. Arguments of the functions:
 
 - `epsilon`: > 0; infinity is no privacy. `delta`: in [0, 1).
 - `num_samples`: n, >= 1; >= 4 for one pass of SGD.
@@ -19,8 +19,8 @@ ValueError for an argument that is out of range or NaN. Arguments of all functio
 - `coverage`: kappa, > 0, the smallest eigenvalue of E[x x^T].
 - `failure_prob`: alpha, in (0, 1); below 1/e for one pass of SGD.
 - `scale`: > 0, a constant that the paper does not specify: C in a formula with C, otherwise a factor of the bound.
-- `corrected`: in some places the paper assumes |x| <= L where 2 L is right; True uses 2 L there. If a function corrects
-  anything else, its docstring says so.
+- `corrected`: in some places the paper assumes |x| <= L where only |x| <= 2 L holds; True uses 2 L there. If a function
+  corrects anything else, its docstring says so.
 """
 
 import numpy as np
@@ -60,7 +60,7 @@ def local_semi_norm_lower(
 ) -> np.ndarray:
     r"""Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the local model.
 
-    d / n + d / ((e^eps - 1)^2 n)
+    The bound is d / n + d / ((e^eps - 1)^2 n).
 
     Source:
         Theorem 3.1, an order bound, for n large enough.
@@ -154,8 +154,8 @@ def local_l2_upper(
 
         C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n).
 
-    `corrected`: the proof bounds gradients by 4 L, but they are at most 2 L sigmoid(eps). With the same C, this
-    multiplies the bound by sigmoid(eps) / 2.
+    With `corrected`, gradients are bounded by 2 L sigmoid(eps), which they never exceed, instead of the 4 L of the
+    proof. With the same C, this multiplies the bound by sigmoid(eps) / 2.
 
     Source:
         Theorem 4.5. It holds for the step sizes in its proof, 1 / (gamma_eps kappa t) in step t with gamma_eps = gamma
@@ -191,9 +191,9 @@ def plackett_luce_l2_upper(
 
         C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n),
 
-    where gamma = exp(-4 L B) / 2. kappa bounds the coverage of the differences x of every pair of actions from below.
+    where gamma = exp(-4 L B) / 2 and kappa is a lower bound on the coverage of the differences x of every pair.
 
-    `corrected` uses kappa (K - 1) / K instead of kappa, as K of the proof's K^2 ordered pairs have a difference of 0.
+    `corrected` replaces kappa by kappa (K - 1) / K, because K of the proof's K^2 ordered pairs have a difference of 0.
 
     Source:
         Theorem C.2. It holds for step sizes 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
@@ -307,7 +307,7 @@ def central_sample_size(
 ) -> np.ndarray:
     r"""Returns the smallest n for which Theorem 5.3 is proved.
 
-    8 L^2 ln(d / alpha) / kappa as printed, 32 L^2 ln(d / alpha) / kappa with `corrected`.
+    The number is 8 L^2 ln(d / alpha) / kappa as printed, and 32 L^2 ln(d / alpha) / kappa with `corrected`.
 
     Source:
         Proof of Theorem 5.3 (Lemma D.2).
@@ -328,7 +328,7 @@ def central_semi_norm_lower(
 ) -> np.ndarray:
     r"""Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the central model.
 
-    d / n + d^2 / (n eps)^2
+    The bound is d / n + d^2 / (n eps)^2.
 
     Source:
         Theorem D.3, an order bound for delta = 0, for n large enough.

@@ -3,9 +3,9 @@
 Source of all bounds: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*. Table 1 has the five orders
 without logarithms of T and 1 / delta.
 
-In section 2.1 a stochastic adversary has S distributions, which are S - 1 shifts. Arguments are numbers or arrays that
-broadcast, finite except epsilon; results are float64 arrays, expected dynamic regrets unless a function says otherwise.
-Every function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
+In section 2.1 a stochastic adversary has S distributions, which means S - 1 shifts. Arguments are numbers or arrays
+that broadcast, finite except epsilon. Results are float64 arrays, expected dynamic regrets unless a function says
+otherwise. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; at infinity only the terms without epsilon remain.
 - `horizon`: T, >= 2.
@@ -33,8 +33,8 @@ def window_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `limited_updates` in w rounds.
 
-    16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)), where w is `window`, >= 1 and <= T, and b is `failure_prob`, in (0, 1).
-    With `corrected` the first term has the factor ln T.
+    The bound is 16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)), where w is `window`, in [1, T], and b is `failure_prob`, in
+    (0, 1). `corrected` multiplies the first term by ln T.
 
     Returns:
         The regret against the best fixed expert of these rounds.
@@ -43,8 +43,8 @@ def window_upper(
         Theorem 3.1, for losses of one distribution, with probability 1 - b for all windows together.
 
     Deviations:
-        The theorem lacks a factor ln T in its first term, which its Lemmas 3.3 and A.2 have; `corrected=True` includes
-        it.
+        The theorem lacks a factor ln T in its first term, which the paper's Lemmas 3.3 and A.2 have; `corrected=True`
+        includes this factor.
 
     Math:
         $$
@@ -99,7 +99,7 @@ def shifting_lower(
 ) -> np.ndarray:
     r"""Returns a lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
 
-    It requires 0 < S <= N, as each phase has separate experts.
+    It requires 0 < S <= N, because each phase has separate experts.
 
     Source:
         Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious, so the
@@ -127,16 +127,16 @@ def oblivious_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns the claimed upper bound for oblivious losses.
+    r"""Returns the claimed upper bound on the dynamic regret for oblivious losses.
 
-    sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3)
+    The bound is sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3).
 
     Source:
         Corollary 4.1.1, an order bound, for epsilon < 1: Theorem 4.1 with Proposition 1, a claim of Asi, Koren, Liu &
         Talwar (2024).
 
     Deviations:
-        `lazy_weights` runs the reduction, but its proved bound falls like epsilon^(-3/5) with T^(2/5), see
+        `lazy_weights` runs the reduction, but its proved bound is of order T^(2/5) epsilon^(-3/5); see
         `lazy_weights_parameters`.
 
     Math:
@@ -154,10 +154,10 @@ def oblivious_upper(
 def adaptive_lower(
     epsilon: ArrayLike, horizon: ArrayLike, num_switches: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    r"""Returns a lower bound on the dynamic regret against some reacting adversary.
+    r"""Returns a lower bound on the dynamic regret against some adversary that reacts to the learner.
 
-    It is min(T, S / (epsilon ln(T/(S+1)))^2), and requires T > S + 1. At S = 0 the bound is 0 (the proof has S + 1). It
-    is 0 at epsilon = infinity, too.
+    The bound is min(T, S / (epsilon ln(T/(S+1)))^2), and requires T > S + 1. At S = 0 and at epsilon = infinity the
+    bound is 0 (the proof has S + 1 instead of S).
 
     Source:
         Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
@@ -186,9 +186,9 @@ def adaptive_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns the claimed upper bound for losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
+    r"""Returns the claimed upper bound on the dynamic regret for losses that react to the learner.
 
-    At epsilon = infinity it is 0, which is not a valid bound.
+    The bound is sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon. At epsilon = infinity it is 0, which is not valid.
 
     Source:
         Theorem 5.2, an order bound, for epsilon < 1.
