@@ -1,6 +1,6 @@
 """Comparisons of learners, or of estimators, on one problem: a table, a figure, the claims and a verdict.
 
-`jaxdp.compare` runs them on the same worlds for the same seeds.
+`jaxdp.compare` runs all of them with the same seeds, on the same worlds.
 
 >>> import jax, jaxdp
 >>> result = jaxdp.compare(

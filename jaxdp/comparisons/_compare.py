@@ -1,4 +1,4 @@
-"""The sweep of a comparison: each learner on the same worlds, or each estimator on the same data."""
+"""Runs the sweep of a comparison: every learner on the same worlds, or every estimator on the same data."""
 
 import dataclasses
 import inspect
@@ -19,11 +19,11 @@ from jaxdp.simulation.run.checkpoints import LogSpaced
 from jaxdp.simulation.run.values import parameters
 from jaxdp.validation import check_choice, check_count, check_horizon, did_you_mean
 
-METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # in this order, if no metric is named
-SIZES = ("num_arms", "num_experts", "dim", "horizon")  # a factory's arguments that the world and the horizon determine
-TILE = 256  # lanes on a CPU
-SMALLEST_TILE = 16
-Contestant = Any  # a learner or an estimator, a factory of one, or a pair of either and a dict of values
+METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # if no metric is named, the first that the world reports
+SIZES = ("num_arms", "num_experts", "dim", "horizon")  # factory arguments that the world and the horizon determine
+TILE = 256  # with fewer lanes than this on a CPU, the tile is made smaller
+SMALLEST_TILE = 16  # such a tile is a multiple of this number of lanes
+Contestant = Any  # a learner or an estimator, a factory, or a pair (learner, estimator or factory; dict of values)
 
 
 def compare(
@@ -46,32 +46,32 @@ def compare(
 ) -> Comparison:
     """Runs learners on one world, or estimators on one problem, with the same seeds at every epsilon.
 
-    Each seed draws one world, or one data set, for all of them, so differences between them are paired. Learners that
-    play by counts (`engine="counts"`) have worlds of their own: the result names them as unpaired, and comparisons stay
-    valid.
+    Each seed draws one world, or one data set, for all contestants, so differences between contestants are paired.
+    Learners that play by counts (`engine="counts"`) draw separate worlds. The result lists these learners as unpaired;
+    comparisons with them stay valid.
 
     Args:
-        learners: by display name: a learner; or its factory, which is called with the number of arms or experts, the
-            dimension and the horizon, where it requires them; or a pair of either and a dict with further arguments of
-            the factory and values of the parameters, as `(jaxdp.bandits.ucb, {"report": "gaussian"})`. With `problem`
-            they are estimators.
+        learners: a learner for each display name; with `problem`, an estimator for each name. In place of a learner you
+            can give its factory: it is called with the number of arms or experts, the dimension and the horizon if it
+            requires them. You can also give a pair of a learner or factory and a dict. The dict holds further arguments
+            of the factory and values of the parameters, as `(jaxdp.bandits.ucb, {"report": "gaussian"})`.
         world: the environment of the learners.
-        problem: in place of a world, the problem of estimators.
-        epsilon: one privacy budget, or several. A learner that takes no epsilon plays the same at all of them.
-        horizon: number of rounds. Several horizons are separate runs, and need factories for learners that are made for
-            one horizon.
+        problem: the problem of the estimators, in place of a world.
+        epsilon: one privacy budget, or several. A learner without the parameter epsilon plays the same at each budget.
+        horizon: number of rounds. Several horizons are separate runs. A learner that is made for one horizon must then
+            be given as a factory.
         num_seeds: repetitions, >= 5.
         key: root key.
         metric: the output to compare, such as "pseudo_regret" or "l2_error"; by default the first of pseudo_regret,
-            regret and dynamic_regret that the world has. A problem has no default.
+            regret and dynamic_regret that the world reports. A problem has no default.
         best: "least" or "largest": which values of the metric are good.
-        values: further values, such as delta, for every learner and world that takes them.
+        values: further parameter values, such as delta, for every learner and world that accepts them.
         checkpoints: as in `simulator`, for one horizon; tables compare the values after the last round.
         engine: as in `simulator`, for all learners. With "counts", learners without counts play as with "auto".
-        unit: "round", "person" or both, in columns of their own. With "person" learners play by `jaxdp.per_person`, as
-            in `simulator`, and factories get the number of heard rounds as the horizon. The world needs `visits`. None
-            plays learners as they are.
-        reports: with the unit "person", the number of visits of a person that are heard.
+        unit: the privacy unit: "round", "person", or both, which become separate columns. With "person", learners play
+            by `jaxdp.per_person`, as in `simulator`, the world must have `visits`, and factories receive as horizon the
+            number of rounds that learners use. None leaves learners unchanged.
+        reports: with the unit "person", how many visits of each person a learner uses.
         **scheduling: further arguments of `sweep`, such as `store` and `progress`.
 
     Returns:
@@ -79,7 +79,7 @@ def compare(
 
     Raises:
         ValueError: if an argument is out of its range; if a factory needs an argument that neither the world nor the
-            horizon determines; if no learner takes a value; if there is no such metric.
+            horizon determines; if no learner and no world accepts a name in `values`; if the metric does not exist.
 
     Examples:
         >>> import jax, jaxdp
@@ -98,7 +98,7 @@ def compare(
         raise ValueError(f'learners must be a dict, as {{"UCB": jaxdp.bandits.ucb}}, got {learners!r}')
     for name in learners:
         if not isinstance(name, str):
-            raise ValueError(f"learners must have texts as names, got {name!r}")
+            raise ValueError(f"learners must have strings as names, got {name!r}")
     if (world is None) == (problem is None):
         raise ValueError(f"exactly one of world and problem must be given, got {'none' if world is None else 'both'}")
     for name, value, kind in (("world", world, Environment), ("problem", problem, Problem)):
@@ -118,19 +118,19 @@ def compare(
     assert world is not None
     horizons, several = _horizons(horizon, checkpoints)
     units = _units(unit, reports, world)
-    made = {
-        (name, rounds, one): _with_unit(name, contestant, world, rounds, one, reports)
+    entries = {
+        (name, rounds, unit_): _with_unit(name, contestant, world, rounds, unit_, reports)
         for name, contestant in learners.items()
         for rounds in horizons
-        for one in units
+        for unit_ in units
     }
-    _check_used(common, [learner.params for learner, _ in made.values()], world.params)
+    _check_used(common, [learner.params for learner, _ in entries.values()], world.params)
 
     def build(learner: str, horizon: int = horizons[0], unit: str | None = units[0]) -> Run:
-        algorithm, own_values = made[learner, horizon, unit]
+        algorithm, learner_values = entries[learner, horizon, unit]
         chosen = engine if engine != "counts" or algorithm.counts else "auto"
         run = simulator(algorithm, world, horizon, checkpoints=checkpoints, engine=chosen, unit=unit)
-        run = _with_values(run, {**_select_values(run.params, common), **own_values})
+        run = _with_values(run, {**_select_values(run.params, common), **learner_values})
         return _last_round(run, _outputs(run, budgets[0])) if several else run
 
     first = build(next(iter(learners)))
@@ -140,7 +140,7 @@ def compare(
     if unit is not None:
         static["unit"] = units
     dataset = run_sweep(build, static_axes=static, **_with_tile(scheduling, len(budgets) * num_seeds))
-    by_counts = [name for (name, *_), (algorithm, _) in made.items() if engine == "counts" and algorithm.counts]
+    by_counts = [name for (name, *_), (algorithm, _) in entries.items() if engine == "counts" and algorithm.counts]
     return Comparison(dataset, chosen_metric, best, unpaired=tuple(dict.fromkeys(by_counts)))
 
 
@@ -166,15 +166,15 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
 
 
 def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
-    """Returns the units, or [None] for learners as they are."""
+    """Returns the privacy units; [None] leaves learners unchanged."""
     check_count("reports", reports)
     if unit is None:
         if reports != 1:
             raise ValueError(f'reports must come with unit="person", got {reports} without a unit')
         return [None]
     units = [unit] if isinstance(unit, str) else list(unit)
-    for one in units:
-        check_choice("unit", one, UNITS)
+    for unit_ in units:
+        check_choice("unit", unit_, UNITS)
     if "person" in units and world.visits is None:
         raise ValueError(
             'world must have visits for the unit "person", for example bernoulli_bandit(means, '
@@ -186,17 +186,17 @@ def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
 def _with_unit(
     name: str, contestant: Contestant, world: Environment, horizon: int, unit: str | None, reports: int
 ) -> tuple[Learner, dict[str, Any]]:
-    """Returns a contestant's learner with a claim for this unit, and its own values of parameters."""
-    heard = horizon
+    """Makes a contestant's learner with a claim for this unit, and returns it with its parameter values."""
+    num_used = horizon  # rounds that the learner uses
     if unit == "person":
         assert world.visits is not None
-        heard = world.visits.num_heard(reports, min(horizon, len(world.visits)))
-    learner, own_values = make_learner(name, contestant, world, heard)
-    return (learner if unit is None else with_unit(learner, unit, reports)), own_values
+        num_used = world.visits.num_heard(reports, min(horizon, len(world.visits)))
+    learner, learner_values = make_learner(name, contestant, world, num_used)
+    return (learner if unit is None else with_unit(learner, unit, reports)), learner_values
 
 
 def make_learner(name: str, contestant: Contestant, world: Environment, horizon: int) -> tuple[Learner, dict[str, Any]]:
-    """Returns a contestant's learner, and its own values of parameters."""
+    """Makes a contestant's learner, and returns it with the parameter values that the contestant's dict gives."""
     factory, arguments = split_contestant(name, contestant)
     if isinstance(factory, Learner):
         _check_known(name, arguments, [*parameters(factory.params)])
@@ -206,14 +206,14 @@ def make_learner(name: str, contestant: Contestant, world: Environment, horizon:
     accepted = inspect.signature(factory).parameters
     required = {argument for argument, parameter in accepted.items() if parameter.default is parameter.empty}
     sizes = {size: value for size, value in _sizes(world, horizon).items() if size in required}
-    own_arguments = {argument: value for argument, value in arguments.items() if argument in accepted}
-    made = _call(name, factory, {**sizes, **own_arguments}, accepted)
-    if not isinstance(made, Learner):
-        raise ValueError(f"learners[{name!r}] must make a learner, got {type(made).__name__}")
-    own_values = {argument: value for argument, value in arguments.items() if argument not in accepted}
-    # a value of the world would give this contestant a world that the others do not meet
-    _check_known(name, own_values, {*accepted, *parameters(made.params)})
-    return made, own_values
+    factory_arguments = {argument: value for argument, value in arguments.items() if argument in accepted}
+    learner = _call(name, factory, {**sizes, **factory_arguments}, accepted)
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learners[{name!r}] must make a learner, got {type(learner).__name__}")
+    learner_values = {argument: value for argument, value in arguments.items() if argument not in accepted}
+    # Values of the world are refused: this contestant would play in a different world than the others.
+    _check_known(name, learner_values, {*accepted, *parameters(learner.params)})
+    return learner, learner_values
 
 
 def split_contestant(name: str, contestant: Contestant) -> tuple[Any, dict[str, Any]]:
@@ -225,10 +225,10 @@ def split_contestant(name: str, contestant: Contestant) -> tuple[Any, dict[str, 
 
 
 def _sizes(world: Environment, horizon: int) -> dict[str, int]:
-    """Returns the sizes that a world's interface and the horizon determine."""
+    """Determines the arguments in `SIZES` from the horizon and from the world's interface, if it has one."""
     sizes, space = {"horizon": horizon}, world.interface
     if space is not None:
-        for part in jax.tree.leaves((space.action, space.context), is_leaf=is_space):  # two points are a pair of spaces
+        for part in jax.tree.leaves((space.action, space.context), is_leaf=is_space):  # a space may be a pair of spaces
             if part.kind == "integers" and part is space.action:
                 sizes["num_arms"] = sizes["num_experts"] = int(part.high - part.low) + 1
             elif part.kind == "numbers" and part.shape:
@@ -253,7 +253,7 @@ def _call(name: str, factory: Callable[..., Any], arguments: Mapping[str, Any], 
 
 
 def _estimation(estimators: Mapping[str, Contestant], problem: Problem, values: Mapping[str, Any]) -> Run:
-    """Returns the run of all estimators; a value in a pair is for all of them, as they share the run."""
+    """Builds one run of all estimators, with these parameter values for each of them."""
     made: dict[str, Estimator] = {}
     for name, contestant in estimators.items():
         factory, arguments = split_contestant(name, contestant)
@@ -264,7 +264,7 @@ def _estimation(estimators: Mapping[str, Contestant], problem: Problem, values: 
             _check_known(name, arguments, accepted)
             factory, arguments = _call(name, factory, arguments, accepted), {}
         if arguments:
-            raise ValueError(f"learners[{name!r}] must be a pair with a factory, got a pair with an estimator")
+            raise ValueError(f"learners[{name!r}] must pair its dict with a factory, got a dict with an estimator")
         made[name] = factory
     run = estimation_run(made, problem)
     _check_used(values, [run.params])
@@ -294,7 +294,7 @@ def _select_values(function: Callable[..., Any], values: Mapping[str, Any]) -> d
 
 
 def _with_values(run: Run, fixed: Mapping[str, Any]) -> Run:
-    """Returns the run with fixed values; if it takes no epsilon, it accepts and ignores one."""
+    """Returns the run with these values fixed; if the run has no epsilon, the new run accepts and ignores epsilon."""
     bound = {name: partial(getattr(run, name), **fixed) for name in ("params", "guarantee")}
     if "epsilon" not in parameters(run.params):
         bound = {name: _without_epsilon(function) for name, function in bound.items()}
@@ -324,7 +324,7 @@ def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
 
 
 def _with_tile(scheduling: Mapping[str, Any], lanes: int) -> dict[str, Any]:
-    """Returns the scheduling, with a tile on a CPU that few lanes fill."""
+    """Adds a tile size for a CPU if there are too few lanes to fill the default tile."""
     if "tile_size" in scheduling or jax.default_backend() != "cpu" or lanes >= TILE:
         return dict(scheduling)
     return {**scheduling, "tile_size": -(-lanes // SMALLEST_TILE) * SMALLEST_TILE}
@@ -337,7 +337,7 @@ def _outputs(run: Run, epsilon: float) -> Mapping[str, jax.ShapeDtypeStruct]:
 def _metric(
     outputs: Mapping[str, jax.ShapeDtypeStruct], dims: Mapping[str, tuple[str, ...]], metric: str | None
 ) -> str:
-    """Returns the output to compare, which has one number at each checkpoint."""
+    """Checks or chooses the output to compare: one with a single number at each checkpoint."""
     dims_of_scalars = {"round", "estimator"}
     scalars = tuple(name for name in outputs if {*dims.get(name, ())} <= dims_of_scalars)
     if metric is None:

@@ -31,11 +31,11 @@ class Comparison:
     """Learners or estimators on one problem, at several budgets.
 
     Attributes:
-        dataset: every output of every seed, as from `sweep`; the dimension of the contestants is `along`.
+        dataset: every output of every seed, as `sweep` returns it; its dimension `along` holds the contestants.
         metric: the output that is compared.
         best: "least" or "largest": which values of the metric are good.
         along: "learner" or "estimator".
-        unpaired: contestants that played by counts, and so on worlds of their own.
+        unpaired: names of the contestants that played by counts. Their worlds differ from the worlds of the others.
     """
 
     dataset: xr.Dataset
@@ -51,22 +51,21 @@ class Comparison:
         return tables.as_html(self._contents())
 
     def values(self) -> xr.DataArray:
-        """Returns the metric after the last round: (`along`, unit and horizon if given, epsilon, seed)."""
+        """Returns the metric after the last round: dimensions (`along`, unit and horizon if given, epsilon, seed)."""
         values = self.dataset[self.metric]
         values = values.isel(round=-1) if "round" in values.dims else values
         dims = [name for name in ("unit", "horizon") if name in values.dims]
         return values.transpose(self.along, *dims, "epsilon", "seed")
 
     def not_worse(self) -> xr.DataArray:
-        """Returns whether a mean is the best one or is not shown to be worse: dimensions of `values` without seeds.
+        """Returns whether each mean is the best one or is not shown to be worse: dimensions of `values` without seed.
 
-        It is false where a mean is not finite.
-
-        At each epsilon, unit and horizon, if all others are called worse, one or more of these calls are wrong with
-        probability at most 5%, as far as means over seeds are normal (Bonferroni, over all pairs).
+        False if a mean is not finite. Suppose that at one epsilon, unit and horizon every contestant marked False is
+        called worse than the best mean. The probability that one or more of these calls are wrong is at most 5%, as far
+        as means over seeds are normal (Bonferroni, over all pairs of contestants).
 
         Raises:
-            ValueError: if the metric is a share, and the seeds are too few for it.
+            ValueError: if all values of the metric are 0 or 1, and there are too few seeds to compare such shares.
         """
         return not_worse(self._values_to_compare(), self.along, self.best)
 
@@ -74,32 +73,33 @@ class Comparison:
         """Returns a table of means with 95% confidence intervals: a row for each contestant, a column for each budget.
 
         Args:
-            format: "text", "markdown", "latex" (needs the package booktabs) or "csv" (a row for each mean, with its
-                interval and `not_worse`).
+            format: "text", "markdown", "latex" (needs the LaTeX package booktabs) or "csv" (a row for each mean, with
+                its interval and `not_worse`).
 
         Raises:
-            ValueError: if the format is unknown; if the metric is a share, and the seeds are too few for it.
+            ValueError: if the format is unknown, or as `not_worse`.
         """
         return tables.FORMATS[check_choice("format", format, tuple(tables.FORMATS))](self._contents())
 
     def caption(self) -> str:
-        """Returns the sentences that explain the table."""
+        """Returns the sentences below the table, which explain its numbers and marks."""
         return self._contents().caption
 
     def claims(self) -> "pd.DataFrame":
-        """Returns the privacy claim of each contestant at each budget, as `jaxdp.claims`."""
+        """Returns a table of the privacy claim of each contestant at each budget, as `jaxdp.claims` does."""
         return claims(self.dataset)
 
     def verdict(self, epsilon: float | None = None, horizon: int | None = None, unit: str | None = None) -> str:
         """Returns one sentence: the best mean, the contestants that are not shown to be worse, and the others.
 
         Args:
-            epsilon: the budget; may be left out if there is one only.
+            epsilon: the budget; may be left out if there is only one.
             horizon: the horizon, if there are several.
-            unit: "round" or "person", if there are both.
+            unit: "round" or "person", if the comparison has both.
 
         Raises:
-            ValueError: if there is no such column, or the seeds cannot answer.
+            ValueError: if the comparison has no such epsilon, horizon or unit; if no contestant has a finite mean; or
+                as `not_worse`.
         """
         choices = {"epsilon": epsilon, "horizon": horizon, "unit": unit}
         column = {name: self._choose(name, value) for name, value in choices.items() if name in self.values().dims}
@@ -128,16 +128,16 @@ class Comparison:
         return f"{'; '.join(parts)} ({seeds}, 95% confidence for all pairs together)."
 
     def plot(self, **options: Any) -> Axes:
-        """Draws the metric against epsilon, or against rounds or horizons if there is one budget.
+        """Draws the metric against epsilon or, if there is one budget, against rounds or horizons.
 
-        If there are more than seven contestants, the six with the best means at the budget in the middle are in
-        colours, and the others grey. `highlight` chooses others.
+        If there are more than seven contestants, the six with the best means at the middle budget are coloured and all
+        others are grey. The option `highlight` chooses the coloured contestants.
 
         Args:
             **options: further arguments of `plotting.curves`.
 
         Returns:
-            The axes, which a notebook shows.
+            The axes.
         """
         values = self._without_unit(self.dataset[self.metric])
         options = {"highlight": self._highlight(), **options}
@@ -159,7 +159,7 @@ class Comparison:
         return None if len(names) <= MOST_CURVES else names[: MOST_CURVES - 1]
 
     def _without_unit(self, values: xr.DataArray) -> xr.DataArray:
-        """Returns values without the dimension of units, which goes into the names of contestants if there are both."""
+        """Removes the dimension of units; if there are two units, each contestant's name states its unit."""
         if "unit" not in values.dims:
             return values
         if values.sizes["unit"] == 1:
@@ -195,7 +195,7 @@ class Comparison:
         columns = [dict(zip(axes, point, strict=True)) for point in points]
         shape = len(names), len(columns)
         parts = [interval[part].values.reshape(shape).tolist() for part in ("mean", "low", "high")]
-        cells = zip(*parts, not_worse.values.reshape(shape).tolist(), strict=True)  # a row each
+        cells = zip(*parts, not_worse.values.reshape(shape).tolist(), strict=True)  # one row for each contestant
         rows = {name: list(map(Cell, *row)) for name, row in zip(names, cells, strict=True)}
         units = dict(zip(names, self._privacy_units(values).reshape(shape).tolist(), strict=True))
         return Contents(columns, rows, self._trust(names), units, self.unpaired, self._caption(), self.metric)
@@ -206,7 +206,7 @@ class Comparison:
         return {name: str(table[table[key] == name].trust_model.iloc[0]) for name in names}
 
     def _privacy_units(self, values: xr.DataArray) -> np.ndarray:
-        """Returns the privacy unit of each mean; "" if it is not known, or nothing is claimed."""
+        """Returns the privacy unit of each mean; "" if the unit is not known or nothing is claimed."""
         means = values.isel(seed=0, drop=True)
         return xr.broadcast(means.coords.get("privacy_unit", xr.DataArray("")), means)[0].transpose(*means.dims).values
 
@@ -232,12 +232,12 @@ class Comparison:
             share = 1 - LEVEL ** (1 / count)
             sentences.append(f"An event that happened in no seed may have a probability of up to {share:.0%}.")
         if self.unpaired:
-            sentences.append(f"Unpaired, on worlds of their own (played by counts): {_list(self.unpaired)}.")
+            sentences.append(f"Unpaired, on different worlds (played by counts): {_list(self.unpaired)}.")
         return " ".join(sentences)
 
 
 def not_worse(values: xr.DataArray, along: str, best: str = "least") -> xr.DataArray:
-    """Returns whether a mean along a dimension is the best or not shown to be worse, as `Comparison.not_worse`."""
+    """Returns whether each mean along a dimension is the best or not shown to be worse, as `Comparison.not_worse`."""
     sign = 1 if best == "least" else -1
     pairs = all_pairs(sign * values, along, confidence=1 - LEVEL)
     means = (sign * values.astype(float)).mean("seed", skipna=False)

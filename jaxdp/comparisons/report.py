@@ -1,4 +1,4 @@
-"""A report of one comparison as one HTML file: loss, the odds of a guess, claims, versions and the command."""
+"""Writes a comparison as one HTML file: loss, the odds of a guess, claims, versions and the command."""
 
 import base64
 import hashlib
@@ -47,7 +47,7 @@ def report_store(
 ) -> None:
     """Writes a store's comparison as one HTML file: loss, the odds of a guess, claims, versions."""
     if page.exists():
-        raise ValueError(f"out must be a new file, so that nothing is overwritten, got {page}")
+        raise ValueError(f"out must be a new file, got {page}, which exists; choose another name")
     rows = [] if audit is None else read_audit(audit)
     command = shlex.join(["python", "-m", "jaxdp", *sys.argv[1:]])
     text = write_report(open_store(store), metric=metric, epsilon=epsilon, audit=rows, command=command)
@@ -63,17 +63,18 @@ def write_report(
     audit: Sequence[Mapping[str, Any]] = (),
     command: str = "",
 ) -> str:
-    """Returns a report as HTML that loads nothing and runs nothing; all names in it are escaped.
+    """Formats a report as HTML that loads nothing and runs nothing; all names in it are escaped.
 
     Args:
         dataset: the results of `compare`, or of a sweep over "epsilon" and at most "unit" and "learner" or "estimator".
-        metric: the output that is reported; by default the first of pseudo_regret, regret and dynamic_regret.
-        epsilon: the chosen budget, which is marked; one of the dataset's, or None.
+        metric: the output to report; by default the first of pseudo_regret, regret and dynamic_regret that the dataset
+            has, or else its first output.
+        epsilon: the budget that the report marks, one of the dataset's budgets; None marks none.
         audit: rows of `python -m jaxdp audit --json`; a row belongs to the learner of the same name.
         command: the command that wrote the report.
 
     Raises:
-        ValueError: if the dataset has other dimensions or no such output, or epsilon is none of its budgets.
+        ValueError: if the dataset has other dimensions, or lacks this output or this epsilon.
     """
     comparison = _comparison(dataset, metric)
     budgets = dataset["epsilon"].values.tolist()
@@ -109,10 +110,11 @@ def read_audit(path: Path) -> list[dict[str, Any]]:
 
 
 def guess_probability(claim: Guarantee) -> float:
-    """Returns the largest probability with which anybody guesses the side of a fair coin from a private output.
+    """Returns a bound on the probability with which anybody guesses a fair coin rightly from a private output.
 
     The coin decides between two neighbouring inputs. (epsilon, delta)-DP bounds the probability by (e^epsilon + delta)
-    / (1 + e^epsilon); a zCDP or Gaussian claim implies such a bound for many delta, and the smallest one is used.
+    / (1 + e^epsilon). A zCDP or Gaussian claim implies such a bound for each delta; this function takes the least bound
+    over 200 values of delta.
 
     Examples:
         >>> label = {"trust_model": "local", "privacy_unit": "one label", "argument": "randomized response"}
@@ -146,7 +148,7 @@ def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
 
 
 def _figure(comparison: Comparison, epsilon: float | None) -> str:
-    """Draws the loss against epsilon, as SVG without styles, links, scripts and texts."""
+    """Draws the loss against epsilon as SVG without styles, links, scripts and text elements."""
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "path"}):
@@ -160,7 +162,7 @@ def _figure(comparison: Comparison, epsilon: float | None) -> str:
 
 
 def plain_svg(text: bytes) -> str:
-    """Rewrites an SVG of Matplotlib: styles become attributes, and elements that could load or run are left out."""
+    """Rewrites an SVG from Matplotlib: turns styles into attributes, and removes elements that could load or run."""
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", XLINK)
     root = ET.fromstring(text)  # comments are dropped here
@@ -185,7 +187,7 @@ def plain_svg(text: bytes) -> str:
 
 
 def _rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guarantee]]:
-    """Returns the contestant, the claim's name, epsilon and claim of each claim."""
+    """Returns (contestant, algorithm, epsilon, claim) for each claim."""
     rows = []
     for point in points:
         for algorithm, claim in point.guarantees.items():
@@ -196,7 +198,7 @@ def _rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guar
 
 
 def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along: str, chosen: float | None) -> str:
-    """Formats the bounds on guesses that follow from claims, beside the bounds of attacks."""
+    """Formats, for each claim, its bound on the probability of a right guess beside the bound that an attack showed."""
     attacks = {str(row.get("name")): row for row in audit}
     rows = [["", "ε", "protects", "a guess is right with at most", "shown by attack"]]
     for name, _, epsilon, claim in _rows(points, along):
@@ -211,9 +213,9 @@ def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along
         )
         rows.append([name, tables.format_budget(epsilon), claim.privacy_unit, odds, bound])
     note = (
-        "A fair coin decides whether one unit of data is as it is or replaced. By the claim, whoever sees the output "
-        "guesses the side of the coin rightly with at most this probability; without the output, with 50%. An attack "
-        "shows that the true number is at least its bound. No attack proves that a claim holds."
+        "A fair coin decides whether one unit of data is kept or replaced. If the claim holds, anybody who sees the "
+        "output guesses the coin rightly with at most this probability; without the output, with 50%. An attack shows "
+        "that the true privacy cost is at least its bound. No attack proves that a claim holds."
     )
     return _table(rows) + f"<p>{html.escape(note)}</p>"
 

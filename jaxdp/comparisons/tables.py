@@ -1,4 +1,4 @@
-"""Tables of means with intervals, as text, Markdown, LaTeX, CSV and HTML."""
+"""Formats tables of means with intervals as text, Markdown, LaTeX, CSV and HTML."""
 
 import csv
 import html
@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-WIDTH = 80  # of a text's caption, or more if the table is wider
+WIDTH = 80  # characters in a line of a text's caption, or more if the table is wider
 MARKED = "{marked}"  # in a caption, replaced by the format's word for marked means
 LATEX = str.maketrans(
     {
@@ -58,12 +58,12 @@ class Contents(NamedTuple):
     """The contents of a table.
 
     Attributes:
-        columns: for each column its epsilon, and its unit, horizon or instance if given.
-        rows: by name, a cell for each column.
-        trust: by name, the trust model.
-        units: by name, the privacy unit of the claim in each column.
-        unpaired: names of rows that met other worlds.
-        caption: sentences, with `MARKED`.
+        columns: each column's epsilon, and its unit, horizon or instance if it has one, by these names.
+        rows: for each contestant's name, one cell per column.
+        trust: for each name, the trust model.
+        units: for each name, the privacy unit of the claim in each column.
+        unpaired: names of contestants that played on other worlds than the rest.
+        caption: the sentences below the table; `MARKED` stands for the format's word for marked means.
         metric: name of the output.
     """
 
@@ -87,7 +87,7 @@ class Contents(NamedTuple):
 
 
 def as_text(contents: Contents) -> str:
-    """Formats aligned text; marked means have a star."""
+    """Formats the table as aligned text; marked means have a star."""
     rows = [["", "trust", *contents.headings()]]
     for name, cells in contents.rows.items():
         marked = [cell.text() + (" *" if cell.not_worse else "  ") for cell in cells]
@@ -105,7 +105,7 @@ def as_text(contents: Contents) -> str:
 
 
 def as_markdown(contents: Contents) -> str:
-    """Formats a table of Markdown; marked means are bold."""
+    """Formats the table in Markdown; marked means are bold."""
     rows = [["", "trust", *contents.headings()], ["---", "---", *("---:" for _ in contents.columns)]]
     for name, cells in contents.rows.items():
         bold = [f"**{cell.text('±')}**" if cell.not_worse else cell.text("±") for cell in cells]
@@ -115,7 +115,7 @@ def as_markdown(contents: Contents) -> str:
 
 
 def as_latex(contents: Contents) -> str:
-    """Formats a table of LaTeX with rules of booktabs; marked means are bold."""
+    """Formats the table in LaTeX with rules of the package booktabs; marked means are bold."""
     head = " & ".join(["", "trust", *(heading.translate(LATEX) for heading in contents.headings())])
     lines = [
         r"\begin{table}",
@@ -139,7 +139,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def as_csv(contents: Contents) -> str:
-    """Formats a row for each mean, with all digits."""
+    """Formats the table as CSV: a row for each mean, with all digits."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     keys = list(contents.columns[0])
@@ -155,7 +155,7 @@ def as_csv(contents: Contents) -> str:
 
 
 def as_html(contents: Contents) -> str:
-    """Formats a table for notebooks, without colours of its own; marked means are bold."""
+    """Formats the table in HTML for notebooks, in the notebook's colours; marked means are bold."""
 
     def row(tag: str, cells: Sequence[str]) -> str:
         return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
@@ -172,7 +172,7 @@ def _caption(contents: Contents, marked: str) -> str:
 
 
 def format_budget(epsilon: float) -> str:
-    """Formats an epsilon, as ∞ if it is infinite."""
+    """Formats an epsilon; infinity becomes ∞."""
     return "∞" if math.isinf(epsilon) else f"{epsilon:g}"
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SLACK = 16  # residuals below SLACK * dim * rounding unit, relative to the largest, count as 0
+SLACK = 16  # residuals below SLACK * dim rounding errors of the longest residual count as 0
 
 
 def tolerance(dim: int, dtype: np.typing.DTypeLike) -> float:
@@ -65,6 +65,6 @@ def orthogonalize_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _without(residuals: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the parts of residuals orthogonal to a direction, and the multiples of it that were subtracted."""
+    """Returns the parts of residuals orthogonal to a direction, and the multiples of the direction subtracted."""
     multiples = residuals @ direction / (direction @ direction)
     return residuals - multiples[:, None] * direction, multiples

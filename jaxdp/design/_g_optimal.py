@@ -18,7 +18,8 @@ class Design(NamedTuple):
         support: [support] int32, indices of the points.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the points' span.
-        value: max |z|^2_{V(weights)^-1} over all points z, >= d (with the pseudo-inverse if the points do not span).
+        value: max |z|^2_{V(weights)^-1} over all points z, >= d. V is as in `g_optimal`; if the points do not span the
+            space, V^-1 is the pseudo-inverse.
         gap: value / rank - 1.
     """
 
@@ -36,8 +37,8 @@ class PairDesign(NamedTuple):
         pairs: [support, 2] int32, arms i > j; the points are x_i - x_j.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the differences' span.
-        value: max |z|^2_{V(weights)^-1} over all differences z, >= d (with the pseudo-inverse if the differences do not
-            span).
+        value: max |z|^2_{V(weights)^-1} over all differences z, >= d. V is as in `g_optimal`; if the differences do not
+            span the space, V^-1 is the pseudo-inverse.
         gap: value / rank - 1.
     """
 
@@ -57,8 +58,8 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
 
     Args:
         points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then the matrix for coordinates
-            of their span. A direction counts towards the rank if the points' components along it are longer than 16 dim
-            rounding errors of the longest point, after each column is divided by its largest entry.
+            of their span. Each column is first divided by its largest entry. A direction counts towards the rank if the
+            points' components along it are longer than 16 dim rounding errors of the longest point.
         gap: largest relative distance of `value` from the optimum, > 0.
 
     Returns:
@@ -73,8 +74,8 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
         Kiefer and Wolfowitz (1960) for the certificate.
 
     Deviations:
-        Steps use only the current points until these are solved. Then all points are examined, and the farthest points
-        join. At the end Caratheodory's theorem reduces the support.
+        Steps use only the current points until the design on these points is solved. Then all points are examined, and
+        the farthest points are added. At the end Caratheodory's theorem reduces the support.
 
     Examples:
         >>> import numpy as np
@@ -97,8 +98,8 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
     G_ii + G_jj - 2 G_ij, where G is the Gram matrix of the arms; a block of rows of G is computed at once.
 
     Args:
-        arms: [num_arms, dim] numbers. Arms may repeat, and differences may lie in a subspace (for at most dim arms they
-            do). See `g_optimal` for rank and V.
+        arms: [num_arms, dim] numbers. Arms may repeat, and differences may lie in a subspace (at most dim arms always
+            have such differences). See `g_optimal` for rank and V.
         gap: largest relative distance of `value` from the optimum, > 0.
 
     Returns:

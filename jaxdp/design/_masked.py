@@ -10,7 +10,7 @@ from jaxdp.design._coordinates import tolerance
 from jaxdp.validation import check_count, check_positive
 
 STEPS = 32  # number of steps on the current pairs before all pairs are examined again
-SHARE = 0.25  # the current pairs are solved up to this share of the gap
+SHARE = 0.25  # the design on the current pairs is improved up to this share of the gap
 
 _product = partial(jnp.matmul, precision="highest")
 
@@ -55,10 +55,10 @@ class _Look(NamedTuple):
     """The result of examining all pairs.
 
     Attributes:
-        slots: the design.
+        slots: the examined design.
         value: [], the largest |x_i - x_j|^2_{V^-1}.
         farthest: [num_arms], for each arm i the largest |x_i - x_j|^2_{V^-1} with j < i.
-        steps: [] int32, number of steps allowed so far.
+        steps: [] int32, number of steps that the search was allowed so far.
     """
 
     slots: _Slots
@@ -68,7 +68,7 @@ class _Look(NamedTuple):
 
 
 def default_slots(num_arms: int, dim: int) -> int:
-    """Returns d (d + 1) / 2 slots for the pairs of an optimum, plus d for new pairs; d = min(dim, num_arms - 1)."""
+    """Returns d (d + 1) / 2 slots for an optimal design's pairs, plus d for new pairs; d = min(dim, num_arms - 1)."""
     most = min(dim, num_arms - 1)
     return most * (most + 1) // 2 + most
 
@@ -88,7 +88,7 @@ def masked_difference_design(
         num_slots: number of slots, at least d = min(dim, num_arms - 1). The default, d (d + 1) / 2 + d, is enough for
             every gap above rounding errors. With fewer slots the gap may not be reached.
         max_steps: largest number of steps, rounded up to a multiple of 32.
-        gap: > 0; the loop ends when value <= rank (1 + gap). Float32 reaches 1e-2, but not much less.
+        gap: > 0; the loop ends when value <= rank (1 + gap). In float32 the gap can hardly be smaller than 1e-2.
 
     Returns:
         A `MaskedDesign`. Compare its value with rank (1 + gap) to see whether the gap was reached. The rank is defined
@@ -125,7 +125,7 @@ def masked_difference_design(
 
 
 def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
-    """Examines all pairs of active arms. Computes V^-1 again, which removes the rounding errors of the steps."""
+    """Examines all pairs of active arms. It computes V^-1 again, which removes the rounding errors of the steps."""
     weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
     vectors = coordinates[pairs[:, 0]] - coordinates[pairs[:, 1]]
     beyond_rank = jnp.diag((_indices(vectors.shape[1]) >= rank).astype(weights.dtype))
@@ -140,15 +140,14 @@ def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
 
 
 def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
-    """Puts the farthest pairs, each of an arm and the earlier arm farthest from it, into slots without weight."""
+    """Puts the farthest pairs into slots without weight; a pair has an arm and the earlier arm farthest from it."""
     slots, num_arms = _make_room(look.slots), len(coordinates)
     count = min(num_arms - 1, coordinates.shape[1])
     lengths, best = jax.lax.top_k(look.farthest, count)
     best = best.astype(jnp.int32)
     turned = _product(coordinates, slots.inverse)
-    squares = jnp.sum(turned * coordinates, axis=1)[None, :] - 2 * _product(
-        coordinates[best], turned.T
-    )  # without the arm's own length
+    # The length of the arm itself is left out: it is the same for all partners.
+    squares = jnp.sum(turned * coordinates, axis=1)[None, :] - 2 * _product(coordinates[best], turned.T)
     before = (_indices(num_arms)[None, :] < best[:, None]) & active[None, :]
     partners = jnp.argmax(jnp.where(before, squares, -jnp.inf), axis=1)
     new_pairs = jnp.stack([best, partners.astype(jnp.int32)], axis=1)
@@ -162,13 +161,13 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
 
 def _make_room(slots: _Slots) -> _Slots:
     """Empties a slot if all slots have weight."""
-    # The sum of weights_k |z_k|^2 is the rank, so the least is below 1.
+    # The sum of weights_k |z_k|^2 is the rank, so the least term is at most rank / num_slots.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
     return _move(slots, least, _emptying(slots.weights[least]))
 
 
 def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
-    """Takes a step towards the longest vector or away from the shortest with weight; no step if they are solved."""
+    """Takes a step towards the longest vector, or away from the shortest one with weight, if the gap is not reached."""
     far = jnp.argmax(slots.lengths)
     near = jnp.argmin(jnp.where(slots.weights > 0, slots.lengths, jnp.inf))
     towards = slots.lengths[far] - size >= size - slots.lengths[near]
@@ -222,8 +221,8 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
     """Computes `_coordinates.orthogonalize_differences` for the active arms; all other arms are at 0.
 
     Returns:
-        Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs that span, [min(dim, num_arms - 1),
-        2]; and the rank, [].
+        Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs with independent differences,
+        [min(dim, num_arms - 1), 2] int32; and the rank, [] int32.
     """
     num_arms, dim = arms.shape
     differences = jnp.where(active[:, None], arms - arms[jnp.argmax(active)][None], 0)
@@ -241,7 +240,7 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
         direction = residuals[high] - residuals[low]
         multiples = jnp.sum(residuals * direction[None, :], axis=1) / jnp.where(counts, jnp.sum(direction**2), 1)
         multiples = jnp.where(counts, multiples, 0)
-        # Beyond the rank the pair is arm 0 with itself, so that a pair that joins later has only one slot.
+        # Beyond the rank the pair is arm 0 with itself, so that a pair that is added later has only one slot.
         pair = jnp.where(counts, jnp.stack([jnp.maximum(high, low), jnp.minimum(high, low)]), 0)
         return residuals - multiples[:, None] * direction[None, :], (multiples, pair, counts)
 
@@ -253,7 +252,7 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
 def _check_sizes(
     arms: jax.Array, active: jax.Array, num_slots: int | None, max_steps: int, gap: float
 ) -> tuple[int, int]:
-    """Returns (slots, batches of steps)."""
+    """Checks the arguments, and returns (number of slots, number of batches of steps)."""
     if arms.ndim != 2 or len(arms) < 2 or arms.shape[1] == 0 or active.shape != arms.shape[:1]:
         raise ValueError(
             "arms must be [num_arms, dim] with at least two arms and active [num_arms], "

@@ -10,11 +10,11 @@ ROUNDING = 1e-6  # largest excess of a norm over 1 that counts as rounding
 
 
 def check_features(features: ArrayLike) -> np.ndarray:
-    """Checks that features are different points of the unit ball, and returns them as [num_arms, dim] float64.
+    """Checks that features are different points of the unit ball; returns them as [num_arms, dim] float64.
 
     Raises:
-        ValueError: if features are not a matrix of finite numbers with at least two rows and one column, have more
-            columns than rows, have a row of norm above 1, or two rows that are equal in JAX's default float type.
+        ValueError: if features are not a matrix of finite numbers with at least two rows and one column; if there are
+            more columns than rows; if a row has norm above 1, or two rows are equal in JAX's default float type.
     """
     array = check_finite("features", features).astype(np.float64)
     if array.ndim != 2 or array.shape[1] < 1:

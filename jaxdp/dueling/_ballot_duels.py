@@ -18,14 +18,14 @@ from jaxdp.random import permutation_entry, uniform_from_key
 from jaxdp.random.key_bits import GOLDEN, mix
 from jaxdp.validation import check_choice, check_count, check_finite, refuse_private
 
-ROWS = 1 << 16  # ballots processed at once
+ROWS = 1 << 16  # ballots that are counted in one step
 MOST_ROUNDS = 2**31 - 1
 VOTER = "voter"
 
 
 @pytree_dataclass
 class Params:
-    """The voters.
+    """The voters' ballots, and the regrets of duels.
 
     Attributes:
         ranks: [num_voters, num_arms] uint8 (or wider), each voter's rank of each arm: 1 is the best, equal numbers are
@@ -39,7 +39,7 @@ class Params:
 
 
 class World(NamedTuple):
-    """The progress through the voters.
+    """The position in the sequence of voters.
 
     Attributes:
         round: [] integer, rounds played.
@@ -54,17 +54,17 @@ class World(NamedTuple):
 def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, regret: str | None = None) -> Environment:
     """Plays duels of alternatives; in each round the next voter answers from their ballot.
 
-    The voters answer in a random order, drawn for each lane from the world's key. After all voters have answered, a new
-    pass starts in another order, until each has been asked `answers_per_voter` times. A voter names the arm that their
-    ballot ranks higher. The answer is a fair coin if the voter did not rank both arms, ranks them as tied, or is asked
-    about an arm and itself. The answer to a duel does not depend on which arm is on the left, and does not show whether
-    a coin was tossed. Coins of different rounds are independent, even if one voter tosses them.
+    The voters answer in a random order, which each lane draws from the world's key. After all voters have answered, a
+    new pass starts in another order. Passes end when each voter has been asked `answers_per_voter` times. A voter names
+    the arm that their ballot ranks higher. The answer is a fair coin if the voter did not rank both arms, ranks them as
+    tied, or is asked about an arm and itself. The answer to a duel does not depend on which arm is on the left, and
+    does not show whether a coin was tossed. Coins of different rounds are independent, even for the same voter.
 
-    An unranked arm does not lose against a ranked one: by PrefLib's definition an incomplete order says nothing about
+    An unranked arm does not lose against a ranked arm: by PrefLib's definition an incomplete order says nothing about
     an unranked arm, and `Ballots.answers` calls such an answer "unknown".
 
-    No lane stores an order: voter number t of a pass is entry t of a permutation, and entries are computed from two
-    words when they are read (`jaxdp.random.permutation_entry`). All lanes share one array of ballots.
+    No lane stores the order of the voters: `jaxdp.random.permutation_entry` computes each entry of the permutation from
+    two random words when it is read. All lanes share one array of ballots.
 
     Args:
         ballots: `Ballots`, as `read_ballots` reads them; or [num_voters, num_arms] whole numbers >= 0, the ranks of the
@@ -74,24 +74,25 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
             have a Condorcet winner, otherwise "borda".
 
     Returns:
-        An environment for at most answers_per_voter * num_voters rounds, of pairs of arms ([2] int32 in [0, num_arms):
-        left, right) and feedback [] int32, 1 if the left one wins, else 0; with blocks. Outcomes as for `matrix_duels`
-        with the ballots' matrix, P[i, j] = (voters who rank i above j + half of the voters who toss a coin) / all
-        voters: `pseudo_regret`, `borda_regret`, and `strong_regret` and `weak_regret` if there is a Condorcet winner;
-        `best_duels`, `left_wins`; and `coins`, how many answers were coins. Recommendations are arms: `simple_regret`
-        is the pseudo-regret of a duel of the arm with itself, and `correct` says whether it is zero. An arm outside [0,
-        num_arms) is treated as the nearest arm, but its regrets are NaN. `user_level` states that a voter has
-        answers_per_voter rounds, so that a run's guarantee includes one for a whole voter.
+        An environment for at most answers_per_voter * num_voters rounds, with blocks. Actions are pairs of arms ([2]
+        int32 in [0, num_arms): left, right); feedback is [] int32, 1 if the left arm wins, else 0. Outcomes are as for
+        `matrix_duels` with the ballots' matrix, P[i, j] = (voters who rank i above j + half of the voters who toss a
+        coin) / all voters: `pseudo_regret`, `borda_regret`, and `strong_regret` and `weak_regret` if there is a
+        Condorcet winner; `best_duels`, `left_wins`; and `coins`, the number of answers that were coins. Recommendations
+        are arms: `simple_regret` is the pseudo-regret of a duel of the arm with itself, and `correct` says whether it
+        is zero. An arm outside [0, num_arms) is treated as the nearest arm, but its regrets are NaN. `user_level`
+        states that a voter answers in at most answers_per_voter rounds, so a run also reports a guarantee for a whole
+        voter.
 
         There is no `feedback_totals`, so the engine "counts" cannot be used: voters are asked without replacement, so
-        totals of answers depend on all earlier questions and are not binomial. `matrix_duels` on
-        `ballot_matrix(ballots)` has feedback totals; it draws voters from the ballots with replacement, as from a large
-        electorate that votes like this one.
+        totals of answers depend on all earlier duels and are not binomial. For the engine "counts" use `matrix_duels`
+        on `ballot_matrix(ballots)`: it draws voters from the ballots with replacement, as from a large electorate with
+        the same shares of ballots.
 
     Raises:
-        ValueError: if there is no voter, there are fewer than two arms, ranks are not whole numbers >= 0 in a matrix
-            (NaN is not allowed), they take more memory than the host has free, there would be 2^31 rounds or more,
-            answers_per_voter < 1, regret is unknown, or regret is "strong" or "weak" and there is no Condorcet winner.
+        ValueError: if there is no voter or fewer than two arms; if ranks are not whole numbers >= 0 in a matrix (NaN is
+            not allowed) or take more memory than the host has free; if there would be 2^31 rounds or more; if
+            answers_per_voter < 1; if regret is unknown, or is "strong" or "weak" and there is no Condorcet winner.
 
     Privacy:
         - The coins that voters toss are part of their answers.
@@ -101,7 +102,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
           `Guarantee.at_user_level(answers_per_voter)`: epsilon times answers_per_voter.
         - The number of voters is public.
         - Regrets, `correct` and `coins` are computed from the exact ballots: use the simulation only if you may see
-          them.
+          the ballots.
 
     Source:
         Standard; regrets as for `matrix_duels`.
@@ -164,16 +165,16 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         del contexts
         rounds = world.round + jnp.arange(len(keys), dtype=world.round.dtype)
 
-        def one(key, round_, action):
+        def reply_in_round(key, round_, action):
             return reply(key, params, World(round_, world.order), action)
 
-        won, outcome = jax.vmap(one)(keys, rounds, actions)
+        won, outcome = jax.vmap(reply_in_round)(keys, rounds, actions)
         return World(rounds + 1, jnp.broadcast_to(world.order, (len(keys), 2))), won, outcome
 
     def evaluate(params: Params, world: World, recommendation) -> dict[str, jax.Array]:
         del world
-        lost = entry(jnp.asarray(params.regrets["pseudo_regret"]), recommendation, recommendation)
-        return {"correct": lost == 0, "simple_regret": lost}
+        regret = entry(jnp.asarray(params.regrets["pseudo_regret"]), recommendation, recommendation)
+        return {"correct": regret == 0, "simple_regret": regret}
 
     return Environment(
         params=lambda: params,
@@ -189,17 +190,17 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
 
 
 def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
-    """Computes the preference matrix of ballots: the probability that a random voter answers for the row's arm.
+    """Computes the ballots' preference matrix: the probability that a random voter prefers the row's arm.
 
     Args:
         ballots: as for `ballot_duels`.
 
     Returns:
         [num_arms, num_arms] float64: the share of voters who rank the row's arm above the column's arm, plus half of
-        the share of voters who say nothing about the two.
+        the share of voters who rank neither arm above the other.
 
     Raises:
-        ValueError: as `ballot_duels` for bad ballots.
+        ValueError: if the ballots are bad, as for `ballot_duels`.
 
     Source:
         Standard.
@@ -212,15 +213,15 @@ def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
 
 
 def _order_of_pass(order: jax.Array, number: jax.Array) -> jax.Array:
-    """Returns the words of the voters' order in pass `number`, counted from 0."""
-    # Both words are mixed: if only the first word grew by one, `permutation_entry` would move most entries by one
-    # position.
+    """Returns the two random words of the voters' order in pass `number`, counted from 0."""
+    # If only the first word changed, and by one, `permutation_entry` would move most entries by one position. So both
+    # words are mixed.
     step = number.astype(jnp.uint32) * GOLDEN
     return jnp.stack([mix(order[0] + step), mix(order[1] - step)])
 
 
 def _ranks_and_counts(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the ranks of n ballots, [n, num_arms] whole numbers, and how many voters cast each ballot, [n] int64."""
+    """Returns ranks, [n, num_arms] whole numbers, of n ballots, and the number of voters for each ballot, [n] int64."""
     if isinstance(ballots, Ballots):
         ranks = np.zeros((len(ballots.orders), len(ballots.items)), np.int64)
         for row, order in enumerate(ballots.orders):
@@ -236,7 +237,7 @@ def _ranks_and_counts(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndar
                 f"ballots must be [num_voters, num_arms] with at least one voter and two arms, got shape {values.shape}"
             )
         is_wrong = (values < 0) | (values != np.floor(values)) | (values > MOST_ROUNDS)
-        refuse_private("ballots", "ranks from 1, the best, on, and 0 for unranked arms", is_wrong)
+        refuse_private("ballots", "whole ranks >= 0: 1 is the best rank, 0 means unranked", is_wrong)
         ranks, weights = values.astype(np.int64), np.ones(len(values), np.int64)
     num_bytes, free = int(weights.sum()) * ranks.shape[1] * _small_type(ranks).itemsize, free_host_bytes()
     if free is not None and num_bytes > free:
@@ -245,12 +246,11 @@ def _ranks_and_counts(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndar
 
 
 def _repeat_rows(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Returns one row of ranks for every voter, in the smallest type that holds them."""
+    """Returns each voter's row of ranks, in the smallest type that holds all ranks."""
     return np.repeat(ranks.astype(_small_type(ranks)), weights, axis=0)
 
 
 def _small_type(ranks: np.ndarray) -> np.dtype:
-    """Returns the smallest type that holds all ranks."""
     return np.min_scalar_type(ranks.max())
 
 

@@ -64,7 +64,7 @@ class Public(NamedTuple):
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
     r"""Plays the least played active arm against a random active arm; drops arms with confidently low reported scores.
 
-    If several arms are least played, the left arm is one of them at random.
+    If several arms are least played, one of them is chosen at random as the left arm.
 
     Let S be the set of active arms, n_i the number of duels of arm i, on the left, with arms in S, and p_i the reported
     share of wins in these duels, debiased by the factor c = (e^epsilon + 1) / (e^epsilon - 1). Arm i is dropped if p_i
@@ -78,12 +78,12 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
             which is never smaller.
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
-        wins, clipped to {0, 1}.
+        A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
+        clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1, or constants is not
-            one of the two names.
+        ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1, or constants is
+            neither "tight" nor "paper".
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -103,12 +103,12 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
     Deviations:
         * Debiasing multiplies the differences of shares and the intervals by the same factor c. So the code compares
           shares of reported wins without debiasing, with intervals r / sqrt(n). The decisions are the same.
-        * All arms are compared after every round, and dropped together.
+        * All arms are compared after every round. Several arms may be dropped at once.
         * failure_prob is proved only if the active set and n_i are fixed in advance, as the paper's analysis assumes.
           Here, as in the paper's algorithm, they depend on the outcomes. Privacy does not depend on failure_prob.
 
     Math:
-        With $\hat p_i$ the debiased share of wins of arm $i$ in its $n_i$ duels on the left, arm $i$ is dropped if
+        Let $\hat p_i$ be the debiased share of wins of arm $i$ in its $n_i$ duels on the left. Arm $i$ is dropped if
 
         $$
         \hat p_i + \frac{c r}{\sqrt{n_i}} < \max_j \Big( \hat p_j - \frac{c r}{\sqrt{n_j}} \Big), \quad
@@ -126,8 +126,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
         events = math.log(num_arms) + math.log(horizon) - math.log(failure_prob)
-        # A product instead of a power: Python raises an error for a power that is too large, but makes a product
-        # infinite.
+        # A product instead of a power: if a power is too large, Python raises an error, but a product becomes infinite.
         squared = confidence_multiplier * confidence_multiplier * (events if is_paper else (events + math.log(2)) / 2)
         check_positive("the squared radius", squared)
         return Params(
@@ -141,7 +140,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         return State((), Public(jnp.ones(num_arms, bool), zeros, zeros))
 
     def sum_active(public: Public, counts: jax.Array) -> jax.Array:
-        """Sums each left arm's counts over active opponents."""
+        """Sums the counts of each left arm over active right arms, [num_arms] integer."""
         return jnp.sum(jnp.where(public.active[None, :], counts, 0), axis=1, dtype=counts.dtype)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

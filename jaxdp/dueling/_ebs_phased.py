@@ -31,8 +31,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        passes: [num_phases, num_arms + 1] integer >= 1, how often a phase plays all pairs of active arms, for each
-            phase and number of active arms; the largest integer marks a phase that is too long to end.
+        passes: [num_phases, num_arms + 1] integer >= 1, for each phase and number of active arms, how often the phase
+            plays all ordered pairs of active arms; the largest integer marks a phase that is too long to end.
     """
 
     epsilon: Scalar
@@ -43,14 +43,14 @@ class Params:
 def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     r"""Plays all pairs of active arms in phases; after each phase, drops arms with a low noisy share of wins.
 
-    Phase e = 1, 2, ... looks for arms with an effective Borda score about D = 2^-e below the best; the score is the
-    probability of beating a random active arm. Each of the S active arms is the left arm in n duels, equally often
-    against each active arm (including itself). Then Laplace(1 / epsilon) noise is added once to each arm's number of
-    wins, and an arm is dropped if its noisy share of wins is more than D / 2 below the largest noisy share. The last
-    remaining arm duels with itself.
+    An arm's effective Borda score is its probability of beating a random active arm. Phase e = 1, 2, ... looks for arms
+    with a score about D = 2^-e or more below the best score. Each of the S active arms is the left arm in n duels,
+    equally often against each active arm (including itself). Then Laplace(1 / epsilon) noise is added once to each
+    arm's number of wins. An arm is dropped if its noisy share of wins is more than D / 2 below the largest noisy share.
+    The last remaining arm duels with itself.
 
-    Because of duels with itself, an arm with score b against the other active arms has score ((S - 1) b + 1/2) / S
-    here, which does not change the arms' order. The regret of `matrix_duels(regret="borda")` uses scores against all
+    An arm with score b against the other active arms has the score ((S - 1) b + 1/2) / S here, since it also duels with
+    itself. This does not change the arms' order. The regret of `matrix_duels(regret="borda")` uses scores against all
     other arms, including dropped arms.
 
     With x = ln(8 S e^2 / failure_prob), n is the least multiple of S for which
@@ -60,12 +60,12 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     Args:
         num_arms: number of arms, >= 2.
         constants: "tight", as above; or "split", which bounds each term by D / 8: n = max(32 x / D^2, 8 x / (epsilon
-            D)). This is 1 to 4 times as large for the same failure_prob (equal at D = 4 epsilon, 4 times without
-            privacy).
+            D)). For the same failure_prob, the n of "split" is 1 to 4 times as large (equal at D = 4 epsilon, 4 times
+            without privacy).
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
-        the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}.
+        A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
+        1 if the left arm wins, clipped to {0, 1}. Counts are for ordered pairs, in the order of a flattened matrix.
 
     Raises:
         ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants is unknown.
@@ -73,9 +73,9 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies n. With 1 the best arm is dropped with probability <=
-            failure_prob, if the preferences have a total order as in DP-Dueling (Saha & Asi, 2024). A smaller value
-            explores less; it is as private, but has no such guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies n. With a value >= 1 the best arm is dropped with
+            probability <= failure_prob, if the preferences have a total order as in DP-Dueling (Saha & Asi, 2024). A
+            smaller value explores less; this does not change the privacy, but gives up the guarantee.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -87,16 +87,16 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         - Private: `wins`.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects the paper's analysis, which treats
-        the scores of an active set as fixed although the set depends on the outcomes. By Hoeffding's inequality each
-        share is within sqrt(x / (2 n)) of its mean except with probability 2 exp(-x), and noise is within x / epsilon
-        except with probability exp(-x): together 3/8 of failure_prob / e^2 over all arms of a phase, and less than
-        failure_prob over all phases. Otherwise each noisy share is within D / 4 of its mean, so the best arm is kept,
-        and an arm with a score D below it is dropped.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form. The paper's analysis treats the scores of an
+        active set as fixed although the set depends on the outcomes; the phases correct this. By Hoeffding's inequality
+        each share is within sqrt(x / (2 n)) of its mean except with probability 2 exp(-x), and noise is within x /
+        epsilon except with probability exp(-x): together 3/8 of failure_prob / e^2 over all arms of a phase, and less
+        than failure_prob over all phases. Otherwise each noisy share is within D / 4 of its mean, so the best arm is
+        kept, and an arm with a score more than D below the best score is dropped.
 
     Deviations:
-        Opponents come in a fixed order, not at random: the mean of a share is the same, and its variance is smaller.
-        Noisy counts are compared by their leads (`noisy_leads`). Noise is integer, as in `laplace`.
+        The right arms come in a fixed order, not at random: the mean of a share is the same, and its variance is
+        smaller. Noisy counts are compared by their leads (`noisy_leads`). Noise is integer, as in `laplace`.
 
     Math:
         After the $n$ duels of a phase, the number of wins $W_i$ of an active arm is released as
@@ -105,14 +105,14 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         \tilde W_i = W_i + Z_i, \quad Z_i \sim \mathrm{Laplace}(1 / \varepsilon)
         $$
 
-        and arm $i$ is dropped if $\tilde W_i < \max_j \tilde W_j - n D / 2$. With $x = \ln(8 S k^2 / \beta)$ in phase
-        $k$ (e above), where $\beta$ is `failure_prob`, $n$ is for "tight" the least multiple of $S$ with
+        and arm $i$ is dropped if $\tilde W_i < \max_j \tilde W_j - n D / 2$. In phase $k$ (e above), let $x = \ln(8 S
+        k^2 / \beta)$, where $\beta$ is `failure_prob`. For "tight", $n$ is the least multiple of $S$ with
 
         $$
         \sqrt{\frac{x}{2 n}} + \frac{x}{\varepsilon n} \le \frac{D}{4}
         $$
 
-        and for "split" the least multiple that is at least
+        and for "split" the least multiple of $S$ that is at least
 
         $$
         N = \max\Big( \frac{32 x}{D^2}, \; \frac{8 x}{\varepsilon D} \Big)

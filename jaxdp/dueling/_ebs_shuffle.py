@@ -34,10 +34,10 @@ class Params:
     """Traced values. Tables are [num_phases, num_arms + 1], for each phase and number of active arms.
 
     Attributes:
-        passes: integer >= 1, how often a phase plays all pairs of active arms; the largest integer marks a phase that
-            is too long to end.
-        local_epsilon: float > 0, the privacy budget of a user's report; at infinity the report is the outcome.
-        margins: integer >= 0, how many ones fewer than the largest number an arm may have and stay active.
+        passes: integer >= 1, how often a phase plays all ordered pairs of active arms; the largest integer marks a
+            phase that is too long to end.
+        local_epsilon: float > 0, the privacy budget of a user's report; infinity means that the report is the outcome.
+        margins: integer >= 0. An arm stays active if its number of ones is at most this much below the largest number.
     """
 
     passes: np.ndarray
@@ -49,13 +49,13 @@ class Params:
 def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     r"""Plays all pairs of active arms in phases; the server sees each arm's number of randomized wins after a phase.
 
-    Phase e = 1, 2, ... looks for arms with an effective Borda score about D = 2^-e below the best; the score is the
-    probability of beating a random active arm. Each of the S active arms is the left arm in n duels, equally often
-    against each active arm (including itself). Each user reports the outcome by randomized response at a local budget
-    eps0 > epsilon. A shuffler collects the reports for each left arm, and releases them at the end of the phase in
-    random order, so that they reveal only the number of ones. An arm is dropped if its share of ones, debiased by c =
-    (e^eps0 + 1) / (e^eps0 - 1), is more than D / 2 below the largest debiased share. The last remaining arm duels with
-    itself.
+    An arm's effective Borda score is its probability of beating a random active arm. Phase e = 1, 2, ... looks for arms
+    with a score about D = 2^-e or more below the best score. Each of the S active arms is the left arm in n duels,
+    equally often against each active arm (including itself). Each user reports the outcome by randomized response at a
+    local budget eps0 > epsilon. A shuffler collects the reports for each left arm, and releases them at the end of the
+    phase in random order, so that they reveal only the number of ones. An arm is dropped if its share of ones, debiased
+    by c = (e^eps0 + 1) / (e^eps0 - 1), is more than D / 2 below the largest debiased share. The last remaining arm
+    duels with itself.
 
     eps0(n) is the largest local budget in [epsilon, max(epsilon, 8)] with which a shuffled batch of n users is known to
     be (epsilon, delta)-DP. With x = ln(4 S e^2 / failure_prob), n is the least number for which
@@ -71,21 +71,22 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
             closed form of Feldman, McMillan & Talwar (`shuffle_local_epsilon_bound`).
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
-        the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}.
+        A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
+        1 if the left arm wins, clipped to {0, 1}. Counts are for ordered pairs, in the order of a flattened matrix.
 
     Raises:
         ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or calibration is unknown; from
-            `params`, if a value is out of range, or, for "bound", if the closed form's condition, epsilon <= log(n /
-            (16 log(2 / delta))), fails for the smallest batch.
+            `params`, if a value is out of range. For "bound", `params` also raises it if the condition of the closed
+            form, epsilon <= log(n / (16 log(2 / delta))), fails for the smallest batch.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies n; then eps0 is computed for the resulting batches. With 1
-            the best arm is dropped with probability <= failure_prob, if the preferences have a total order as in
-            DP-Dueling (Saha & Asi, 2024). A smaller value explores less; it is as private, but has no such guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies n; then eps0 is computed for the resulting batches. With a
+            value >= 1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order
+            as in DP-Dueling (Saha & Asi, 2024). A smaller value explores less; this does not change the privacy, but
+            gives up the guarantee.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the shuffle model.
@@ -101,26 +102,27 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
           budgets.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects the paper's analysis, in the shuffle
-        model of Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". By Hoeffding's
-        inequality each debiased share is within D / 4 of its mean except with probability 2 exp(-x): together half of
-        failure_prob / e^2 over all arms of a phase, and less than failure_prob over all phases.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects the paper's analysis (see
+        `ebs_phased`), in the shuffle model of Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for
+        "bound". By Hoeffding's inequality each debiased share is within D / 4 of its mean except with probability 2
+        exp(-x): together half of failure_prob / e^2 over all arms of a phase, and less than failure_prob over all
+        phases.
 
     Deviations:
-        Opponents come in a fixed order, not at random: the mean of a share is the same, and its variance is smaller.
-        For more than 10,000 users, the exact divergence of 10,000 users is used, which is an upper bound, or the closed
-        form if it allows a larger budget. No local budget exceeds max(epsilon, 8), where c < 1.0007.
+        The right arms come in a fixed order, not at random: the mean of a share is the same, and its variance is
+        smaller. For more than 10,000 users, the exact divergence of 10,000 users, an upper bound, is used, or the
+        closed form if it allows a larger budget. No local budget exceeds max(epsilon, 8), where c < 1.0007.
 
     Math:
-        In phase $k$ (e above), with the local budget $\varepsilon_0$ of a batch of $n$ users and $\beta$
-        `failure_prob`, $n$ is the least number, rounded up to a multiple of $S$, with
+        In phase $k$ (e above), let $\varepsilon_0$ be the local budget of a batch of $n$ users, and $\beta$ be
+        `failure_prob`. $n$ is the least number, rounded up to a multiple of $S$, with
 
         $$
         c \sqrt{\frac{\ln(4 S k^2 / \beta)}{2 n}} \le \frac{D}{4}, \quad
         c = \frac{e^{\varepsilon_0} + 1}{e^{\varepsilon_0} - 1}
         $$
 
-        Arm $i$ is dropped if its number of ones is more than $m$ below the largest,
+        Arm $i$ is dropped if its number of ones is more than $m$ below the largest number,
 
         $$
         m = \lfloor \frac{n D}{2 c} \rfloor
@@ -140,7 +142,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     check_choice("calibration", calibration, CALIBRATIONS)
 
     def load_of(phase: int, size: int, failure_prob: float) -> float:
-        """Returns 8 x / D^2, the duels that the radius needs at c = 1."""
+        """Returns 8 x / D^2, the number of duels of an arm that the radius needs at c = 1."""
         return 8 * (math.log(4 * size * phase**2) - math.log(failure_prob)) * 4.0**phase
 
     def params(
@@ -190,7 +192,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         return randomized_outcomes(key, of_phase(params.local_epsilon, public), plan.counts, totals)
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> tuple[jax.Array, jax.Array]:
-        del key  # `wins` are numbers of ones, in which the reports have no order
+        del key  # `wins` are numbers of ones: a number does not show the order of reports
         behind = jnp.max(jnp.where(public.active, wins, 0)) - wins
         return behind <= of_phase(params.margins, public), jnp.where(public.active, wins, 0)
 

@@ -1,4 +1,4 @@
-"""The values of learners that compare confidence bounds of preferences: epsilon, and the width of the bounds."""
+"""Parameters of learners that compare confidence bounds on preferences: epsilon, and the width of the bounds."""
 
 from jaxdp.core import Scalar, leaf_rounded_down, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -11,7 +11,7 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity adds no noise.
-        exploration_rate: [] float > 1/2, the factor of ln t under the root of a bound's width.
+        exploration_rate: [] float > 1/2, the factor of ln t under the square root in a bound's width.
     """
 
     epsilon: Scalar
@@ -19,7 +19,7 @@ class Params:
 
 
 def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
-    """Builds the parameters of a grid point.
+    """Checks and builds the parameters of a grid point.
 
     Raises:
         ValueError: if epsilon is not > 0, or exploration_rate is not finite and > 1/2.

@@ -15,7 +15,7 @@ from jaxdp.preferences.links import check_link
 from jaxdp.random import binomial, uniform_from_key
 from jaxdp.validation import check_finite, check_positive
 
-FEW = 16  # played pairs for which wins are drawn at once
+FEW = 16  # number of played pairs for which one step draws the wins
 
 
 @pytree_dataclass
@@ -23,7 +23,7 @@ class Params:
     """A problem instance.
 
     Attributes:
-        gaps: [num_arms] float >= 0, how far each arm's utility lies below the largest utility, at a scale of 1.
+        gaps: [num_arms] float >= 0, the largest utility minus each arm's utility, at scale 1.
         scale: [] float > 0, the factor of all utilities.
     """
 
@@ -102,11 +102,10 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         return params.scale * (entry(gaps, left) + entry(gaps, right))
 
     def left_wins(key, params: Params, action) -> jax.Array:
-        """Returns 1 if the left arm wins; which arm of a pair wins does not depend on the order of the pair."""
+        """Returns 1 if the left arm wins. The winner of a pair does not depend on which arm is on the left."""
         left, right = action[0], action[1]
-        lower_wins = uniform_from_key(key, jnp.asarray(params.gaps).dtype) < chance(
-            params, jnp.minimum(left, right), jnp.maximum(left, right)
-        )  # the arm of the lower number, which is the left one if left <= right
+        lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)  # arms by number
+        lower_wins = uniform_from_key(key, jnp.asarray(params.gaps).dtype) < chance(params, lower, higher)
         return (lower_wins == (left <= right)).astype(jnp.int32)
 
     def feedback(key, params: Params, world, action):
@@ -120,7 +119,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         return world, won, outcome
 
     def feedback_totals(key, params: Params, world, counts):
-        # num_played[p]: how many of the pairs 0, ..., p of the flattened matrix are played.
+        # num_played[p] is the number of played pairs among the pairs 0, ..., p of the flattened matrix.
         gaps, num_played = jnp.asarray(params.gaps), jnp.cumsum(counts != 0, dtype=jnp.int32)
 
         def draw_few(drawn):

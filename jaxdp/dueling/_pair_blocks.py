@@ -1,9 +1,9 @@
 """The wins of pairs of arms, which a curator releases with noise, in blocks that double.
 
-A pair is two arms in either order. The first block of a pair is its first duel, and each later block doubles the pair's
-number of duels: blocks have 1, 1, 2, 4, 8, ... duels. A matrix over pairs stores the pair (i, j), i < j, above its
-diagonal. `count_duel` counts a duel, and releases a block's wins if the duel ends the block. Bounds are computed from
-`evidence`.
+A pair is two arms in either order. The first block of a pair is its first duel; the end of each later block doubles the
+pair's number of duels. So blocks have 1, 1, 2, 4, 8, ... duels. A matrix over pairs stores the pair (i, j), i < j,
+above its diagonal. `count_duel` counts a duel, and releases a block's wins if the duel ends the block. Bounds are
+computed from `evidence`.
 """
 
 from typing import NamedTuple
@@ -25,8 +25,8 @@ class Private(NamedTuple):
 
     Attributes:
         wins: [num_arms, num_arms] integer, above the diagonal: the wins of the row's arm over the column's arm in the
-            pair's current block. Before the first duel of a block, the entry still holds the previous block's wins,
-            which are then discarded.
+            pair's current block. Between blocks, the entry still holds the previous block's wins; the next duel
+            discards them.
     """
 
     wins: jax.Array
@@ -35,13 +35,13 @@ class Private(NamedTuple):
 class Released(NamedTuple):
     """The releases for pairs, and values computed from the plays: [num_arms, num_arms] each, above the diagonal.
 
-    Sums are over finished blocks, and each block has the weight of `weight_of`.
+    Sums are over finished blocks; `weight_of` is the weight of a block.
 
     Attributes:
         duels: integer, number of duels of the pair, including the unfinished block.
-        lead: float, the weighted sum over blocks of (noisy wins minus noisy losses of the row's arm).
+        lead: float, the weighted sum, over blocks, of noisy wins minus noisy losses of the row's arm.
         weight: float >= 0, the weighted number of duels.
-        noise: float >= 0, the scale of the noise in the last block's wins, times this block's weight.
+        noise: float >= 0, the scale of the noise in the last finished block's wins, times this block's weight.
     """
 
     duels: jax.Array
@@ -51,13 +51,13 @@ class Released(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The releases for both orders of two arms: [num_arms, num_arms] float each, zero without a release.
+    """The releases for both orders of two arms: [num_arms, num_arms] float each, zero for pairs without a release.
 
     Attributes:
         lead: L, the weighted noisy wins minus losses of the row's arm against the column's arm.
         weight: N, the weighted number of duels.
-        allowance: 4 spread times the last block's noise. An upper bound on P[row, column] - 1/2 is (L + allowance) / (2
-            N) + sqrt(spread / N); the allowance covers the exponential tails of Laplace noise.
+        allowance: 4 spread times `Released.noise`. An upper bound on P[row, column] - 1/2 is (L + allowance) / (2 N) +
+            sqrt(spread / N); the allowance covers the exponential tails of Laplace noise.
     """
 
     lead: jax.Array
@@ -74,17 +74,18 @@ def no_duels(num_arms: int) -> tuple[Private, Released]:
 def count_duel(
     key: jax.Array, epsilon: Scalar, private: Private, released: Released, report: tuple[jax.Array, ...]
 ) -> tuple[Private, Released]:
-    """Counts a duel, and releases the wins of its pair's block if the duel ends it (the 1st, 2nd, 4th, 8th, ...).
+    """Counts a duel; if the duel ends a block of its pair (as the 1st, 2nd, 4th, 8th, ...), releases the block's wins.
 
-    The release is the number of wins, in the block, of the pair's lower-numbered arm, plus Laplace(1 / epsilon) noise.
+    The release is the number of the block's duels that the pair's lower-numbered arm won, plus Laplace(1 / epsilon)
+    noise.
     A duel of an arm with itself releases nothing.
 
     Args:
         key: a PRNG key.
         epsilon: [] float > 0; infinity adds no noise.
-        private: before the duel.
-        released: before the duel.
-        report: (pair of arms [2] int32, [] int32, 1 if the left arm won; clipped to {0, 1}).
+        private: the curator's state before the duel.
+        released: the releases before the duel.
+        report: (pair of arms [2] int32; [] int32, 1 if the left arm won, clipped to {0, 1}).
 
     Returns:
         (private, released) after the duel.
@@ -104,7 +105,7 @@ def count_duel(
     wins = jnp.where(_is_between_blocks(before), 0, private.wins[pair]) + lower_won
     duels = before + 1
     ends = _is_between_blocks(duels) & (left != right)
-    length = jnp.maximum(duels // 2, 1)  # of the block, if it ends
+    length = jnp.maximum(duels // 2, 1)  # duels of the block, if it ends
 
     def noisy_lead() -> jax.Array:
         noisy = laplace(key, wins, epsilon, l1_sensitivity=1.0)
@@ -125,16 +126,16 @@ def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns the weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
 
     The sum of a block's n outcomes has a variance of at most n / 4, and its noise has a variance of 2 / epsilon^2. A
-    weighted average of the blocks' shares of wins has the least variance if a block's weight is inversely proportional
-    to the variance of its share, as n times this weight is. The average's variance is then at most 1 / (4 N), for the
-    weighted number N of duels.
+    weighted average of the blocks' shares of wins has the least variance if each block's weight is inversely
+    proportional to the variance of its share. n times the weight returned here is such a weight. The average's variance
+    is then at most 1 / (4 N), for the weighted number N of duels.
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))
 
 
 def evidence(released: Released, spread: jax.Array) -> Evidence:
-    """Returns the quantities from which bounds are computed, for both orders of two arms.
+    """Computes the quantities in which bounds are written, for both orders of two arms.
 
     Args:
         released: the releases of `count_duel`.
@@ -145,12 +146,12 @@ def evidence(released: Released, spread: jax.Array) -> Evidence:
 
 
 def params(*, epsilon: float, exploration_rate: float = 0.51) -> _exploration.Params:
-    """Builds the parameters of a grid point; refuses a budget with noise that integers cannot hold."""
+    """Checks and builds the parameters of a grid point; refuses a budget if integers cannot hold its noise."""
     return _exploration.params(epsilon=check_laplace(epsilon), exploration_rate=exploration_rate)
 
 
 def claim(epsilon: float) -> Guarantee:
-    """Returns the claim of a learner that sees duels only through `count_duel`."""
+    """Returns the claim of a learner that uses outcomes only through `count_duel`."""
     return Guarantee.pure(
         epsilon,
         trust_model="central",

@@ -31,7 +31,7 @@ class Private(NamedTuple):
 
     Attributes:
         wins: [num_arms] integer, how many duels of this phase each arm has won, or is reported to have won, as the left
-            arm. At the start of a phase the array still holds the previous phase's wins, which are discarded.
+            arm. Before a phase's first duel the array still holds the previous phase's wins, which are then discarded.
     """
 
     wins: jax.Array
@@ -44,7 +44,7 @@ class Public(NamedTuple):
         active: [num_arms] bool, the remaining arms.
         phase: [] int32, number of phases that have ended.
         played: [] integer, number of rounds of this phase that have been played.
-        seen: pytree, the other values released at the end of the last phase.
+        seen: pytree, the further values that the last phase's release made public.
     """
 
     active: jax.Array
@@ -54,11 +54,11 @@ class Public(NamedTuple):
 
 
 class ReleaseFn(Protocol):
-    """Makes the release at the end of a phase from the phase's `wins`: returns (arms that stay, `Public.seen`).
+    """Makes the release at the end of a phase from the phase's `wins`, and returns (arms that stay, `Public.seen`).
 
     The arms that stay are [num_arms] bool; an entry for an inactive arm has no effect. `public` may be the public state
-    of any round of the phase. Its `played` must not be used, because it differs between the rounds of a phase; the
-    other fields do not.
+    of any round of the phase. The function must not use `public.played`, which differs between the rounds of a phase;
+    the other fields do not differ.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Public, wins: jax.Array) -> tuple[jax.Array, Any]: ...
@@ -78,12 +78,12 @@ def phased_learner(
 
     Args:
         num_arms: number of arms.
-        params: (**values) -> Params with a field `passes`, [num_phases, num_arms + 1] integers >= 1: how many passes
-            each phase has, for each number of active arms. The largest integer marks a phase that is too long to end.
+        params: (**values) -> Params with a field `passes`, [num_phases, num_arms + 1] integers >= 1: the number of
+            passes for each phase and number of active arms. The largest integer marks a phase that is too long to end.
         guarantee: (**values) -> Guarantee, for the same values.
         privatize: returns (the pair of arms; 1 if the left arm won or is reported to have won).
-        privatize_counts: the same for totals: returns (how often each pair was played; in how many of these duels the
-            left arm won or is reported to have won).
+        privatize_counts: the form of `privatize` for totals. Returns (number of duels of each pair; number of these
+            duels that the left arm won or is reported to have won).
         release: makes the release at the end of a phase.
         nothing_seen: () -> `Public.seen` in the first phase, before any release.
 
@@ -117,7 +117,7 @@ def phased_learner(
         return Public(public.active & stays, public.phase + 1, jnp.zeros_like(public.played), seen)
 
     def advance(key, params: Any, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """Advances by `rounds` rounds, which `wins` includes, and starts the next phase if this one is over."""
+        """Counts `rounds` further rounds, included in `wins`; starts the next phase if this phase is over."""
         after = public._replace(played=public.played + rounds)
         after = jax.lax.cond(
             (after.played == rounds_of_phase(params, public)) & (num_active(public) > 1),
@@ -166,14 +166,14 @@ def phases_and_sizes(num_arms: int) -> Iterator[tuple[int, int]]:
 
 
 def empty_passes(num_arms: int) -> np.ndarray:
-    """Makes a table of passes, [num_phases, num_arms + 1] integers, in which all phases are too long to end."""
+    """Makes a table of passes, [num_phases, num_arms + 1] integers, that marks every phase as too long to end."""
     return np.full((num_phases(), num_arms + 1), largest_integer(), jnp.result_type(int))
 
 
 def passes_of(duels: float, size: int) -> int | None:
-    """Returns how many passes `size` active arms need for each arm to be the left arm in at least `duels` duels.
+    """Returns the number of passes in which each of `size` active arms is the left arm in at least `duels` duels.
 
-    None if the phase would have more rounds than an integer can count.
+    Returns None if the phase would have more rounds than an integer can count.
     """
     largest = largest_integer()
     if not duels * size < largest:
@@ -194,12 +194,12 @@ def of_phase(table: Any, public: Public) -> jax.Array:
 
 
 def rounds_of_phase(params: Any, public: Public) -> jax.Array:
-    """Returns the number of rounds of this phase, [] integer; the largest integer if it never ends, as with one arm."""
+    """Returns the number of rounds of this phase, [] integer; the largest integer if it never ends or has one arm."""
     largest, size, passes = largest_integer(), num_active(public), of_phase(params.passes, public)
     ends = (size > 1) & (passes < largest)
     return jnp.where(ends, jnp.where(ends, passes, 0) * (size * size), largest)  # the inner `where` avoids overflow
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """Returns the number of duels of this phase in which an active arm is on the left, [] integer, the same for all."""
+    """Returns the number of duels of this phase with any one active arm on the left, [] integer."""
     return rounds_of_phase(params, public) // num_active(public)

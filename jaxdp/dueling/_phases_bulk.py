@@ -1,6 +1,6 @@
-"""Phased eliminations over many rounds at once: as blocks, with the results of single rounds, and as counts.
+"""Plays many rounds of phased eliminations at once: as blocks, with the results of single rounds, and as counts.
 
-A bulk step plays rounds of one phase, in which every pair is known before the first duel.
+A block or count plan plays rounds of one phase, in which every pair is known before the first duel.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ BLOCK_PER_ARM = 16
 
 
 class Algorithm(NamedTuple):
-    """The parts of an algorithm that bulk forms use.
+    """The functions of an algorithm that the bulk forms use.
 
     Attributes:
         num_arms: number of arms.
         integer: the type of counts.
-        num_active: (public) -> [] integer.
+        num_active: (public) -> [] integer, number of active arms.
         duels: (public, indices of rounds in the phase) -> [..., 2] int32, the pairs of these rounds.
-        rounds_of_phase: (params, public) -> [] integer.
+        rounds_of_phase: (params, public) -> [] integer, number of rounds of the phase.
         wins_so_far: (state) -> [num_arms] integer, the wins of this phase.
         advance: (key, params, public, wins, rounds) -> state after `rounds` more rounds of the phase; `wins` are the
             phase's wins including these rounds.

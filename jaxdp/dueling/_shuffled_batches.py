@@ -1,8 +1,8 @@
-"""How many users a shuffled batch needs for a confidence radius, and their local budget, in float64 on the host.
+"""Computes how many users a shuffled batch needs for a confidence radius, and these users' local budget, on the host.
 
-Take n randomized responses at a local budget eps0. Their share of ones, debiased by the factor c = (e^eps0 + 1) /
-(e^eps0 - 1), is within c sqrt(x / (2 n)) of the mean, except with probability 2 exp(-x). A larger batch hides each of
-its users better, so eps0 may be larger, and c is smaller.
+Take n randomized responses at a local budget eps0. The share of ones among them, debiased by the factor c = (e^eps0 +
+1) / (e^eps0 - 1), is within c sqrt(x / (2 n)) of the mean, except with probability 2 exp(-x). A larger batch hides each
+user better, so eps0 may be larger, and c is smaller. All numbers are float64.
 """
 
 import functools
@@ -12,7 +12,7 @@ from jaxdp.mechanisms import shuffle_delta, shuffle_epsilon_bound, shuffle_local
 from jaxdp.validation import INT64_MAX
 
 CALIBRATIONS = ("tight", "bound")
-LARGEST_LOCAL = 8.0  # above it c is below 1.0007: users would give up local privacy and gain almost nothing
+LARGEST_LOCAL = 8.0  # a larger budget costs users local privacy and gains almost nothing: at 8, c is below 1.0007
 LARGEST_EXACT = 10_000  # largest batch for which the exact divergence is computed
 LARGEST_BATCH = 1e30
 
@@ -47,16 +47,17 @@ def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> 
 def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tuple[float, ...]) -> dict[float, float]:
     """Finds, for each load, the smallest n with c sqrt(load / n) <= 1, where c belongs to the local budget of n users.
 
-    eps0 never decreases with n, so n / load never increases with the load. So the result for one load bounds the next.
+    eps0 never decreases with n, so n / load never increases with the load. So the result for a load bounds the result
+    for the next larger load.
 
     Args:
         epsilon: > 0, may be infinite.
         delta: in (0, 1).
         calibration: as for `local_budget`.
-        loads: > 0; for a radius of D / 4 they are 8 x / D^2.
+        loads: numbers > 0, 8 x / D^2 for a radius of D / 4.
 
     Returns:
-        A whole number for each load, or infinity if the number would be above 10^30.
+        For each load, a whole number, or infinity if the number would be above 10^30.
     """
     batches: dict[float, float] = {}
     before, users = 0.0, 0.0
@@ -78,7 +79,7 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
 
 
 def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: float) -> bool:
-    """Returns whether a batch of `users` users stays private at the local budget that the radius needs."""
+    """Returns whether a batch of `users` users is (epsilon, delta)-DP at the local budget that the radius needs."""
     share = math.sqrt(load / users)  # 1 / c
     needed = 2 * math.atanh(share) if share < 1 else math.inf
     if needed <= epsilon:
@@ -87,13 +88,13 @@ def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: 
         return False
     if calibration == "tight":
         if users <= LARGEST_EXACT:
-            return shuffle_delta(epsilon, needed, users) <= delta  # a direct check, without a search for the budget
+            return shuffle_delta(epsilon, needed, users) <= delta  # needs no search for the budget
         if needed <= local_budget(epsilon, delta, LARGEST_EXACT, calibration):
             return True
-    users = min(users, INT64_MAX)  # the largest batch of the closed form; its bound falls with the number of users
+    users = min(users, INT64_MAX)  # the closed form takes at most this number; its bound falls with the number of users
     return needed <= _limit(delta, users) and shuffle_epsilon_bound(delta, needed, users) <= epsilon
 
 
 def _limit(delta: float, users: int) -> float:
-    """Returns the local epsilon up to which the closed form is proved."""
+    """Returns the largest local epsilon for which the closed form is proved."""
     return math.log(users) - math.log(16 * math.log(2 / delta))

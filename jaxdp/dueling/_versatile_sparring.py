@@ -41,8 +41,8 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         noise_stddev: [] float >= 0, noise standard deviation of a Gaussian report; zero for randomized response.
-        shift: [] float >= 0; Gaussian reports in [-shift, 1 + shift] are mapped to losses in [0, 1], and other reports
-            are clipped; zero for randomized response.
+        shift: [] float >= 0. Gaussian reports are clipped to [-shift, 1 + shift] and mapped to losses in [0, 1]; zero
+            for randomized response.
     """
 
     epsilon: Scalar
@@ -51,7 +51,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """Values computed from the reports, for both players: first the left arm's player, then the right arm's player.
+    """Values computed from the reports. Column 0 is for the left arm's player, column 1 for the right arm's player.
 
     Attributes:
         round: [] integer, rounds played.
@@ -72,8 +72,8 @@ def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
     """Estimates all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i if arm I has loss y.
 
-    The weights are the probabilities of arms; the reported outcome, in [0, 1], is 1 if the left arm won. Only
-    `reduced_variance` uses the squared learning rate.
+    `weights` are the arms' probabilities, [num_arms, 2]. `won`, in [0, 1], is the reported outcome; 1 means that the
+    left arm won. Only `reduced_variance` uses the squared learning rate.
     """
     del squared_rate
     played, lost = _drawn_arms(weights, arms), _losses_of_players(won)
@@ -96,7 +96,7 @@ def _drawn_arms(weights: jax.Array, arms: jax.Array) -> jax.Array:
 
 
 def _losses_of_players(won: jax.Array) -> jax.Array:
-    """Returns the losses of the left and the right player, [2] float: 1 minus each player's win."""
+    """Returns the losses of the left and the right player, [2] float, if `won` is the left player's win."""
     return jnp.where(jnp.arange(2) == 0, 1 - won, won)
 
 
@@ -108,7 +108,7 @@ def add_losses(
     won: jax.Array,
     squared_rate: jax.Array,
 ) -> compensated.Sum:
-    """Adds a round's estimates, by one of `ESTIMATES`, to the sums of estimated losses."""
+    """Adds a round's estimated losses, computed by one of `ESTIMATES`, to the sums of estimated losses."""
     return compensated.add(losses, estimate(weights, arms, won, squared_rate))
 
 
@@ -116,7 +116,7 @@ ESTIMATES = {"importance": importance, "reduced_variance": reduced_variance}
 
 
 class Steps(NamedTuple):
-    """The steps of a round.
+    """The steps of a round, in plain JAX or in `_versatile_sparring_kernels`.
 
     Attributes:
         draw: (uniforms, weights) -> pair of arms.
@@ -139,22 +139,22 @@ def versatile_sparring(
 
     In round t, a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2. L_i is the sum of the player's
     estimated losses of arm i so far, and x < min L makes the probabilities sum to 1. If the player drew arm I and its
-    reported loss is y in [0, 1], the estimated losses of the round are
+    reported loss is y in [0, 1], the round's estimated loss of arm i is
 
     * "importance": y 1[i = I] / w_i, with rate 2 / sqrt(t);
     * "reduced_variance": 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 if w_i >= rate^2, else 0, with rate 4 / sqrt(t).
 
     Args:
         num_arms: number of arms, >= 2.
-        report: "rr", randomized response; or "gaussian", the outcome with noise of standard deviation s, analytically
-            calibrated. A Gaussian report is mapped to (report + m) / (1 + 2 m), clipped to [0, 1], where m = s sqrt(2
-            ln(2 T / failure_prob)).
+        report: "rr", randomized response; or "gaussian", the outcome plus Gaussian noise of standard deviation s, from
+            the analytic calibration. A Gaussian report is mapped to (report + m) / (1 + 2 m), clipped to [0, 1], where
+            m = s sqrt(2 ln(2 T / failure_prob)).
         losses: "importance" or "reduced_variance".
         horizon: rounds T, >= 1; required for Gaussian reports, and not allowed otherwise.
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
-        wins, clipped to {0, 1}.
+        A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
+        clipped to {0, 1}.
 
     Raises:
         ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; or if horizon is missing for Gaussian
@@ -174,9 +174,9 @@ def versatile_sparring(
 
     Source:
         Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021);
-        from privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Randomized bits
-        are losses in [0, 1] with means that are affine in the true losses, of slope (e^epsilon - 1) / (e^epsilon + 1),
-        so the regret grows by the inverse of the slope; Gaussian reports cost a factor of 1 + 2 m.
+        "Optimal Rates for Private Stochastic Dueling Bandits" (2025), for privatized responses. Randomized bits are
+        losses in [0, 1]. Their means are affine in the true losses, with slope (e^epsilon - 1) / (e^epsilon + 1), so
+        the regret grows by the inverse of the slope. Gaussian reports cost a factor of 1 + 2 m.
 
     Deviations:
         Estimated losses are compensated sums, and weights in float32 are accurate to about 1e-6.
@@ -188,8 +188,8 @@ def versatile_sparring(
         w_{t,i} = \frac{4}{\eta_t^2 \, (\hat L_{t,i} - x_t)^2}
         $$
 
-        where $x_t < \min_i \hat L_{t,i}$ makes the sum over arms 1. With $I_t$ the arm that the player drew and $y_t$
-        its reported loss, the player's estimated losses $\hat L_t$ grow by
+        where $x_t < \min_i \hat L_{t,i}$ makes the probabilities sum to 1. Let $I_t$ be the arm that the player drew
+        and $y_t$ its reported loss. The player's estimated losses $\hat L_t$ grow by
 
         $$
         \hat\ell_{t,i} = \frac{y_t \mathbf{1}[i = I_t]}{w_{t,i}}, \quad \eta_t = \frac{2}{\sqrt{t}}
@@ -207,7 +207,9 @@ def versatile_sparring(
     is_gaussian = check_choice("report", report, REPORTS) == "gaussian"
     estimate = ESTIMATES[check_choice("losses", losses, tuple(ESTIMATES))]
     if is_gaussian != (horizon is not None):
-        raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
+        raise ValueError(
+            f"horizon must be given for Gaussian reports and left out otherwise, got {horizon} for {report!r}"
+        )
     rounds = 0 if horizon is None else check_horizon(horizon)
     rate_factor = 2.0 if estimate is importance else 4.0
     steps = KERNELS  # right for any number of arms
@@ -236,7 +238,7 @@ def versatile_sparring(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(zeros), zeros + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
-        """Returns the learning rate of round `round_`, counted from 0; the docstring counts rounds t from 1."""
+        """Returns the learning rate of round `round_`, from 0; the docstring counts rounds t from 1."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -1,6 +1,6 @@
 """The steps of sparring, laid out for XLA on CPU: loops over lanes, each a separate kernel.
 
-Tests check that they equal the plain steps of `_versatile_sparring` bit for bit.
+Tests check that the results equal the results of the plain steps in `_versatile_sparring` bit for bit.
 """
 
 from collections.abc import Callable
@@ -13,19 +13,19 @@ from jaxdp.random.choice import inline_index_at
 
 
 def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-    """Computes `_versatile_sparring.draw`."""
+    """Draws the same arms as `_versatile_sparring.draw`."""
     return own_kernel(_draw, uniforms, weights)
 
 
-def add_losses(estimate: Callable[..., jax.Array], losses: compensated.Sum, *seen: jax.Array) -> compensated.Sum:
-    """Computes `_versatile_sparring.add_losses`."""
+def add_losses(estimate: Callable[..., jax.Array], losses: compensated.Sum, *inputs: jax.Array) -> compensated.Sum:
+    """Computes the same sums as `_versatile_sparring.add_losses`."""
 
-    def new(losses: compensated.Sum, *seen: jax.Array) -> compensated.Sum:
-        losses, seen = jax.tree.map(lanes_last, (losses, seen))
-        return jax.tree.map(lanes_last, compensated.add(losses, estimate(*seen)))
+    def add(losses: compensated.Sum, *inputs: jax.Array) -> compensated.Sum:
+        losses, inputs = jax.tree.map(lanes_last, (losses, inputs))
+        return jax.tree.map(lanes_last, compensated.add(losses, estimate(*inputs)))
 
     # One kernel for each array: repeating work in two kernels is faster than storing results that both need.
-    return compensated.Sum(*(own_kernel(lambda *inputs, i=i: new(*inputs)[i], losses, *seen) for i in range(2)))
+    return compensated.Sum(*(own_kernel(lambda *arrays, i=i: add(*arrays)[i], losses, *inputs) for i in range(2)))
 
 
 def _draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:

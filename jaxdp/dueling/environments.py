@@ -50,21 +50,23 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
     """Plays duels by utilities r: the left arm wins with probability F(s (r[left] - r[right])), s = `link_scale`.
 
     Args:
-        utilities: [num_arms] finite.
+        utilities: [num_arms] finite, at least two.
         link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or its name.
-        visits: the people who come, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
+        visits: when each person visits, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
 
     Returns:
-        An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        arm wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
-        Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2);
-        `borda_regret`, `strong_regret` and `weak_regret` as for `matrix_duels` (the last two only if a single arm has
-        the largest utility); `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
+        An environment with blocks and feedback totals. Actions are pairs of arms ([2] int32 in [0, num_arms): left,
+        right), and feedback is [] int32, 1 if the left arm wins, else 0. Feedback totals are for ordered pairs, in the
+        order of a flattened matrix. Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi,
+        2024, equation 2); `borda_regret`, `strong_regret` and `weak_regret` as for `matrix_duels` (the last two only if
+        a single arm has the largest utility); `best_duels`, the number of rounds with a pseudo-regret of zero;
+        `left_wins`, the number of rounds that the left arm wins.
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
-            of JAX's default float type; or the link is unknown; from `params`, if link_scale is not finite and > 0, or
-            makes utility differences that float64 cannot hold.
+            of JAX's default float type; if the link is unknown; from `params`, if link_scale is not finite and > 0, or
+            makes utility differences that float64 cannot hold, or moves a preference so close to 1/2 that float64
+            cannot hold it.
 
     Values:
         link_scale: s > 0, by default 1: the factor of utility differences; as s tends to 0, duels become fair coins.
@@ -103,24 +105,25 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
     """Plays duels by a preference matrix P: the left arm wins with probability P[left, right].
 
     One uniform number per round decides every duel that could be played in the round. The winner of a pair does not
-    depend on the order of its arms.
+    depend on which arm is on the left.
 
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
         regret: "strong", "weak" or "borda": the regret that `pseudo_regret` reports.
-        visits: the people who come, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
+        visits: when each person visits, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
 
     Returns:
-        An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        arm wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
-        Outcomes:
+        An environment with blocks and feedback totals. Actions are pairs of arms ([2] int32 in [0, num_arms): left,
+        right), and feedback is [] int32, 1 if the left arm wins, else 0. Feedback totals are for ordered pairs, in the
+        order of a flattened matrix. Outcomes:
 
-        * `pseudo_regret`;
+        * `pseudo_regret`, the regret that `regret` names;
         * `borda_regret`, the largest Borda score minus the mean score of both arms. An arm's score is its probability
           of beating a random *other* arm (`jaxdp.preferences.borda_scores`);
-        * `strong_regret` and `weak_regret`, if there is a Condorcet winner: the sum, and the smaller, of this winner's
-          leads over the two arms (a lead is P[winner, arm] - 1/2);
-        * `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
+        * `strong_regret` and `weak_regret`, if there is a Condorcet winner: with lead(arm) = P[winner, arm] - 1/2, the
+          sum of the two arms' leads, and the smaller lead;
+        * `best_duels`, the number of rounds with a pseudo-regret of zero; `left_wins`, the number of rounds that the
+          left arm wins.
 
         The regrets of an arm outside [0, num_arms) are NaN. Recommendations are arms: `simple_regret` is the
         pseudo-regret of a duel of the arm with itself, and `correct` says whether it is zero.
@@ -131,8 +134,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
             that float64 cannot hold it, or all preferences are 1/2.
 
     Values:
-        gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2: all distances are scaled in
-            proportion. By default the distance in the given matrix.
+        gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2. All distances are multiplied by one
+            factor to reach it. By default the matrix is not changed.
 
     Source:
         Strong regret as in DP-Dueling (Saha & Asi, 2024), appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a
@@ -146,8 +149,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
     name = f"{check_choice('regret', regret, REGRETS)}_regret"
     if name not in regret_matrices(plain):
         raise ValueError(
-            f"regret must be borda for a preference_matrix without a Condorcet winner, got {regret!r} for "
-            f"{plain.tolist()}"
+            "regret must be borda for a preference_matrix without a Condorcet winner, got "
+            f"{regret!r} for {plain.tolist()}"
         )
 
     def params(*, gap: float | None = None) -> Params:
@@ -158,7 +161,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
 
 
 def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
-    """Multiplies all distances of preferences from 1/2 by one factor.
+    """Multiplies all distances of preferences from 1/2 by one factor, so that the smallest nonzero one is `gap`.
 
     Args:
         matrices: [num_matrices, num_arms, num_arms] float64, as `check_preferences` returns them.
@@ -186,7 +189,7 @@ def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
 
 
 def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndarray) -> None:
-    """Checks that each arm is preferred to the same arms in `preferences` as in `plain`.
+    """Checks that a preference above 1/2 in `plain` is above 1/2 in `preferences`, and the converse.
 
     Raises:
         ValueError: if not, because float64 cannot hold a preference that is so close to 1/2.
@@ -199,8 +202,8 @@ def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.A
     """Returns a user's answer to a duel, [] int32: 1 if the left arm wins.
 
     One uniform number from the key decides, for every duel that could be played, whether the arm with the lower number
-    wins; it does not matter which arm is on the left. An arm outside [0, num_arms) is treated as the nearest arm, since
-    integers have no NaN.
+    wins. The winner does not depend on which arm is on the left. An arm outside [0, num_arms) is treated as the nearest
+    arm, since integers have no NaN.
     """
     lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)
     lower_wins = uniform_from_key(key, preferences.dtype) < nearest_entry(preferences, lower, higher)
@@ -235,7 +238,7 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
     def block(keys, params: Params, world, contexts: None, actions):
         del contexts
         answers = jax.vmap(answer, (0, None, 0, 0))
-        # Left and right arms are separate arguments: XLA would store pairs in memory, only to split them again.
+        # Left and right arms are separate arguments. Given pairs, XLA would store them in memory, then split them.
         won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions[:, 0], actions[:, 1])
         return world, won, jax.vmap(lambda action, won: outcome(params, action, won))(actions, won)
 

@@ -7,16 +7,16 @@ from jaxdp.preferences import borda_gaps, condorcet_winner, preference_gaps
 
 
 def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
-    """Computes each form of regret of every duel from a preference matrix.
+    """Computes the regret of every duel, in each form of regret, from a preference matrix.
 
     Args:
         preferences: [num_arms, num_arms] float64, a preference matrix.
 
     Returns:
-        [num_arms, num_arms] float64 for each name. With w the Condorcet winner, gap(i) = P[w, i] - 1/2, and b the Borda
-        scores over all other arms: `borda_regret`, max b - (b[left] + b[right]) / 2 (Saha, Koren & Mansour, 2021);
-        `strong_regret`, gap(left) + gap(right) (DP-Dueling, Saha & Asi, 2024, appendix B), and `weak_regret`,
-        min(gap(left), gap(right)) (Yue, Broder, Kleinberg & Joachims, 2012), only if there is a Condorcet winner.
+        For each name, [num_arms, num_arms] float64. Let gap(i) = P[w, i] - 1/2 for the Condorcet winner w, and b(i) be
+        the Borda score over all other arms. `borda_regret` is max b - (b(left) + b(right)) / 2 (Saha, Koren & Mansour,
+        2021). Only if there is a Condorcet winner: `strong_regret`, gap(left) + gap(right) (DP-Dueling, Saha & Asi,
+        2024, appendix B), and `weak_regret`, min(gap(left), gap(right)) (Yue, Broder, Kleinberg & Joachims, 2012).
     """
     borda = borda_gaps(preferences)
     regrets = {"borda_regret": np.add.outer(borda, borda) / 2}
@@ -27,5 +27,5 @@ def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def cast(values: np.ndarray) -> np.ndarray:
-    """Converts host numbers to a leaf of `Params`, in JAX's default float type."""
+    """Converts NumPy numbers to a leaf of `Params`, in JAX's default float type."""
     return values.astype(default_float())

@@ -31,10 +31,10 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 
 
 def best_pair(wins: jax.Array) -> jax.Array:
-    """Returns the duel of the arm that is reported to beat most others with itself, [2] int32; the first of equal ones.
+    """Returns the recommended pair, [2] int32: twice the arm that is reported to beat the most arms, the first if tied.
 
     Args:
-        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have won against the column's.
+        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have beaten the column's arm.
     """
     best_arm = jnp.argmax(jnp.sum(wins > wins.T, axis=1, dtype=jnp.int32)).astype(jnp.int32)
     return jnp.stack([best_arm, best_arm])
@@ -49,7 +49,7 @@ def report_outcome(key, params, public, context, action, feedback) -> tuple[jax.
 def randomized_outcomes(
     key: jax.Array, epsilon: Scalar, counts: jax.Array, wins: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Draws totals of `randomized_outcome`: for each pair, its duels, and how many of them are reported as wins.
+    """Draws totals of `randomized_outcome`: each pair's number of duels, and how many are reported as wins.
 
     Args:
         key: a PRNG key.
@@ -58,8 +58,8 @@ def randomized_outcomes(
         wins: [num_arms^2] integers, the duels of each pair that the left arm won; clipped to [0, counts].
 
     Returns:
-        (counts, [num_arms^2] integers in [0, counts]: how many duels of each pair the left arm is reported to have
-        won).
+        (counts, [num_arms^2] integers in [0, counts]: the number of each pair's duels that the left arm is reported to
+        have won).
 
     Privacy:
         - As for `randomized_outcome`: the totals have the distribution of sums of its reports.
@@ -77,12 +77,12 @@ def noisy_outcome(
     Args:
         key: a PRNG key.
         epsilon: [] float > 0.
-        noise_stddev: [] float >= 0, calibrated to epsilon and a delta at L2 sensitivity 1; zero at epsilon = inf.
+        noise_stddev: [] float >= 0, calibrated to epsilon and delta at L2 sensitivity 1; zero at epsilon = inf.
         action: [2] int32, the pair.
         won: [] int32, 1 if the left arm won; clipped to {0, 1}.
 
     Returns:
-        (action, report [] float: the outcome with noise).
+        (action, report [] float: the outcome plus noise).
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the local model.
@@ -103,7 +103,7 @@ def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized
 
 
 def count_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
-    """Adds one report to the wins.
+    """Adds one report to the matrix of wins.
 
     Args:
         wins: [num_arms, num_arms] integers, how often the row's arm is reported to have beaten the column's arm.

@@ -27,7 +27,8 @@ class Params:
         preferences: [num_stages, num_arms, num_arms] float in [0, 1], one preference matrix per stage.
         borda_scores: [num_stages, num_arms] float in [0, 1], the Borda scores of the arms in each stage.
         starts: [num_stages] integers, the first round of each stage, counted from 0.
-        regrets: for each outcome's name, [num_stages, num_arms, num_arms] float >= 0, the regret of each duel.
+        regrets: for each outcome's name, [num_stages, num_arms, num_arms] float >= 0, the regret of a duel of the row's
+            arm (left) with the column's arm (right).
     """
 
     preferences: np.ndarray
@@ -52,28 +53,28 @@ class World(NamedTuple):
 
 @factory
 def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[int]) -> Environment:
-    """Plays duels by a preference matrix that changes at given rounds: an oblivious adversary.
+    """Plays duels by a preference matrix that changes at rounds fixed in advance (an oblivious adversary).
 
     Args:
         preference_matrices: one [num_arms, num_arms] matrix per stage, as for `matrix_duels`.
         starts: the first round of each stage, counted from 0; increasing, and the first is 0.
 
     Returns:
-        An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        arm wins, else 0; with blocks. Outcomes, computed from the current stage's matrix and relative to this stage's
-        best arm: `pseudo_regret` and `borda_regret`, which are equal; `strong_regret` and `weak_regret` if every stage
-        has a Condorcet winner; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Metrics in hindsight,
-        relative to the best fixed arm i so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i,
-        right] - 1) / 2; `static_borda_regret`, the largest sum over rounds of b[i] - (b[left] + b[right]) / 2 for the
-        Borda scores b. The regrets of an arm outside [0, num_arms) are NaN.
+        An environment with blocks. Actions are pairs of arms ([2] int32 in [0, num_arms): left, right), and feedback is
+        [] int32, 1 if the left arm wins, else 0. Outcomes are computed from the current stage's matrix, relative to
+        this stage's best arm: `pseudo_regret` and `borda_regret`, which are equal; `strong_regret` and `weak_regret` if
+        every stage has a Condorcet winner; `best_duels`, the number of rounds with a pseudo-regret of zero;
+        `left_wins`. Metrics in hindsight are relative to the best fixed arm i so far: `static_regret`, the largest sum
+        over rounds of (P[i, left] + P[i, right] - 1) / 2; `static_borda_regret`, the largest sum over rounds of b[i] -
+        (b[left] + b[right]) / 2 for the Borda scores b. The regrets of an arm outside [0, num_arms) are NaN.
 
     Raises:
-        ValueError: if there is no matrix, a matrix is not a preference matrix or differs in shape from the first, or
+        ValueError: if there is no matrix, or a matrix is not a preference matrix or differs in shape from the first; if
             starts are not one whole number for each matrix, increasing from 0; from `params`, as for `matrix_duels`.
 
     Values:
-        gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2 in any stage: all distances are scaled
-            in proportion. By default the distance in the given matrices.
+        gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2 in any stage. All distances are
+            multiplied by one factor to reach it. By default the matrices are not changed.
 
     Source:
         Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
@@ -86,7 +87,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         for stage, matrix in enumerate(check_list("preference_matrices", preference_matrices))
     ]
     if not matrices:
-        raise ValueError("preference_matrices must be at least one, got none")
+        raise ValueError("preference_matrices must hold at least one matrix, got none")
     for stage, matrix in enumerate(matrices):
         if matrix.shape != matrices[0].shape:
             raise ValueError(
@@ -127,11 +128,11 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         left, right = action[0], action[1]
         won = answer(key, preferences, left, right)
         leads = (entry(preferences.T, left) + entry(preferences.T, right) - 1) / 2
-        # Scores are precomputed: a quotient inside the difference might be rounded together with it.
+        # Scores are computed in advance: XLA might fuse a quotient with the difference, which rounds differently.
         scores = jnp.asarray(params.borda_scores)[stage]
-        # Blocks and single rounds must round alike, so neither may use a fused multiply-add.
-        added = jax.lax.optimization_barrier((leads, scores - (entry(scores, left) + entry(scores, right)) / 2))
-        after = World(world.round + 1, *map(compensated.add, (world.leads, world.borda), added))
+        # Blocks and single rounds must round equally, so neither may use a fused multiply-add.
+        terms = jax.lax.optimization_barrier((leads, scores - (entry(scores, left) + entry(scores, right)) / 2))
+        after = World(world.round + 1, *map(compensated.add, (world.leads, world.borda), terms))
         outcome = {name: entry(jnp.asarray(regret), stage, left, right) for name, regret in params.regrets.items()}
         return after, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
 

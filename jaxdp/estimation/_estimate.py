@@ -51,40 +51,44 @@ def estimate(
     features private too, this function checks only shapes and dtypes, and the estimator clips or replaces invalid
     values.
 
-    On a CPU, `mle`, `debiased_rr` and `objective_perturbation` with Gaussian noise read large features (more than 512
-    columns, or 2^24 entries) in blocks of rows, also from a file that NumPy maps into memory, such as float16 .npy:
-    Newton's method then solves for its steps by conjugate gradients, without the Hessian; `max_steps` does not limit
-    these steps. `predict_fit_cost` returns time and memory in advance. Intervals, other links, zero_sum and other
-    optimizers copy the features.
+    Large features have more than 512 columns or 2^24 entries. On a CPU, `mle`, `debiased_rr` and
+    `objective_perturbation` with Gaussian noise read large features in blocks of rows, also from a file that NumPy maps
+    into memory, such as float16 .npy. Newton's method then finds its steps by conjugate gradients, without the Hessian;
+    `max_steps` does not limit these steps. `predict_fit_cost` returns time and memory in advance. Intervals, other
+    links, zero_sum and other optimizers copy the features.
 
-    Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon, because the features
-    then contain the preference and the label is constant. Orient every pair first, by a public rule (such as the order
-    of display) or by a secret fair coin. The label then records whether the first action was chosen.
+    Do not use features phi(chosen) - phi(rejected) with labels that are all 1: they are not private at any epsilon,
+    because the features then contain the preference and the label is constant. Orient every pair first, by a public
+    rule (such as the order of display) or by a secret fair coin. The label then records whether the first action was
+    chosen.
 
     Args:
         estimator: the estimator to run, for example `debiased_rr()`.
-        features: [num_samples, dim] float, differential features x = phi(s, a1) - phi(s, a0); or [num_samples, K, dim]
-            float, the features of K actions, for K-wise estimators; or the features of `Ballots.design`. Public, unless
-            the claim covers them.
-        labels: [num_samples] in {0, 1}, 1 where a1 was preferred (which of the two is a1 must not depend on the
-            preference), or floats in {0, 1/2, 1}, 1/2 for a tie. For K-wise estimators, [num_samples] indices of the
-            preferred actions or, for `plackett_luce_mle`, also [num_samples, K] rankings. Or the labels of
+        features: [num_samples, dim] float, differential features x = phi(s, a1) - phi(s, a0); for K-wise estimators,
+            [num_samples, K, dim] float, the features of K actions; for ballots, the features of `Ballots.design`.
+            Public, unless the claim covers them.
+        labels: [num_samples] in {0, 1}, 1 where a1 was preferred, or floats in {0, 1/2, 1}, 1/2 for a tie. The order of
+            the two actions must not depend on the preference. For K-wise estimators, [num_samples] indices of the
+            preferred actions or, for `plackett_luce_mle`, also [num_samples, K] rankings. For ballots, the labels of
+            `Ballots.design`. Private.
             `Ballots.design`. Private.
         key: JAX key for privatizing and fitting.
-        persons: [num_samples] ids, public, of who gave the labels, for estimators made with `privacy_unit="person"`.
-            `claims_for_persons` returns the claims for one label and for one person of any estimator.
-        offset: [num_samples] finite floats, public: margins of another model, such as a public reward model, that must
-            not depend on the labels. The margin of a sample is then offset + x.theta, so that theta corrects the
-            other model. Only for the estimators that read features in blocks of rows.
-        intervals: "sandwich" adds standard errors and normal confidence intervals, from H^-1 M H^-1 / n with the mean
-            curvature H and the mean squared slope M of the losses; None adds nothing. Intervals account for the privacy
-            noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are robust: they also hold if
-            the link is wrong, for the parameter to which the estimator then converges. Intervals of
-            `objective_perturbation` rely on the link, because its labels are not released, and do not allow for the
-            bias of its regularization.
+        persons: [num_samples] public ids of the persons who gave the labels, for estimators made with
+            `privacy_unit="person"`. `claims_for_persons` returns the claims for one label and for one person of any
+            estimator.
+        offset: [num_samples] finite floats, public: margins of another model, such as a public reward model. They must
+            not depend on the labels. The margin of a sample is then offset + x.theta, so that theta corrects the other
+            model. Only for the estimators that can read features in blocks of rows.
+        intervals: "sandwich" adds standard errors and normal confidence intervals, computed from the covariance H^-1 M
+            H^-1 / n, with the mean curvature H and the mean squared slope M of the losses. None adds nothing. Intervals
+            account for the privacy noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are
+            robust: if the link is wrong, they still hold for the parameter to which the estimator then converges.
+            Intervals of `objective_perturbation` rely on the link, because its labels are not released, and do not
+            allow for the bias of its regularization.
         confidence: probability in (0, 1) that the interval of a parameter covers it.
         **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). If
-            feature_norm (L) is given, every |x| must be at most 2 L, and the norm of an action's features at most L.
+            feature_norm (L) is given, every differential feature must have norm at most 2 L, and an action's features
+            norm at most L.
 
     Returns:
         The estimate. Its claim is `estimator.guarantee(**values)`.
@@ -92,10 +96,10 @@ def estimate(
     Warns:
         UserWarning: if delta is above 1 / num_samples: such a claim allows whole labels to be published.
         RuntimeWarning: if the solver did not converge; if it converged without a radius, but the objective seems to
-            have no minimum; if a constant learning rate is far too large or too small for the features; or if, in 32
-            bits, columns of public features are nearly dependent or rows differ so much in length that theta is
-            inaccurate. The warnings depend only on the report and on public features, so they are post-processing of
-            the report.
+            have no minimum; if a constant learning rate is far too large or too small for the features. In 32 bits,
+            also if theta is inaccurate because columns of public features are nearly dependent, or because rows differ
+            much in length. The warnings depend only on the report and on public features, so they are post-processing
+            of the report.
 
         RuntimeWarning: with intervals: if the radius bounds the estimate, because intervals do not allow for this; if
             features do not determine the estimate (intervals are then NaN); or if the curvature of `mle_rr` is not
@@ -103,11 +107,11 @@ def estimate(
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or it does not take a given value.
-        ValueError: if it is called inside a JAX transformation, estimator is a factory that was not called, key is not
-            a typed key, shapes are wrong, a feature is not finite, is too long for feature_norm or has a square out of
-            range, the estimator does not accept a label, a value is out of range, or intervals are requested from an
-            estimator that has none.
-        RuntimeError: if the solver did not converge and the estimator then releases nothing.
+        ValueError: if the function is called inside a JAX transformation; if estimator is a factory that was not
+            called, or key is not a typed key; if shapes are wrong; if a feature is not finite, is too long for
+            feature_norm or has a square out of range; if the estimator does not accept a label; if a value is out of
+            range; or if intervals are requested from an estimator that has none.
+        RuntimeError: if the solver did not converge and the estimator therefore releases nothing.
 
     Examples:
         >>> import jaxdp
@@ -119,8 +123,8 @@ def estimate(
     check_made("estimator", estimator, Estimator)
     if any(isinstance(array, Tracer) for array in (jnp.zeros(()), key, features, labels)):
         raise ValueError(
-            "estimate must be called outside of jax.jit, jax.vmap and the like, as it checks data on the host, got "
-            "traced arrays; inside, call estimator.privatize and estimator.fit"
+            "estimate must be called outside of jax.jit, jax.vmap and similar transformations, since it checks data on "
+            "the host, got traced arrays; inside, call estimator.privatize and estimator.fit"
         )
     if intervals is not None:
         check_choice("intervals", intervals, ("sandwich",))
@@ -135,14 +139,14 @@ def estimate(
     if persons is not None:
         if not takes_persons(estimator):
             raise ValueError(
-                f"persons must be left out for {estimator.made_by}, which protects one label: make it with "
-                "privacy_unit='person' if it takes that, or read its claim for one person off claims_for_persons"
+                f"persons must be left out for {estimator.made_by}, which protects one label: if its factory takes "
+                "privacy_unit='person', pass that to the factory; otherwise use claims_for_persons"
             )
         if np.shape(persons) != np.shape(labels)[:1]:
-            raise ValueError(f"persons must have one id a label, {np.size(labels)}, got shape {np.shape(persons)}")
+            raise ValueError(f"persons must have one id per label, {np.size(labels)}, got shape {np.shape(persons)}")
         values["persons"] = persons
     if "feature_norm" not in signature.parameters:
-        values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked below only
+        values = {name: value for name, value in values.items() if name != "feature_norm"}  # only checked, see below
     try:
         signature.bind(**values)
     except TypeError as error:
@@ -157,8 +161,8 @@ def estimate(
     if offset is not None and (estimator.large is None or intervals is not None):
         reason = "with intervals" if estimator.large is not None else f"for {estimator.made_by}"
         raise ValueError(
-            f"offset must be left out {reason}: mle, debiased_rr and objective_perturbation with Gaussian noise take "
-            "it, with the logistic link, and without zero_sum and intervals"
+            f"offset must be left out {reason}: only mle, debiased_rr and objective_perturbation with Gaussian noise "
+            "take it, with the logistic link, and without zero_sum and intervals"
         )
     public_margins = check_offset(offset, len(labels))
     in_blocks = offset is not None or (
@@ -176,7 +180,7 @@ def estimate(
     if labels.ndim == 1 and features.ndim == 2 and np.issubdtype(labels.dtype, np.floating):
         labels = jnp.asarray(np.clip(np.nan_to_num(labels), 0, 1), default_float())  # 1/2 is a tie
     else:
-        labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # no label wraps around
+        labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # large labels do not overflow
     key_privatize, key_fit = jax.random.split(key)
     bound = signature.bind(**values)
     bound.apply_defaults()
@@ -208,19 +212,19 @@ def estimate(
 
 
 def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | None:
-    """Returns an offset as [num_samples] float64, and None for none; raises a ValueError if it is not finite."""
+    """Returns an offset as [num_samples] float64, or None; raises a ValueError if the shape is wrong or not finite."""
     if offset is None:
         return None
     margins = np.asarray(offset, np.float64)
     if margins.shape != (num_samples,):
-        raise ValueError(f"offset must have one margin a label, {num_samples}, got shape {margins.shape}")
+        raise ValueError(f"offset must have one margin per label, {num_samples}, got shape {margins.shape}")
     if not np.isfinite(margins).all():
         raise ValueError(f"offset must be finite, got {int((~np.isfinite(margins)).sum())} that are not")
     return margins
 
 
 def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:
-    """Checks blocks of rows, and all rows at once only if a block is refused, for the message."""
+    """Checks blocks of rows; if a block is refused, checks all rows at once, so that the error counts all of them."""
     step = max(1, BLOCK_SIZE // features.shape[1])
     try:
         for start in range(0, max(len(features), len(labels)), step):
@@ -230,7 +234,7 @@ def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray
 
 
 def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> None:
-    """Warns of intervals that are NaN, ignore an active radius, or are valid only if the link is right."""
+    """Warns if intervals are NaN, ignore an active radius, or rely on the link."""
     if np.isnan(covariance.matrix).any():
         warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
     elif np.linalg.norm(theta) >= radius * (1 - ROUNDING):
@@ -266,7 +270,7 @@ def _numbers(values: ArrayLike) -> np.ndarray:
 
 
 def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
-    """Checks a data set on the host.
+    """Checks differential features and their labels on the host.
 
     Args:
         features: [num_samples, dim], differential features.
@@ -293,13 +297,13 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
 def check_choices(
     features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf, rankings: bool = False
 ) -> None:
-    """Checks a K-wise data set on the host.
+    """Checks features of K actions and labels of a K-wise data set on the host.
 
     Args:
-        features: [num_samples, K, dim], of all actions.
+        features: [num_samples, K, dim], the features of all K actions.
         labels: [num_samples], the preferred action of each sample; or [num_samples, K], all actions from the best to
             the worst.
-        feature_norm: L; an action's feature norm is at most L.
+        feature_norm: L; an action's features have norm at most L.
         rankings: whether labels may be rankings.
 
     Raises:
@@ -331,26 +335,26 @@ def check_choices(
 def _check_no_text(labels: np.ndarray) -> None:
     if labels.dtype.kind in "USO" and any(isinstance(label, str | bytes) for label in labels.ravel()):
         raise ValueError(
-            f"labels must be numbers, got text (dtype {labels.dtype}): convert them, for example by labels.astype(int)"
+            f"labels must be numbers, got text (dtype {labels.dtype}): convert it, for example by labels.astype(int)"
         )
 
 
 def _check_features(name: str, features: ArrayLike, shape: str) -> np.ndarray:
     values = check_finite(name, features)
     if values.ndim != shape.count(",") + 1 or 0 in values.shape:
-        raise ValueError(f"{name} must have shape {shape} with all >= 1, got {values.shape}")
+        raise ValueError(f"{name} must have shape {shape} with all sizes >= 1, got {values.shape}")
     _check_size(name, values)
     return values
 
 
 def _check_size(name: str, values: np.ndarray) -> None:
-    """Checks that norms of features, which scale noise, neither overflow nor vanish."""
+    """Checks that squared norms of features, which scale noise, neither overflow nor underflow."""
     info, sizes = np.finfo(default_float()), np.abs(values)
     upper, lower = np.sqrt(info.max / (4 * values.shape[-1])), np.sqrt(info.tiny) / info.eps
     worst = np.unravel_index(np.argmax(sizes), sizes.shape)
     if not (sizes[worst] == 0 or lower <= sizes[worst] <= upper):
         raise ValueError(
             f"{name} must have a largest absolute entry in [{lower:.1g}, {upper:.1g}], so that squares "
-            f"are in the range of {info.dtype}, got {values[worst]:g} at index {tuple(map(int, worst))}: multiply them "
-            "by a constant"
+            f"are in the range of {info.dtype}, got {values[worst]:g} at index {tuple(map(int, worst))}: multiply "
+            f"{name} by a constant"
         )

@@ -42,14 +42,15 @@ class Params:
     """Values that a sweep may vary.
 
     Attributes:
-        noise_multiplier: [] float >= 0, standard deviation of w per unit of L; 0 at epsilon = inf.
-        output_multiplier: [] float >= 0, standard deviation of the noise on the minimiser per unit of its sensitivity 2
+        noise_multiplier: [] float >= 0, standard deviation of w divided by L; 0 at epsilon = inf.
+        output_multiplier: [] float >= 0, standard deviation of the noise on the minimiser divided by its sensitivity, 2
             tolerance.
-        regularization: [] float >= 0, beta / L^2, where beta is the penalty of the sum over samples.
-        feature_norm: [] float > 0, L: differential features are shrunk to norm 2 L. It must not depend on the data.
+        regularization: [] float >= 0, beta / L^2; beta is the penalty on the sum over samples.
+        feature_norm: [] float > 0, L: longer differential features are shrunk to norm 2 L. It must not depend on the
+            data.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, 2 L times the largest distance from the exact minimiser: the largest change of a
-            margin.
+        tolerance: [] float > 0, 2 L times the largest distance of the solver's point from the exact minimiser. No
+            margin changes by more than this.
     """
 
     noise_multiplier: Scalar
@@ -73,23 +74,24 @@ class Release(NamedTuple):
 
 
 def least_regularization(epsilon: float, constants: str) -> float:
-    """Returns the least beta per unit of L^2: 2 / epsilon ("tight") or 4 / epsilon ("paper")."""
+    """Returns the least allowed beta / L^2: 2 / epsilon ("tight") or 4 / epsilon ("paper")."""
     return {"tight": 2, "paper": 4}[check_choice("constants", constants, CONSTANTS)] / check_epsilon(epsilon)
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
-    """Returns the standard deviation of w per unit of L, Theorem E.1: 4 sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon."""
+    """Returns the standard deviation of w divided by L, Theorem E.1: 4 sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon."""
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     return 0.0 if math.isinf(epsilon) else 4 * math.sqrt(8 * math.log(4 / delta) + 2 * epsilon) / epsilon
 
 
 def output_multiplier(epsilon: float, delta: float, regularization: float) -> float:
-    """Returns the standard deviation of noise on the minimiser per unit of its sensitivity, from the theorem's slack.
+    """Returns the noise's standard deviation on the minimiser, per unit of sensitivity, from the theorem's slack.
 
-    The ratio of determinants costs log(1 + L^2 / beta), less than the epsilon / 2 that the theorem reserves for it. The
-    normal tails cost 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. `regularization` is beta / L^2.
+    The ratio of determinants costs log(1 + L^2 / beta), less than the epsilon / 2 that the theorem reserves for the
+    ratio. The normal tails cost 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. `regularization` is beta /
+    L^2.
     """
-    from scipy.special import ndtr  # SciPy is only imported where it is used
+    from scipy.special import ndtr  # imported here because SciPy is slow to import
 
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if math.isinf(epsilon):
@@ -105,27 +107,27 @@ def objective_perturbation_full(
 ) -> Estimator:
     r"""Builds central maximum likelihood under BTL with privacy for whole comparisons, features and label.
 
-    Minimises sum_i [log(1 + exp(x_i.theta)) - y_i x_i.theta] + (beta / 2) |theta|^2 + w.theta over |theta| <= radius,
-    with w ~ N(0, sigma^2 I) and sigma = 4 L sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon. The solver comes within
-    `tolerance` / (2 L) of the minimiser. Gaussian noise hides the solver's error; the noisy point is projected onto the
-    ball and released. All of this happens in `privatize`: `fit` does not read the features.
+    The objective is sum_i [log(1 + exp(x_i.theta)) - y_i x_i.theta] + (beta / 2) |theta|^2 + w.theta over |theta| <=
+    radius, with w ~ N(0, sigma^2 I) and sigma = 4 L sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon. The solver comes
+    within `tolerance` / (2 L) of the minimiser. Gaussian noise hides the solver's error; the noisy point is projected
+    onto the ball and released. All of this happens in `privatize`: `fit` does not read the features.
 
-    Invalid records raise no error, which would reveal private data. Each record is corrected separately: a differential
-    feature longer than 2 L is shrunk to norm 2 L, a feature that is not finite is replaced by zero, and labels are
-    clipped to [0, 1].
+    Invalid records raise no error, since an error would reveal private data. Each record is corrected separately: a
+    differential feature longer than 2 L is shrunk to norm 2 L, a feature that is not finite is replaced by zero, and
+    labels are clipped to [0, 1].
 
     Args:
         constants: "tight" or "paper", which determines the least beta.
         weights: only "none": features are private here, and weights would reveal them.
         zero_sum: constrain sum(theta) = 0; features are centred first.
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
-        `params` take epsilon, delta, feature_norm L, and radius (default inf), regularization beta (None: 4 L^2 /
-        epsilon) and tolerance (1e-4). An estimate's `certificate` is the tolerance, or infinity if nothing was
-        released, and its `steps` is max_steps: the true values would reveal data. At epsilon = inf there is no noise,
-        beta may be 0, and the tolerance is on the gradient of the mean objective.
+        `params` take epsilon, delta, feature_norm L, radius (default inf), regularization beta (None: 4 L^2 / epsilon)
+        and tolerance (1e-4). An estimate's `certificate` is the tolerance, or infinity if nothing was released, and its
+        `steps` is max_steps: the true values would reveal data. At epsilon = inf there is no noise, beta may be 0, and
+        the tolerance is on the gradient of the mean objective.
 
     Raises:
         ValueError: if constants is unknown, weights is not "none" or max_steps < 1; from `params`, if epsilon <= 0,
@@ -145,16 +147,16 @@ def objective_perturbation_full(
           P(N > z) < delta / 2. The exponent is then at most (4 L sigma sqrt(8 ln(4 / delta)) + 16 L^2) / (2 sigma^2) <=
           epsilon / 2, as sqrt(1 - u) + u / 2 <= 1. A convex constraint is the limit of smooth penalties (successive
           approximation), and the claim survives limits in distribution. *The inexact minimiser.* Given the exact
-          minimiser, the solver's point lies within tolerance / (2 L) of it under either neighbour, so that its release
-          has twice this sensitivity. The Gaussian noise on it is calibrated to the remaining budget: epsilon / 2 -
-          log(1 + L^2 / beta), and delta minus the tails. So both releases compose to (epsilon, delta). The least beta
+          minimiser, the solver's point lies within tolerance / (2 L) of it for either neighbour, so the release of this
+          point has twice this sensitivity. The Gaussian noise on it is calibrated to the remaining budget: epsilon / 2
+          - log(1 + L^2 / beta), and delta minus the tails. So both releases compose to (epsilon, delta). The least beta
           would leave only about epsilon^2 / 8, so the default is twice the least beta. *Not covered*: the event that
           nothing is released because the solver did not converge. In exact arithmetic Newton's method always converges.
           In floating point it fails if the tolerance is close to rounding errors. These depend on the data, so a
-          failure reveals one bit about them. Choose the tolerance so that no failure occurs, and use `zero_sum` or
-          64-bit floats if the features do not span the space (as features of pairs of items), since only beta then
-          curves the objective in some direction. The claim also does not cover rounding of the certificate and of the
-          noise, or the solver's running time.
+          failure reveals one bit about them. Choose the tolerance so that no failure occurs. Use `zero_sum` or 64-bit
+          floats if the features do not span the space (as features of pairs of items), since then only beta curves the
+          objective in some direction. The claim also does not cover rounding of the certificate and of the noise, or
+          the solver's running time.
         - Slack: audits reach only a small part of epsilon, because no data attain all bounds together. |c| + |c'| = 2
           needs a theta that contradicts both comparisons with certainty. If theta does not predict them, |c| = |c'| =
           1/2, and w moves by 2 L, half of the allowance. At epsilon = 1 and delta = 1e-3, a normal w that moves by 2 L
@@ -173,15 +175,15 @@ def objective_perturbation_full(
         sigma suffices. The paper needs the exact minimiser, which no solver returns.
 
     Math:
-        The minimiser, which is released with Gaussian noise that hides the solver's error, is
+        The following minimiser is released with Gaussian noise, which hides the solver's error:
 
         $$
         \operatorname{argmin}_{|\theta| \le B} \sum_i \Big( \ln(1 + e^{x_i^\top \theta}) - y_i x_i^\top \theta \Big) +
         \frac{\beta}{2} |\theta|^2 + w^\top \theta, \quad w \sim N(0, \sigma^2 I)
         $$
 
-        with $\sigma$ of Theorem E.1. The theorem has $\beta \ge 4 L^2 / \varepsilon$, which is the default; for "tight"
-        half of this is enough,
+        with $\sigma$ of Theorem E.1. The theorem requires $\beta \ge 4 L^2 / \varepsilon$, which is the default; for
+        "tight" half of this is enough:
 
         $$
         \sigma = \frac{4 L \sqrt{8 \ln(4 / \delta) + 2 \varepsilon}}{\varepsilon}, \quad
@@ -191,7 +193,7 @@ def objective_perturbation_full(
     check_choice("constants", constants, CONSTANTS)
     if weights != "none":
         raise ValueError(
-            f"weights must be 'none' if features are private, as weights would reveal them, got {weights!r}"
+            f"weights must be 'none', since features are private and weights would reveal them, got {weights!r}"
         )
     check_count("max_steps", max_steps)
 
@@ -227,7 +229,8 @@ def objective_perturbation_full(
     def privatize(key, params: Params, features, labels) -> Release:
         dtype, dim = features.dtype, features.shape[1]
         key_objective, key_output = jax.random.split(key)
-        w = gaussian(key_objective, jnp.zeros(dim, dtype), noise_stddev(params.noise_multiplier, 0.5))  # over 2 L
+        # This w is w / (2 L), which has the standard deviation noise_multiplier / 2.
+        w = gaussian(key_objective, jnp.zeros(dim, dtype), noise_stddev(params.noise_multiplier, 0.5))
         exact = perturbed_minimizer(params, features, labels, w, zero_sum=zero_sum, max_steps=max_steps)
         sensitivity = 2 * jnp.asarray(params.tolerance, dtype)
         stddev = noise_stddev(params.output_multiplier, sensitivity)
@@ -249,7 +252,8 @@ def perturbed_minimizer(
     params: Params, features: jax.Array, labels: jax.Array, w: jax.Array, *, zero_sum: bool, max_steps: int
 ) -> Estimate:
     """Returns the solver's estimate of 2 L theta; its certificate bounds the distance from the exact minimiser."""
-    # features x / (2 L) of norm at most 1 and parameter 2 L theta: the same margins, w / (2 L), and beta / 4 per L^2
+    # Features x / (2 L) have norm at most 1. With the parameter 2 L theta, margins do not change; w becomes w / (2 L),
+    # and beta / L^2 becomes beta / (4 L^2).
     dtype, num_samples = features.dtype, features.shape[0]
     width = 2 * jnp.asarray(params.feature_norm, dtype)
     radius = jnp.asarray(params.radius, dtype) * width
@@ -259,8 +263,8 @@ def perturbed_minimizer(
     unit = clip_norm(jnp.where(finite[:, None], features, 0), width) / width
     targets = jnp.clip(labels, 0, 1).astype(dtype)
     private = jnp.asarray(params.noise_multiplier, dtype) > 0
-    # Sums residuals, not labels and predictions separately: near the minimum residuals cancel, and rounding stays
-    # small.
+    # Sums of residuals, not of labels and predictions separately: near the minimum residuals cancel, so rounding errors
+    # stay small.
     losses = likelihood_objective(unit, targets, label_loss(logistic), careful=True)
     return minimize(
         add_quadratic(losses, w / num_samples, beta / num_samples),
@@ -280,26 +284,26 @@ def distance_bound(
 
     Logistic losses are self-concordant: between a point and the minimiser the Hessian H of the sum shrinks by at most
     e^-r. Let g be the gradient, mu > 0 the least eigenvalue of H and q = |H^(-1/2) g| / sqrt(mu). For a point in the
-    ball r <= -log(1 - q), and if the minimiser is inside the ball, r <= |H^-1 g| + q^2 / (1 - q). On the boundary -g
-    may have a part along theta: the definition of q then has g + nu theta in place of g and H + nu / 2 in place of H,
-    for any nu >= 0. A point u |theta| at a distance d from the boundary is first moved onto it, which adds sqrt(2) d
-    |(H + nu)^(1/2) u| e^d to the numerator of q.
+    ball r <= -log(1 - q), and if the minimiser is inside the ball, r <= |H^-1 g| + q^2 / (1 - q). If the minimiser is
+    on the boundary, -g may have a part along theta. The definition of q then has g + nu theta in place of g and H + nu
+    / 2 in place of H, for any nu >= 0. A point u |theta| at a distance d from the boundary is first moved to the
+    boundary, which adds sqrt(2) d |(H + nu)^(1/2) u| e^d to the numerator of q.
 
     Args:
         num_samples: number of comparisons.
-        beta: [] float >= 0, regularization; mu is never less.
-        radius: [] float > 0, of the ball.
-        private: [] bool; if False, mu may be 0, and the result is the norm of the mean gradient.
+        beta: [] float >= 0, regularization; mu is at least beta.
+        radius: [] float > 0, radius of the ball.
+        private: [] bool; if False, mu may be 0, and the function bounds nothing but returns the mean gradient's norm.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:
-        (theta, evaluation of the mean) -> [] float >= 0.
+        A function (theta, evaluation of the mean objective) -> [] float >= 0.
     """
 
     def certify(theta: jax.Array, evaluation: Evaluation) -> jax.Array:
         dim, info = theta.shape[0], jnp.finfo(theta.dtype)
         gradient, norm = num_samples * evaluation.gradient, jnp.linalg.norm(theta)
-        # no point moves along the ones vector, so any curvature may be added in this direction
+        # No point moves along the ones vector, so the code may add any curvature in this direction.
         hessian = evaluation.hessian + jnp.asarray(1 / dim if zero_sum else 0, theta.dtype)
         eigenvalues, basis = eigh(hessian)
         curvatures = jnp.maximum(num_samples * (eigenvalues - dim * info.eps * eigenvalues[-1]), beta)
@@ -344,11 +348,11 @@ def check_records(features: ArrayLike, labels: ArrayLike, *, feature_norm: float
 
 
 def check_released(estimate: Estimate) -> None:
-    """Raises RuntimeError if the solver did not converge: nothing was released."""
+    """Raises a RuntimeError if the solver did not converge, since then nothing was released."""
     if not estimate.converged:
         raise RuntimeError(
-            "nothing was released: the solver did not come within tolerance of the minimiser; "
-            "take zero_sum=True for features of pairs of items, a larger tolerance or regularization, or 64-bit floats"
+            "nothing was released: the solver did not come within tolerance of the minimiser; use zero_sum=True for "
+            "features of pairs of items, a larger tolerance or regularization, or 64-bit floats"
         )
 
 

@@ -32,7 +32,7 @@ class BanditParams:
 
     Attributes:
         radius: [] float > 0, norm of the reward parameter.
-        expertise: [] float >= 0, of the reference policy; 0 is uniform.
+        expertise: [] float >= 0, how strongly the reference policy prefers actions of high reward; 0 is uniform.
     """
 
     radius: Scalar
@@ -61,8 +61,8 @@ def offline_bandit(
 ) -> Problem:
     """Draws a bandit for each seed, and comparisons of pairs of actions of a reference policy under a linear reward.
 
-    The parameter is uniform on the sphere of norm radius; features are N(0, I / dim), shrunk to norm 1; states are
-    uniform. Both actions of a comparison are drawn from the reference policy, with odds exp(expertise phi(s,
+    The parameter theta* is uniform on the sphere of radius `radius`; features are N(0, I / dim), shrunk to norm 1;
+    states are uniform. Both actions of a comparison are drawn from the reference policy, with odds exp(expertise phi(s,
     a).theta*). The better the reference policy is, the less the data show about the actions that it avoids, and the
     larger are a greedy policy's errors about these actions. Features, states, actions and the reference policy are
     public; labels are private.
@@ -70,16 +70,17 @@ def offline_bandit(
     Args:
         num_samples: comparisons, >= 1.
         dim: number of features, >= 1.
-        num_states: >= 1.
-        num_actions: >= 2.
+        num_states: number of states, >= 1.
+        num_actions: number of actions in each state, >= 2.
         max_steps: largest number of steps of the search for the pessimistic policy, >= 1.
 
     Returns:
-        A problem for estimators made by `with_confidence`. Its metrics: `suboptimality` ([policy]: greedy, pessimistic
-        (eq. (9)), pessimistic_per_state, reference; the first three from features relative to the reference, so that
-        pessimism concerns the advantage over it), `covered` (whether theta* lies in the confidence set), `width`, `gap`
-        (of the search), `l2_error`, `certificate`, `steps` and `converged`, each []. Its `params` take radius, as the
-        estimators do, and expertise (default 2). If an estimate is NaN, suboptimalities are NaN.
+        A problem for estimators made by `with_confidence`. Its metrics are `suboptimality`, [policy] float, and the []
+        metrics `covered` (whether theta* lies in the confidence set), `width` (of the set), `gap` (of the search for
+        the pessimistic policy), `l2_error`, `certificate`, `steps` and `converged`. The policies are greedy,
+        pessimistic (eq. (9)), pessimistic_per_state and reference. The two pessimistic policies use features relative
+        to the reference policy, so they are pessimistic about the advantage over it. The problem's `params` take
+        radius, as the estimators do, and expertise (default 2). If an estimate is NaN, suboptimalities are NaN.
 
     Raises:
         ValueError: if a count is too small; from `params`, if radius is not finite and > 0, or expertise not finite and
@@ -89,7 +90,7 @@ def offline_bandit(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 2 (data) and eq. (9).
 
     Deviations:
-        The paper has no experiment with policies; this one is ours.
+        The paper has no experiment with policies; this problem is new.
     """
     check_count("num_samples", num_samples)
     check_count("dim", dim)
@@ -142,11 +143,11 @@ def offline_bandit(
                 bandit.reference,
             ]
         )
-        lost = jax.vmap(suboptimality, (0, None, None, None))(
+        losses = jax.vmap(suboptimality, (0, None, None, None))(
             policies, bandit.action_features, bandit.state_weights, bandit.parameter
         )
         return {
-            "suboptimality": lost,
+            "suboptimality": losses,
             "covered": estimate.confidence.contains(bandit.parameter),
             "width": estimate.confidence.width,
             "gap": pessimistic.gap,

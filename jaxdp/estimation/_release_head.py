@@ -1,4 +1,4 @@
-"""Releases a reward head of real labels: a statistic of whole numbers, with exact noise of the operating system."""
+"""Releases a reward head of real labels: a sum of whole numbers, with exact noise from the operating system."""
 
 import dataclasses
 import math
@@ -19,16 +19,16 @@ from jaxdp.estimation.persons import PERSON
 from jaxdp.mechanisms import secret_discrete_gaussian, zcdp_rho
 from jaxdp.validation import check_epsilon
 
-BITS = 20  # of an entry of the whole features; 32-bit floats hold 24
+BITS = 20  # bits of an entry of the integer features; 32-bit floats hold 24
 
 
 class ReleasedHead(NamedTuple):
-    """A head that may be published, with its claim.
+    """A reward head that may be published, with its privacy claim.
 
     Attributes:
         theta: [dim] float; the reward of features x is x.theta.
         converged: whether the solver converged.
-        claim: the claim of publishing theta.
+        claim: the privacy claim for publishing theta.
     """
 
     theta: np.ndarray
@@ -49,22 +49,23 @@ def release_head(
 ) -> ReleasedHead:
     r"""Releases one reward head with central label privacy: whitened noise from the operating system's random words.
 
-    The head is the one of `objective_perturbation(geometry="whitened", weights="cut")`, but its noise is not simulated:
-    the weighted whitened features are rounded to whole numbers, and their sum over labels gets exact discrete Gaussian
-    noise. The noise's standard deviation is larger than in the simulation, by 4% to 9%, because discrete noise is
-    calibrated through zCDP. Every call releases the labels again, which adds its epsilon and delta: keep the result.
+    The head is computed as in `objective_perturbation(geometry="whitened", weights="cut")`, but its noise is not
+    simulated. The weighted whitened features are rounded to whole numbers, and their sum over labels gets exact
+    discrete Gaussian noise. The noise's standard deviation is 4% to 9% larger than in the simulation, because discrete
+    noise is calibrated through zCDP. Every call releases the labels again, which adds its epsilon and delta: keep the
+    result.
 
     Args:
         features: [num_samples, dim] float, public: features of the first response minus features of the second one,
             in an order that does not depend on who won. They may be mapped from a file.
         labels: [num_samples] in {0, 1/2, 1}, private; 1 if the first response won, 1/2 for a tie. Other numbers are
             rounded to one of these, and NaN counts as a tie, so that no error depends on them.
-        epsilon: budget, in (0, inf).
+        epsilon: the privacy budget, in (0, inf).
         delta: in (0, 1).
-        persons: [num_samples] public ids of the persons who gave the labels; the budget is then each person's. If None,
-            it is the budget of each label.
+        persons: [num_samples] public ids of the persons who gave the labels; the claim is then for all labels of one
+            person. If None, the claim is for one label.
         offset: [num_samples] finite floats, public, as for `estimate`: margins of another model.
-        margin_stddev: a guess of the margins' standard deviation, > 0, made without labels; it chooses the ridge.
+        margin_stddev: a guess of the margins' standard deviation, > 0, made without labels; it determines the ridge.
         radius: bound on the norm of theta, > 0.
 
     Returns:
@@ -82,18 +83,18 @@ def release_head(
         - Unit: one label; with `persons`, all labels of one person. Adjacency: replace one; features, ids and numbers
           of labels are public.
         - Why: Labels enter only one vector of whole numbers, the sum of 2 y_i v_i with public whole vectors v_i, which
-          do not depend on an offset. Its L2
-          sensitivity is 2 max |v_i|, or for persons twice the bound of `objective_perturbation`. The vector is released
-          once with discrete Gaussian noise that is rho-zCDP, for the rho of `zcdp_rho(epsilon, delta)`. All
-          else is post-processing. No defence against an adversary who measures running times is attempted.
+          do not depend on an offset. Its L2 sensitivity is 2 max |v_i|, or for persons twice the bound of
+          `objective_perturbation`. The vector is released once with discrete Gaussian noise that is rho-zCDP, for the
+          rho of `zcdp_rho(epsilon, delta)`. Everything else is post-processing. The function has no defence against an
+          adversary who measures running times.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Algorithm 2; Canonne, Kamath & Steinke (2020), Theorem 14, for
         the noise.
 
     Deviations:
-        As `objective_perturbation` with whitened noise and weights "cut". Whitened features are rounded to 20 binary
-        digits below the largest one.
+        As `objective_perturbation` with whitened noise and weights "cut". Weighted whitened features are rounded to
+        multiples of about 2^-20 times the largest entry.
 
     Examples:
         >>> random = np.random.default_rng(0)
@@ -107,13 +108,13 @@ def release_head(
     rows, values = np.asarray(features), np.asarray(labels)
     if values.ndim != 1 or not (np.issubdtype(values.dtype, np.number) or values.dtype == bool):
         raise ValueError(f"labels must be a vector of numbers, got {values.dtype} of shape {values.shape}")
-    placeholders = np.zeros(values.shape, np.int8)  # no check reads labels
+    placeholders = np.zeros(values.shape, np.int8)  # checks must not read the private labels
     if rows.ndim == 2 and rows.size:
         check_in_blocks(check_data, rows, placeholders, np.inf)
     else:
         check_data(rows, placeholders)
     if persons is not None and np.shape(persons) != values.shape:
-        raise ValueError(f"persons must have one id a label, {len(values)}, got shape {np.shape(persons)}")
+        raise ValueError(f"persons must have one id per label, {len(values)}, got shape {np.shape(persons)}")
     public_margins = check_offset(offset, len(values))
     unit = "label" if persons is None else "person"
     release = check_release(
@@ -151,13 +152,13 @@ def release_head(
 def _secret_report(
     rho: float, persons: Any, rows: np.ndarray, doubled_labels: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Returns the noisy sum of weighted rows over labels, and the bound on its change; overwrites rows.
+    """Computes the noisy sum of weighted rows over labels, and the bound on its change; overwrites rows.
 
     Args:
-        rho: the budget.
-        persons: [num_samples] indices; None if the unit is one label.
-        rows: [num_samples, dim] float, public; it becomes the weighted rows in units, which are whole numbers.
-        doubled_labels: [num_samples] in {0, 1, 2}.
+        rho: the zCDP budget.
+        persons: [num_samples] indices of persons; None if the unit is one label.
+        rows: [num_samples, dim] float, public; overwritten with the weighted rows as whole multiples of a step.
+        doubled_labels: [num_samples] in {0, 1, 2}, private.
         weights: [num_samples] float64 in [0, 1].
     """
     largest = max(np.abs(block * weights[samples, None]).max() for samples, block in blocks(rows))
@@ -172,5 +173,5 @@ def _secret_report(
     reach = 2 * float(block_lengths(rows, persons).max())
     variance = math.ceil(Fraction(reach) ** 2 / (2 * Fraction(rho)))
     noise = secret_discrete_gaussian(len(total), variance)
-    noisy = [int(exact) + drawn for exact, drawn in zip(total, noise, strict=True)]
+    noisy = [int(exact) + number for exact, number in zip(total, noise, strict=True)]
     return np.array([number * (step / 2) for number in noisy]), reach * step / 2

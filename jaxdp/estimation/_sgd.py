@@ -7,7 +7,7 @@ This list maps the lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Nataraja
 * 5, randomized response: `report_randomized`, for all labels at once.
 * 6, the gradient: `Pass.gain` times `Model.slope` times x, with the report's unbiased version as the label
   (`Model.targets`). This equals the paper's gradient, see `sgd_rr`.
-* 7, 9, the projected step and the output: `one_pass`; with average="none" the output is the last iterate, as in the
+* 7, 9, the projected step and the output: `one_pass`. With average="none" the output is the last iterate, as in the
   paper.
 """
 
@@ -42,10 +42,10 @@ class Params:
     Attributes:
         epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no projection.
-        learning_rate: [] float > 0, the constant step size eta; not read for "inverse_time".
+        learning_rate: [] float > 0, the constant step size eta; not used for "inverse_time".
         coverage: [] float > 0, kappa, smallest eigenvalue of the covariance of the differential features.
-        feature_norm: [] float > 0, L, bound on an action's feature norm |phi|; a differential feature x, one action's
-            features minus the other's, has norm at most 2 L.
+        feature_norm: [] float > 0, L, bound on the norm of an action's features phi. A differential feature x, one
+            action's features minus the other action's, has norm at most 2 L.
     """
 
     epsilon: Scalar
@@ -63,7 +63,8 @@ class Model(NamedTuple):
         targets: (report, epsilon, features) -> [num_samples, ...], the unbiased labels ybar of the reports.
         gain: (epsilon, features) -> [] float in (0, 1], the factor by which randomizing shrinks the expected gradient:
             2p - 1 for a comparison, p = sigmoid(epsilon).
-        curvature: (feature_norm, radius) -> [] float, gamma, the loss's least curvature in a margin over the ball.
+        curvature: (feature_norm, radius) -> [] float, gamma, the least curvature of the loss in a margin, over the
+            ball.
     """
 
     slope: Callable[[jax.Array, jax.Array], jax.Array]
@@ -78,7 +79,7 @@ def pairwise(link: Link) -> Model:
         slope=label_loss(link).slope,
         targets=lambda report, epsilon, features: unbiased_labels(report, epsilon),
         gain=lambda epsilon, features: jnp.tanh(epsilon / 2),  # 2p - 1
-        # every link here has its least curvature over |z| <= 2 L B at the margin 2 L B
+        # Every link here has its least curvature over |z| <= 2 L B at the margin 2 L B.
         curvature=lambda feature_norm, radius: link.curvature(2 * feature_norm * radius),
     )
 
@@ -87,8 +88,8 @@ def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) ->
     """Returns the step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
     gamma is the model's least curvature, and gamma_eps = gain gamma is the least curvature of the de-biased loss. The
-    step at sample t is 1 / (gamma_eps kappa t). If gamma underflows (2 L B above about 88 in float32), the step is
-    capped at 1e12: every step of this size ends at the boundary of the ball.
+    step at sample t is 1 / (gamma_eps kappa t). gamma underflows if 2 L B is above about 88 in float32. The step is
+    then capped at 1e12: every step of this size ends at the boundary of the ball.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.5, with the step size of its proof (the statement drops
@@ -104,7 +105,7 @@ def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) ->
 
 
 def estimate_without_certificate(theta: jax.Array, num_samples: int) -> Estimate:
-    """Wraps the result of an algorithm that has no certificate."""
+    """Builds the estimate of an algorithm that has no certificate: infinite certificate, not converged."""
     return Estimate(
         theta=theta,
         certificate=jnp.asarray(jnp.inf, theta.dtype),
@@ -124,7 +125,7 @@ def one_pass_estimator(
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
 ) -> Estimator:
-    """Builds SGD on the de-biased loss of reports randomized at `params.epsilon`; infinity adds no noise."""
+    """Builds SGD on the de-biased loss of reports that are randomized at `params.epsilon` (infinity: no noise)."""
     check_choice("step_size", step_size, STEP_SIZES)
     check_choice("average", average, AVERAGES)
     if optimizer is not None and step_size != "constant":
@@ -138,7 +139,7 @@ def one_pass_estimator(
                 raise ValueError(f"{name} must be finite for step_size='inverse_time', got {getattr(point, name)}")
         return point
 
-    read_names = {"epsilon", "radius"}  # values that this estimator does not read are refused
+    read_names = {"epsilon", "radius"}  # all other values are refused
     if optimizer is None:
         read_names |= {"learning_rate"} if step_size == "constant" else {"coverage", "feature_norm"}
     read_params = only(functools.wraps(params)(checked_params), read_names)
@@ -167,7 +168,7 @@ def randomized_params(
     coverage: float = np.inf,
     feature_norm: float = np.inf,
 ) -> Params:
-    """Validates one grid point; see the attributes of `Params`."""
+    """Checks the values of a grid point and builds its `Params`."""
     return Params(
         epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
         radius=radius_leaf(radius),
@@ -180,7 +181,7 @@ def randomized_params(
 def clear_params(
     *, radius: float = np.inf, learning_rate: float = 0.1, coverage: float = np.inf, feature_norm: float = np.inf
 ) -> Params:
-    """Validates one grid point, as `randomized_params`, for labels in the clear."""
+    """Builds the `Params` of a grid point, as `randomized_params`, for labels that are not randomized."""
     return randomized_params(
         epsilon=np.inf, radius=radius, learning_rate=learning_rate, coverage=coverage, feature_norm=feature_norm
     )
@@ -199,19 +200,19 @@ def sgd(
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma kappa t).
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma kappa t) at sample t.
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
-        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, visited in
-        order. Its `params` take radius (default inf) and the values for the steps: learning_rate (0.1); or for
-        "inverse_time" coverage kappa and feature_norm L; or none with an optimizer.
+        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. It visits
+        samples in order. Its `params` take radius (default inf) and values for the steps: learning_rate (0.1); for
+        "inverse_time" coverage kappa and feature_norm L instead; with an optimizer none.
 
     Raises:
-        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or is infinite for
-            "inverse_time", which needs radius, coverage and feature_norm to be finite.
+        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or if radius, coverage or
+            feature_norm is infinite for "inverse_time".
 
     Privacy:
         - None.
@@ -220,7 +221,7 @@ def sgd(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
 
     Deviations:
-        Averaging is added and on by default: with a constant step, the last iterate's error does not fall with n.
+        Averaging is an addition, on by default: with a constant step, the last iterate's error does not fall with n.
 
     Math:
         Sample $t$ moves the estimate, for the logistic link $F$, by
@@ -258,19 +259,20 @@ def sgd_rr(
 ) -> Estimator:
     r"""Builds one pass of projected SGD on the de-biased loss of randomized labels.
 
-    The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with p = sigmoid(epsilon) and ybar
-    = (report - (1 - p)) / (2p - 1) the unbiased label. It equals the paper's [grad log p_0 + grad log p_1] / (e^epsilon
-    + 1) - grad log p_report. In expectation it is (2p - 1) times the clear gradient; its norm is at most 2 L p.
+    For the logistic link the gradient of sample t is (2p - 1) [F(x.theta) - ybar] x, with p = sigmoid(epsilon) and the
+    unbiased label ybar = (report - (1 - p)) / (2p - 1). It equals the paper's [grad log p_0 + grad log p_1] /
+    (e^epsilon + 1) - grad log p_report. In expectation it is (2p - 1) times the gradient at the label itself. Its norm
+    is at most 2 L p.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
-        An estimator as `sgd`. Its `params` take epsilon as well.
+        An estimator like `sgd`, but its `params` take epsilon as well.
 
     Raises:
         ValueError: as `sgd`, and from `params` if epsilon is not > 0.
@@ -284,11 +286,11 @@ def sgd_rr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (10), Theorem 4.5, Algorithm 1.
 
     Deviations:
-        The "inverse_time" step is 1/(gamma_eps kappa t), as in the proof; averaging is added and on by default.
+        The "inverse_time" step is 1/(gamma_eps kappa t), as in the proof. Averaging is an addition, on by default.
 
     Math:
-        For the logistic link $F$, sample $t$ moves the estimate, with $p = 1 / (1 + e^{-\varepsilon})$ and $r_t$ the
-        report of its label, by
+        Let $F$ be the logistic link, $p = 1 / (1 + e^{-\varepsilon})$, and $r_t$ the report of the label of sample $t$.
+        This sample moves the estimate by
 
         $$
         \theta_{t+1} = \Pi( \theta_t - \eta_t (2 p - 1) ( F(x_t^\top \theta_t) - \tilde y_t ) x_t ), \quad

@@ -13,7 +13,7 @@ from jaxdp.mechanisms import debias_one_hot
 
 
 def _gain(epsilon: jax.Array, features: jax.Array) -> jax.Array:
-    """Returns the g of `sgd_krr`, (e^epsilon - 1) / (e^epsilon + K - 1); 1 at infinity."""
+    """Returns the factor g of `sgd_krr`, (e^epsilon - 1) / (e^epsilon + K - 1); 1 at epsilon = inf."""
     return -jnp.expm1(-epsilon) / (1 + (features.shape[1] - 1) * jnp.exp(-epsilon))
 
 
@@ -38,22 +38,23 @@ def sgd_krr(
 
     The gradient of sample t is sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report. It is computed as g sum_k
     (p_k - d_k) phi_k, with the unbiased one-hot vector d of the report and g = (e^epsilon - 1) / (e^epsilon + K - 1).
-    In expectation it is g times the clear gradient, for every K. At epsilon = inf it is the non-private SGD.
+    In expectation it is g times the gradient at the label itself, for every K. At epsilon = inf this is SGD without
+    privacy.
 
     Args:
-        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
         An estimator of theta from features [num_samples, K, dim] float, |phi| <= L, and labels [num_samples] int in [0,
-        K), visited in order. Its `params` take epsilon, radius (default inf) and the values for the steps:
-        learning_rate (0.1); or for "inverse_time" coverage kappa and feature_norm L; or none with an optimizer.
+        K). It visits samples in order. Its `params` take epsilon, radius (default inf) and values for the steps:
+        learning_rate (0.1); for "inverse_time" coverage kappa and feature_norm L instead; with an optimizer none.
 
     Raises:
-        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
-            "inverse_time" needs it.
+        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or if radius, coverage or
+            feature_norm is infinite for "inverse_time".
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -65,14 +66,14 @@ def sgd_krr(
 
     Deviations:
         The "inverse_time" step is 1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as in the
-        proof of Theorem C.2 (section 4.4 has gamma = e^(-4 L B)); averaging is added and on by default. The proof's
+        proof of Theorem C.2 (section 4.4 has gamma = e^(-4 L B)). Averaging is an addition, on by default. The proof's
         curvature is gamma times the covariance of phi_j - phi_k, averaged over all K^2 ordered pairs (j, k). So
         coverage is the smallest eigenvalue of this average. If the covariance of every pair j != k has eigenvalues of
         at least kappa', coverage is (K - 1) / K kappa', and not kappa' as in the paper.
 
     Math:
-        With $p_k \propto e^{\phi_{tk}^\top \theta_t}$ and $d_k$ the unbiased one-hot entries of the report, sample $t$
-        moves the estimate by
+        Let $p_k \propto e^{\phi_{tk}^\top \theta_t}$, and $d_k$ be the unbiased one-hot entries of the report. Sample
+        $t$ moves the estimate by
 
         $$
         \theta_{t+1} = \Pi\Big( \theta_t - \eta_t g \sum_k (p_k - d_k) \phi_{tk} \Big), \quad

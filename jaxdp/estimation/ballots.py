@@ -1,8 +1,8 @@
 """Estimators of Bradley-Terry abilities that protect a whole ballot: all preferences, and which items it ranks.
 
-Ballots have the form of `Ballots.design`: features e_i - e_j of all pairs of items i < j, [num_pairs, num_items] float,
-and labels [num_ballots, num_pairs] integers in {0, 1, 2}: 2 if a ballot ranks i above j, 0 if it ranks j above i, 1 if
-it gives no preference (tied, or not ranked). y = label / 2 in {0, 1/2, 1}.
+Features and labels are as in `Ballots.design`. Features are e_i - e_j for all pairs of items i < j, [num_pairs,
+num_items] float. Labels are [num_ballots, num_pairs] integers: 2 if a ballot ranks i above j, 0 if it ranks j above i,
+1 if it gives no preference (i and j are tied, or not both ranked). y = label / 2 in {0, 1/2, 1}.
 
 A ballot also reveals *which* items its voter ranked. So in the private estimators the pairs that a voter answers about
 do not depend on the ballot, and "no preference" is an answer, y = 1/2. The private estimators minimise over theta the
@@ -36,10 +36,10 @@ UNIT = "one ballot"
 
 @pytree_dataclass
 class CentralParams(Params):
-    """Values that a sweep may vary; `epsilon` is read only for K-norm noise.
+    """Values that a sweep may vary; only K-norm noise uses `epsilon`.
 
     Attributes:
-        noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of sensitivity; 0 at epsilon =
+        noise_multiplier: [] float >= 0, standard deviation of Gaussian noise divided by the sensitivity; 0 at epsilon =
             inf, and for K-norm noise.
     """
 
@@ -48,18 +48,18 @@ class CentralParams(Params):
 
 @pytree_dataclass
 class LocalParams(Params):
-    """Values that a sweep may vary; `epsilon` is a voter's budget, and infinity reports the ballots themselves.
+    """Values that a sweep may vary. `epsilon` is a voter's budget; at infinity voters report their ballots.
 
     Attributes:
-        num_answers: [] int32 >= 1, number of pairs that a voter is asked about, with the budget epsilon / num_answers
-            for each; a number above the number of pairs counts as all pairs.
+        num_answers: [] int32 >= 1, number of pairs that a voter is asked about, each with the budget epsilon /
+            num_answers; a number above the number of pairs counts as all pairs.
     """
 
     num_answers: Scalar
 
 
 def ballot_sensitivity(num_items: int) -> float:
-    """Returns the L2 sensitivity of S = sum over ballots and pairs of y x, if one ballot is replaced: sqrt(m(m^2-1)/3).
+    """Returns the L2 sensitivity of S, the sum of y x over ballots and pairs, to one ballot: sqrt(m (m^2 - 1) / 3).
 
     The statistics of two ballots differ by D = sum over i < j of d_ij (e_i - e_j), |d_ij| <= 1. Coordinate i of D is
     the wins minus the losses of item i in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest if
@@ -86,19 +86,19 @@ def ballot_sensitivity(num_items: int) -> float:
 
 
 def _check_design(features: jax.Array | np.ndarray, labels: jax.Array | np.ndarray) -> tuple[int, int]:
-    """Returns the numbers of ballots and items; raises ValueError if the shapes do not fit a design."""
+    """Returns the numbers of ballots and items; raises a ValueError if the shapes do not fit `Ballots.design`."""
     num_items = features.shape[1]
     num_pairs = num_items * (num_items - 1) // 2
     if num_items < 2 or features.shape[0] != num_pairs or labels.shape[1:] != (num_pairs,) or not labels.shape[0]:
         raise ValueError(
-            "features and labels must be [num_pairs, num_items] and [num_ballots, num_pairs] with all pairs of at "
+            "features and labels must be [num_pairs, num_items] and [num_ballots, num_pairs], with all pairs of at "
             f"least two items, got {features.shape} and {labels.shape}"
         )
     return labels.shape[0], num_items
 
 
 def check_ballots(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
-    """Checks on the host that these are features and labels of `Ballots.design`."""
+    """Checks on the host that features and labels are as from `Ballots.design`."""
     del feature_norm  # the features are fixed
     values, answers = np.asarray(features), np.asarray(labels)
     if values.ndim != 2 or answers.ndim != 2:
@@ -134,13 +134,13 @@ def _claim(
 
 @reusing_factory
 def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
-    r"""Builds BTL maximum likelihood from ballots in the clear: the non-private baseline.
+    r"""Builds BTL maximum likelihood from ballots that are not private: the baseline of the private estimators.
 
     Every stated preference counts as one comparison; ties and unranked items do not count. This equals `mle` on
     `Ballots.comparisons`.
 
     Args:
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
         An estimator of theta [num_items], with sum 0, from features and labels of `Ballots.design`; NaN if no ballot
@@ -195,26 +195,26 @@ def ballot_objective_perturbation(
 ) -> Estimator:
     r"""Builds central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic.
 
-    Minimises the mean over pairs of log(1 + exp(x.theta)) - S~.theta / (num_ballots num_pairs) over |theta| <= radius,
-    where S~ = S + noise, and S is the sum over ballots and all pairs of y x.
+    Minimises the mean over pairs of log(1 + exp(x.theta)), minus S~.theta / (num_ballots num_pairs), over |theta| <=
+    radius. S~ = S + noise, where S is the sum of y x over ballots and all pairs.
 
     Args:
         weights: "none" or "cut", as for `objective_perturbation`. Both give the same estimator here, since the features
-            of all pairs of items are equally long. `params` takes no `cut`.
+            of all pairs of items are equally long. `params` take no `cut`.
         noise: "gaussian", or "k_norm", which takes no delta.
-        max_dim: largest number of items, otherwise as for `objective_perturbation`.
-        max_steps: gradient evaluations at most, >= 1.
+        max_dim: largest number of items; otherwise as for `objective_perturbation`.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
-        An estimator as `ballot_mle`. Its `params` take epsilon, and for Gaussian noise delta, as well.
+        An estimator like `ballot_mle`, but its `params` also take epsilon and, for Gaussian noise, delta.
 
     Raises:
-        ValueError: as `ballot_mle`, if weights or noise is unknown, and from `params` if epsilon <= 0 or delta is
-            outside (0, 1); when traced, if there are more than max_dim items, or more ballots than floats count exactly
-            (2^24 / (m - 1) in 32 bits).
+        ValueError: as `ballot_mle`; if weights or noise is unknown; from `params`, if epsilon <= 0 or delta is outside
+            (0, 1); when traced, if there are more than max_dim items, or more ballots than floats count exactly (2^24 /
+            (m - 1) in 32 bits).
 
     Privacy:
-        - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
+        - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
         - Unit: one whole ballot, including which items it ranks; adjacency: replace one.
         - Sensitivity: Ballots enter only through S. The number of ballots and the items are public, and the features
           always cover all pairs of items. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items (proof:
@@ -268,9 +268,9 @@ def ballot_objective_perturbation(
     def privatize(key, params: CentralParams, features, labels):
         num_ballots, num_items = _check_design(features, labels)
         check_dim(num_items, limit, "labels", "items")
-        design = pair_features(num_items).astype(np.int32)  # not `features`, for which the sensitivity may be larger
+        design = pair_features(num_items).astype(np.int32)  # `features` might have a larger sensitivity
         largest = 2 ** (jnp.finfo(features.dtype).nmant + 1)
-        if num_ballots * (num_items - 1) > largest:  # otherwise sums of 2 y - 1 are exact as floats, too
+        if num_ballots * (num_items - 1) > largest:  # up to this number floats hold sums of 2 y - 1 exactly
             raise ValueError(
                 f"labels must have at most {largest // (num_items - 1)} ballots in {features.dtype}, got {num_ballots}"
             )
@@ -293,7 +293,7 @@ def ballot_objective_perturbation(
     return _ballot_estimator(only(params, values), claim, privatize, objective, max_steps=max_steps)
 
 
-# If a voter gives k answers at u = epsilon / k each, the noise variance of the estimated statistic is proportional to
+# A voter gives k answers at u = epsilon / k each. The noise variance of the estimated statistic is proportional to
 # u coth(u / 2)^2, which is least at sinh(u) = 2 u.
 BUDGET_PER_ANSWER = 2.1773
 
@@ -303,17 +303,17 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
     r"""Builds local ballot-private BTL: every voter answers about a few random pairs of items by randomized response.
 
     A voter is asked about k consecutive pairs in the cyclic order of pairs, from a uniform starting pair that does not
-    depend on the ballot. Each answer is the item that the ballot ranks higher, or a fair coin if the ballot has no
-    preference, and is reported by randomized response at epsilon / k. The estimator minimises the de-biased loss of the
-    answers, in which a coin has the mean y = 1/2. k = max(1, round(epsilon / 2.18)) has the least noise: a voter is
-    asked about one pair up to epsilon = 3.2.
+    depend on the ballot. An answer is the item that the ballot ranks higher, or a fair coin if the ballot has no
+    preference. It is reported by randomized response at epsilon / k. The estimator minimises the de-biased loss of the
+    answers, in which a coin has the mean y = 1/2. The noise is least for k = max(1, round(epsilon / 2.18)), which is
+    used: a voter is asked about one pair up to epsilon = 3.2.
 
     Args:
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
-        An estimator as `ballot_mle`. Its `params` take epsilon as well. The report is [num_ballots, num_pairs] int8: -1
-        if a voter was not asked, 0 or 2 for an answer, and 1, only at epsilon = inf, for no preference.
+        An estimator like `ballot_mle`, but its `params` take epsilon as well. The report is [num_ballots, num_pairs]
+        int8: -1 if a voter was not asked, 0 or 2 for an answer, and 1, only at epsilon = inf, for no preference.
 
     Raises:
         ValueError: as `ballot_mle`, and from `params` if epsilon is not > 0.
@@ -335,7 +335,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         which "no preference" is the report 1 and not a coin.
 
     Math:
-        Each of a voter's $k$ answers is reported as it is with probability
+        Each of a voter's $k$ answers is reported unchanged with probability
 
         $$
         p = \frac{1}{1 + e^{-\varepsilon / k}}, \quad k = \max(1, \mathrm{round}(\varepsilon / 2.18))
@@ -362,7 +362,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         return _claim("local", argument, epsilon)
 
     def budgets(params: LocalParams, num_pairs: int) -> tuple[jax.Array, jax.Array]:
-        """Returns the number of answers and the epsilon of each."""
+        """Returns the number of answers of a voter, and the epsilon of each answer."""
         asked = jnp.clip(jnp.asarray(params.num_answers), 1, num_pairs)
         epsilon = jnp.asarray(params.epsilon)
         return asked, epsilon / asked.astype(epsilon.dtype)
@@ -387,7 +387,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         doubled = jnp.sum(jnp.maximum(report, 0), axis=0, dtype=jnp.int32)
         excess = (doubled - answers).astype(features.dtype) / 2  # reported wins above one half
         answers = answers.astype(features.dtype)
-        wins = answers / 2 + excess / jnp.tanh(epsilon.astype(features.dtype) / 2)  # as `debias_labels`
+        wins = answers / 2 + excess / jnp.tanh(epsilon.astype(features.dtype) / 2)  # debiased, see `debias_labels`
         per_pair = num_ballots * asked.astype(features.dtype) / num_pairs
         return _weighted_objective(features, wins / per_pair, answers / per_pair)
 

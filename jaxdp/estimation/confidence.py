@@ -1,7 +1,7 @@
 """Confidence sets around an estimate, from public features and the known distribution of the privacy noise.
 
-In eq. (7) of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) alpha is failure_prob, lambda is ridge, and Sigma_D +
-lambda I is the set's shape; B is radius, and gamma is computed from it unless curvature is larger.
+In eq. (7) of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) alpha is failure_prob, lambda is ridge, and Sigma_D + lambda
+I is the set's shape. B is radius. The code computes gamma from B, and uses `curvature` in its place if it is larger.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from jaxdp.numerics.eigen import eigh
 from jaxdp.validation import check_at_least, check_probability, check_within
 
 FAILURE_PROB = 0.1
-_SHARED = ("radius", "feature_norm")  # values that a problem may supply and the wrapped estimator reads
+_SHARED = ("radius", "feature_norm")  # values that a problem may supply and that the wrapped estimator uses too
 
 
 class ConfidenceSet(NamedTuple):
@@ -29,11 +29,11 @@ class ConfidenceSet(NamedTuple):
 
     Attributes:
         center: [dim] float, the estimate.
-        shape: [dim, dim] float: Sigma_D + ridge I of the weighted samples. It is positive definite on the span of
-            basis, and zero on vectors orthogonal to it.
+        shape: [dim, dim] float, Sigma_D + ridge I, computed from weighted samples. It is positive definite on the span
+            of basis, and zero on vectors orthogonal to this span.
         width: [] float >= 0; NaN if shape is singular on the span of basis, up to rounding.
-        basis: [dim, rank] float, orthonormal columns that span the differences theta - center; None is the whole space.
-            For estimators with `zero_sum` it spans the vectors that sum to zero.
+        basis: [dim, rank] float, orthonormal columns that span the differences theta - center; None means the whole
+            space. For estimators with `zero_sum`, basis spans the vectors that sum to zero.
     """
 
     center: jax.Array
@@ -47,7 +47,7 @@ class ConfidenceSet(NamedTuple):
         return shift @ jnp.matmul(self.shape, shift, precision="highest") <= self.width**2
 
     def inner_shape(self) -> jax.Array:
-        """Returns the shape in the coordinates of basis, where it is positive definite: [rank, rank] float."""
+        """Returns the shape in the coordinates of basis, in which it is positive definite: [rank, rank] float."""
         return self.shape if self.basis is None else _product(self.basis.T, _product(self.shape, self.basis))
 
     def whitened(self, vectors: jax.Array) -> jax.Array:
@@ -57,8 +57,7 @@ class ConfidenceSet(NamedTuple):
             vectors: [..., dim] float; parts orthogonal to basis are dropped.
 
         Returns:
-            [..., rank] float. Over the set, the maximum of v.(theta - center) is width times the norm of the result for
-            v.
+            [..., rank] float. Over the set, the maximum of v.(theta - center) is width times the norm of v's transform.
         """
         flat = vectors.reshape(-1, vectors.shape[-1])
         flat = flat if self.basis is None else _product(flat, self.basis)
@@ -70,8 +69,8 @@ class ConfidenceSet(NamedTuple):
     def interval(self, direction: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Returns the least and the largest direction.theta over the set.
 
-        If the true parameter lies in the set, the intervals of all directions hold at once: no correction for multiple
-        intervals is needed.
+        If the true parameter lies in the set, the intervals of all directions hold at once, without a correction for
+        multiple intervals.
 
         Args:
             direction: [..., dim] float; under `zero_sum` its mean is subtracted.
@@ -115,7 +114,7 @@ def confidence_set(
     failure_prob: jax.Array,
     curvature: jax.Array,
 ) -> ConfidenceSet:
-    """Returns the set of Theorem 4.2 with explicit constants, for minimisers of the logistic objective over a ball.
+    """Builds the set of Theorem 4.2 with explicit constants, for minimisers of the logistic objective over a ball.
 
     width = [G + sqrt(G^2 + 16 gamma^2 ridge radius^2)] / (2 gamma) <= G / gamma + 2 sqrt(ridge) radius, where
     gamma = min over i of sigmoid'(radius |x_i|). With Sigma_D the mean of w_i x_i x_i^T, A = Sigma_D + ridge I,
@@ -125,36 +124,37 @@ def confidence_set(
 
     K-norm noise of scale b in d dimensions is Gaussian noise with the random variance 2 b^2 Y, Y ~ Gamma((d + 1) / 2);
     its length is Gamma(d, b). Half of failure_prob covers the variance or the length, and the other half the deviation.
-    G is the smaller of two bounds, and each bound holds with probability 1 - failure_prob. The first is the bound
-    above, with the (1 - failure_prob / 2)-quantile as variance of Gaussian noise. The second is the bound above without
-    K-norm noise, plus the same quantile of the length divided by n sqrt(min eigenvalue of A).
+    G is the smaller of two bounds, and each bound holds with probability 1 - failure_prob. The first bound is the
+    formula above, with the (1 - failure_prob / 2)-quantile of the variance as the variance of Gaussian noise. The
+    second bound is the formula above without K-norm noise, plus the same quantile of the length divided by n sqrt(min
+    eigenvalue of A).
 
-    Why: with D = theta - theta* and g the gradient of the mean objective at theta*, optimality over the ball gives
-    gamma |D|^2_Sigma <= -g.D, so that gamma |D|^2_A <= |g|_(1/A) |D|_A + 4 gamma ridge radius^2 for A = Sigma_D + ridge
-    I, as |D| <= 2 radius. Given the features g is linear in independent centred variables: labels, which are
+    Why: let D = theta - theta*, and g be the gradient of the mean objective at theta*. Optimality over the ball gives
+    gamma |D|^2_Sigma <= -g.D. So gamma |D|^2_A <= |g|_(1/A) |D|_A + 4 gamma ridge radius^2 for A = Sigma_D + ridge I,
+    as |D| <= 2 radius. Given the features, g is linear in independent centred variables: the labels, which are
     sub-Gaussian with variance proxy (spread w_i)^2 / 4 (Hoeffding), and the Gaussian noise. The tail bound of such a
-    quadratic form (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. For label noise alone this is
+    quadratic form (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. With label noise only, this is
     DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (7) with C = sqrt(3) / 2 and C' = 2.
 
-    If the searched parameters span less than the space (`zero_sum`), all of this happens within the span: directions
+    If the searched parameters do not span the space (`zero_sum`), all of this happens within their span: directions
     that comparisons cannot determine appear neither in the shape nor in the noise.
 
     Args:
         theta: [dim] float, the minimiser.
         features: [num_samples, dim] float.
-        noise: the noise between labels and objective.
-        ridge: [] float >= 0, lambda; 0 needs features that span all searched directions.
+        noise: the distribution of the privacy noise.
+        ridge: [] float >= 0, lambda; 0 is only allowed for features that span all searched directions.
         radius: [] float > 0, radius of the ball of the minimisation; the ball must contain the true parameter. Infinity
-            needs ridge = 0, curvature > 0 and noise.regularization = 0.
+            is only allowed with ridge = 0, curvature > 0 and noise.regularization = 0.
         failure_prob: [] float in (0, 1).
-        curvature: [] float in [0, 1/4]; replaces gamma if it is larger. The claim of coverage is proved only for 0. But
-            gamma falls exponentially with radius |x_i|, so the set soon contains all parameters. 1/4, the curvature at
-            even odds and the largest possible value, is a heuristic.
+        curvature: [] float in [0, 1/4]; replaces gamma if it is larger. Coverage is proved only for 0. But gamma falls
+            exponentially with radius |x_i|, so for a large radius the set contains all parameters. 1/4, the curvature
+            at even odds and the largest possible value, is a heuristic.
 
     Returns:
-        The set. If curvature is at most gamma, it contains the truth with probability >= 1 - failure_prob, up to the
-        error of the minimisation. Features that are not finite give NaN. If the shape is singular up to rounding, the
-        width is NaN: `contains` is then always False, and intervals and policies are NaN.
+        The set. If curvature is at most gamma, the set contains the true parameter with probability >= 1 -
+        failure_prob, up to the error of the minimisation. Features that are not finite give NaN. If the shape is
+        singular up to rounding, the width is NaN: `contains` is then always False, and intervals and policies are NaN.
 
     Raises:
         ValueError: if the search has no direction, as under `zero_sum` in one dimension, or the noise is in whitened
@@ -167,8 +167,8 @@ def confidence_set(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.2 and its proof.
 
     Deviations:
-        Constants are explicit; the trace of A^-1 Sigma_D replaces its bound d; the same argument covers weights, and
-        noise on the statistic.
+        Constants are explicit; the trace of A^-1 Sigma_D replaces its bound d; the proof also covers weights, and noise
+        on the statistic.
     """
     if noise.back is not None:
         raise ValueError("noise must be isotropic for a confidence set, got noise in whitened coordinates")
@@ -188,7 +188,7 @@ def confidence_set(
     label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)  # of A^(-1/2) Q A^(-1/2)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
-        """Returns the first term of G for noise of this stddev: |g|_(1/A) exceeds it with at most this probability."""
+        """Returns a bound that |g|_(1/A) exceeds with at most this probability, for noise of this stddev."""
         q = eigh(label_part + jnp.diag((stddev / num_samples) ** 2 / shape_eigenvalues)).values
         tail = -jnp.log(failure_prob)
         return jnp.sqrt(jnp.sum(q) + 2 * jnp.sqrt(tail * jnp.sum(q**2)) + 2 * tail * jnp.max(q))
@@ -208,7 +208,7 @@ def confidence_set(
     bound = bound + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(shape_eigenvalues)))  # G
     bias = 4 * _times(gamma * jnp.sqrt(ridge), radius)
     width = (bound + jnp.sqrt(bound**2 + bias**2)) / (2 * gamma)
-    # a computed eigenvalue this close to 0 may be a rounding error
+    # An eigenvalue this close to 0 may be a rounding error.
     regular = jnp.min(shape_eigenvalues) > rank * jnp.finfo(dtype).eps * jnp.max(shape_eigenvalues)
     shape = covariance + ridge * jnp.eye(rank, dtype=dtype)
     if basis is not None:
@@ -263,8 +263,8 @@ class Params:
 
     Attributes:
         inner: the `params` of the wrapped estimator.
-        radius: [] float > 0; replaces the radius in inner.
-        feature_norm: [] float > 0; replaces the feature_norm in inner, if there is one.
+        radius: [] float > 0, used in place of the radius in inner.
+        feature_norm: [] float > 0, used in place of the feature_norm in inner, if inner has this value.
         ridge: [] float >= 0, lambda.
         failure_prob: [] float in (0, 1).
         curvature: [] float in [0, 1/4], see `confidence_set`.
@@ -280,7 +280,7 @@ class Params:
 
 @reusing_factory
 def with_confidence(estimator: Estimator) -> Estimator:
-    """Adds the confidence set of `confidence_set` to an estimator's estimate.
+    """Adds the set of `confidence_set` to an estimator's estimate.
 
     Args:
         estimator: an estimator that has `Estimator.noise` and public features: `mle`, `debiased_rr` or
@@ -293,7 +293,7 @@ def with_confidence(estimator: Estimator) -> Estimator:
     Raises:
         ValueError: if the estimator has no `noise` or keeps features private; from `params`, if ridge < 0, failure_prob
             is outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with ridge > 0, curvature = 0 or
-            regularization > 0, so that the set would contain everything; from `estimate`, if ridge is too small for
+            regularization > 0, since the set would then contain everything; from `estimate`, if ridge is too small for
             features that do not span all directions.
 
     Privacy:
@@ -363,7 +363,7 @@ def with_confidence(estimator: Estimator) -> Estimator:
         if np.isfinite(estimate.theta).all() and np.isnan(estimate.confidence.width):
             eigenvalues = np.linalg.eigvalsh(np.nan_to_num(estimate.confidence.inner_shape()))
             raise ValueError(
-                "ridge must be > 0, and not within rounding of 0, if features do not span all directions, "
+                "ridge must be > 0, and larger than rounding errors, if features do not span all directions, "
                 f"got eigenvalues of second moment plus ridge from {eigenvalues[0]:.2g} to {eigenvalues[-1]:.2g}"
             )
 

@@ -10,7 +10,7 @@ from jaxdp.validation import check_above
 
 
 def radius_leaf(radius: float) -> Scalar:
-    """Returns the radius of the ball as a `Params` leaf; it must be > 0, and infinite or of finite square."""
+    """Checks the radius of the ball (> 0, and infinite or with a finite square) and returns it as a `Params` leaf."""
     leaf = scalar_leaf("radius", check_above("radius", radius, 0.0))
     largest = np.sqrt(np.finfo(default_float()).max)
     if largest < leaf < np.inf:
@@ -21,22 +21,22 @@ def radius_leaf(radius: float) -> Scalar:
 
 
 def center(vectors: jax.Array) -> jax.Array:
-    """Projects onto the zero-sum hyperplane {v : sum(v) = 0}, along the last axis ([..., dim] float)."""
+    """Projects vectors, [..., dim] float, onto the zero-sum hyperplane {v : sum(v) = 0}."""
     return vectors - jnp.mean(vectors, axis=-1, keepdims=True)
 
 
 def project(theta: jax.Array, radius: jax.Array, *, zero_sum: bool = False) -> jax.Array:
-    """Projects onto {theta : |theta| <= radius}, intersected with sum(theta) = 0 if `zero_sum`, in Euclidean norm.
+    """Returns the point of {theta : |theta| <= radius}, within sum(theta) = 0 if `zero_sum`, closest to theta.
 
     Args:
         theta: [dim] float.
         radius: [] float > 0; infinity is no bound.
-        zero_sum: whether the components must sum to zero (for features that do not identify a constant).
+        zero_sum: whether the components must sum to zero, for features that cannot determine a constant added to theta.
 
     Returns:
         [dim] float.
     """
-    if zero_sum:  # first onto the hyperplane: scaling into the ball then stays in it, so the result is exact
+    if zero_sum:  # first onto the hyperplane: scaling into the ball does not leave it, so the result is exact
         theta = center(theta)
     bounded = projections.projection_l2_ball(theta, jnp.where(jnp.isinf(radius), 1.0, radius).astype(theta.dtype))
     return jnp.where(jnp.isinf(radius), theta, bounded)

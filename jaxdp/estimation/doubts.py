@@ -1,4 +1,4 @@
-"""Warnings about estimates that a careful user would not trust. They read only the release and public features."""
+"""Warns about estimates that should not be trusted. All checks depend only on the release and on public features."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,20 +10,18 @@ from jaxdp.estimation.label_params import TOLERANCE
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.validation import WITH_X64, warn_caller
 
-NEARLY_DEPENDENT = (
-    2e-3  # smallest over largest singular value, with columns of norm 1; below it, float32 fits are wrong
-)
-OVERSHOOT = 8.0  # largest learning rate times squared norm: 2 / (1/4), for the logistic loss of curvature <= 1/4
-STANDSTILL = (
-    0.1  # learning rate times curvature, summed over steps: theta moves about a tenth of the way to the minimum
-)
+# The smallest over the largest singular value, with columns of norm 1. Below this ratio, fits in float32 are wrong.
+NEARLY_DEPENDENT = 2e-3
+OVERSHOOT = 8.0  # largest learning rate times squared norm: 2 / (1/4), since the logistic loss has curvature <= 1/4
+# Learning rate times curvature, summed over steps. At 0.1, theta moves about a tenth of the way to the minimum.
+STANDSTILL = 0.1
 SATURATED = 0.04  # Fisher information at theta over its value at 0: below this ratio, answers are nearly certain
 RANK = 1e-9  # eigenvalues below this fraction of the largest one are rounding errors
 FEWEST_NATS = 4.0  # Fisher information about the logarithm of theta's size; at 4, its estimate has variance 1 / 4
 
 
 def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:
-    """Warns that a solver stopped early, with advice; `features` are not read unless they are public."""
+    """Warns that a solver stopped early, and gives advice; `features` are used only if they are public."""
     radius, advice = values.get("radius"), "Bring the columns of features to similar sizes, of about 1"
     size = _size(features) if estimator.features_public else 0.0
     if radius is not None and np.isinf(radius):
@@ -36,7 +34,7 @@ def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, 
     tolerance = values.get("tolerance", TOLERANCE)
     if tolerance < TOLERANCE >= estimate.certificate and default_float() == np.float32:
         advice = (
-            f"The tolerance, {tolerance:g}, may be below the rounding of 32-bit floats: take the default, "
+            f"The tolerance, {tolerance:g}, may be below the rounding errors of 32-bit floats: use the default, "
             f"{TOLERANCE:g}, or 64 bits{WITH_X64}"
         )
     warn_caller(
@@ -107,7 +105,7 @@ def warn_saturated(theta: np.ndarray) -> None:
 def warn_rounded_features(features: np.ndarray) -> None:
     """Warns if features do not determine theta in float32: nearly dependent columns, or a few much longer rows."""
     wide = features.astype(np.float64)
-    if wide.ndim == 3:  # a part that all actions share affects no choice
+    if wide.ndim == 3:  # a vector added to the features of all actions does not change choices
         wide = wide[:, 1:] - wide[:, :1]
     wide = wide.reshape(-1, wide.shape[-1])
     sizes = np.abs(wide).max(axis=0)
@@ -115,7 +113,7 @@ def warn_rounded_features(features: np.ndarray) -> None:
     lengths = np.linalg.norm(wide, axis=1)
     rows = wide[lengths > 0] / lengths[lengths > 0, None]
     eps = np.finfo(features.dtype if np.issubdtype(features.dtype, np.floating) else np.float64).eps
-    direction_values = _singular_values(rows)  # rows of any lengths span the same directions
+    direction_values = _singular_values(rows)  # the lengths of rows do not change the span
     rank = int(np.sum(direction_values > 8 * np.sqrt(len(sizes)) * eps))
     least = min(_singular_values(wide)[:rank], default=1.0)
     if least >= NEARLY_DEPENDENT:
@@ -173,9 +171,7 @@ def warn_doubts(
         ridge: whether the objective has a penalty.
     """
     reads_features = estimator.features_public and features.ndim in (2, 3)
-    if np.any(
-        np.isposinf(getattr(estimate, "certificate", np.inf))
-    ):  # the algorithm has no solver, and so no certificate
+    if np.any(np.isposinf(getattr(estimate, "certificate", np.inf))):  # the algorithm has no solver and no certificate
         if reads_features and "learning_rate" in values:
             warn_one_pass(features, values["learning_rate"], is_weighted="cut" in values)
         return

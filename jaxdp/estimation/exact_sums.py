@@ -1,4 +1,4 @@
-"""Sums of terms as integers on a public grid. All functions are traced in 64 bits."""
+"""Sums terms exactly, as integers on a public grid. All functions are traced in 64 bits."""
 
 import math
 from typing import NamedTuple
@@ -13,9 +13,9 @@ class Grid(NamedTuple):
     """The grid on which terms are summed as integers.
 
     Attributes:
-        power: [dim] float64, a power of two; terms are below twice its size.
-        bits: number of bits that count the terms.
-        error: [] float64, a bound on the L2 norm that rounding adds to the sum's change.
+        power: [dim] float64, powers of two; terms are smaller than 2 power.
+        bits: number of bits of the number of terms.
+        error: [] float64, a bound on the L2 norm by which rounding can increase the change of the sum.
     """
 
     power: jax.Array
@@ -24,11 +24,11 @@ class Grid(NamedTuple):
 
     @classmethod
     def of(cls, bounds: jax.Array, count: int, changed: jax.Array | int = 1) -> "Grid":
-        """Builds the grid for `count` terms of sizes at most `bounds`, [dim]; see `exact_statistic`."""
+        """Builds the grid for `count` terms with absolute values at most `bounds`, [dim]; see `exact_statistic`."""
         power, bits = jnp.where(bounds > 0, power_below(bounds), 1), math.ceil(math.log2(count))
-        # a term changes by one unit more; each of the two sums is rounded by half a unit in the last place of float64
+        # Rounding changes a term by up to one unit more, and each of the two sums by half a unit in the last place.
         error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
-        if not isinstance(changed, int):  # each further term adds one unit
+        if not isinstance(changed, int):  # each further changed term adds one unit
             error = error * (1 + changed.astype(jnp.float64) * 2.0**-10)
         return cls(power, bits, error)
 
@@ -43,15 +43,15 @@ class Grid(NamedTuple):
 
 
 def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | int = 1) -> tuple[jax.Array, jax.Array]:
-    """Sums terms as integers, so that the change by one term does not depend on other terms.
+    """Sums terms as integers, so that one term's effect on the sum does not depend on the other terms.
 
     Args:
         terms: [num_samples, dim] float64.
-        bounds: [dim] float64, public: the largest size of a term.
+        bounds: [dim] float64, public: the largest absolute value of a term.
         changed: [] integer >= 1, public: the number of terms that change together.
 
     Returns:
-        [dim] float64, the sum; and [] float64, a bound on the L2 norm that rounding adds to the sum's change.
+        [dim] float64, the sum; and [] float64, a bound on the L2 norm by which rounding can increase its change.
     """
     grid = Grid.of(bounds, len(terms), changed)
     total = grid.value(grid.add(terms))

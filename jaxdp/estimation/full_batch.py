@@ -32,14 +32,14 @@ def full_batch_estimator(
 ) -> Estimator:
     """Builds an estimator from public features that minimises an objective over the ball of `params.radius`.
 
-    The solver gets features scaled to a root mean square in [1, 2), so that the tolerance means the same in any unit,
-    and the estimate is scaled back. Without a radius, a column with a root mean square that differs by a factor of 2^7
-    or more has its own scale, since rounding would hide its curvature. Scales are powers of two and do not round. A
-    user's optimiser gets the unscaled features.
+    The solver gets features scaled to a root mean square in [1, 2), so that the tolerance means the same in any unit.
+    The estimate is scaled back. Without a radius, a column gets a separate scale if its root mean square differs by a
+    factor of 2^7 or more, since rounding would hide its curvature. Scales are powers of two and do not round. A user's
+    optimiser gets the unscaled features.
 
     If features do not determine theta (dependent columns, or fewer samples than columns), theta is the minimiser of
-    least norm, measured in the scaled parameters. An objective with noise in such directions (as from a noisy
-    statistic) has no minimum there without a penalty or a radius.
+    least norm, measured in the scaled parameters. If the objective has noise in such directions (as from a noisy
+    statistic), it has no minimum without a penalty or a radius.
 
     Args:
         params: builds the parameters of one grid point, as `Estimator.params`.
@@ -62,7 +62,7 @@ def full_batch_estimator(
         if optimizer is None:
             unit, scale = scaling_units(features, params.radius, zero_sum=zero_sum)
         radius = jnp.asarray(params.radius, features.dtype) * unit
-        if optimizer is None:  # a radius beyond the farthest point that an unbounded search visits bounds nothing
+        if optimizer is None:  # an unbounded search stops at FARTHEST, so a larger radius has no effect
             radius = jnp.where(radius > FARTHEST, jnp.inf, radius)
         estimate = minimize(
             objective(params, features / jnp.broadcast_to(scale, features.shape), report, scale),

@@ -1,4 +1,4 @@
-"""The noise between labels and the minimised objective, which confidence sets need to know."""
+"""Describes the noise between labels and the minimised objective, which confidence sets need."""
 
 from typing import Any, NamedTuple
 
@@ -15,14 +15,14 @@ class LabelNoise(NamedTuple):
         spread: [] float >= 1, length of an interval that contains the unbiased version of each label.
         statistic_stddev: [] float >= 0, standard deviation of Gaussian noise on sum_i y_i x_i, in every searched
             direction.
-        regularization: [] float >= 0, beta, on the scale of the sum over samples.
-        basis: [dim, rank] float, orthonormal columns that span the searched parameters; None is the whole space.
-        weights: [num_samples] float >= 0, weights of the samples in sum_i w_i y_i x_i and in the objective; None is all
-            1.
+        regularization: [] float >= 0, beta, the penalty on the sum over samples.
+        basis: [dim, rank] float, orthonormal columns that span the searched parameters; None means the whole space.
+        weights: [num_samples] float >= 0, weights of the samples in sum_i w_i y_i x_i and in the objective; None means
+            that all are 1.
         k_norm_scale: [] float >= 0, scale of K-norm noise on the statistic in the searched directions: its density is
-            proportional to exp(-|z| / k_norm_scale). None: there is no K-norm noise.
-        back: [dim, dim] float: the noise z of these scales is in whitened coordinates, and the statistic has z @ back.
-            None: the noise is on the statistic itself.
+            proportional to exp(-|z| / k_norm_scale). None means no K-norm noise.
+        back: [dim, dim] float. The noise z with the scales above is in whitened coordinates, and the statistic gets z @
+            back. None means that the noise is added to the statistic itself.
     """
 
     spread: jax.Array
@@ -39,8 +39,8 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
 
     Args:
         features: [num_samples, dim] float.
-        zero_sum: whether parameters sum to zero. The basis is then columns 2 to dim of the reflection that maps the
-            first axis to the direction (1, ..., 1).
+        zero_sum: whether parameters sum to zero. The basis then consists of columns 2 to dim of the reflection that
+            maps the first axis to the direction (1, ..., 1).
 
     Returns:
         [dim, dim - 1] float, or None without the constraint.
@@ -54,7 +54,7 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
 
 
 def randomized_labels(zero_sum: bool) -> NoiseFn:
-    """Returns the noise of de-biased randomized labels, which take two values at distance 1 / tanh(epsilon / 2)."""
+    """Builds the noise of de-biased randomized labels, which take two values at distance 1 / tanh(epsilon / 2)."""
 
     def noise(params: Any, features: jax.Array) -> LabelNoise:
         zero = jnp.zeros((), features.dtype)

@@ -1,4 +1,4 @@
-"""Values and claims of the estimators that see labels in the clear or by randomized response."""
+"""Values and claims of the estimators that use labels in the clear or after randomized response."""
 
 from dataclasses import replace
 
@@ -21,8 +21,9 @@ class Params:
     Attributes:
         epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective, for features scaled to
-            root mean square in [1, 2). In 32 bits rounding may keep this norm at about 1e-7 sqrt(dim).
+        tolerance: [] float > 0, largest norm of the projected gradient of the mean objective at which the search
+            stops, for features scaled to root mean square in [1, 2). In 32 bits rounding may keep this norm at about
+            1e-7 sqrt(dim).
     """
 
     epsilon: Scalar
@@ -31,7 +32,7 @@ class Params:
 
 
 def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
-    """Validates one grid point; see `Params`. Estimators from randomized labels use it as `params`."""
+    """Checks the values of a grid point and builds its `Params`; `params` of estimators from randomized labels."""
     return Params(
         epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
         radius=radius_leaf(radius),
@@ -42,7 +43,7 @@ def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TO
 def person_params(
     *, epsilon: float, persons: ArrayLike, radius: float = np.inf, tolerance: float = TOLERANCE
 ) -> Params:
-    """Validates one grid point, as `make_params`; a label of a person who gave k labels gets the budget epsilon / k."""
+    """Builds a grid point as `make_params`; each label of a person who gave k labels gets the budget epsilon / k."""
     point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
     return replace(point, epsilon=person_budgets(epsilon, persons).astype(default_float()))
 
@@ -57,7 +58,7 @@ def clear_labels_claim() -> Guarantee:
 
 
 def randomized_labels_claim(epsilon: float) -> Guarantee:
-    """Returns the claim of estimators that see labels only through randomized response."""
+    """Returns the claim of estimators that use labels only through randomized response."""
     return Guarantee.pure(
         epsilon,
         trust_model="local",
@@ -69,7 +70,7 @@ def randomized_labels_claim(epsilon: float) -> Guarantee:
 
 
 def randomized_persons_claim(epsilon: float) -> Guarantee:
-    """Returns the claim of estimators that see a person's k labels through randomized response at epsilon / k each."""
+    """Returns the claim of estimators that use a person's k labels through randomized response at epsilon / k each."""
     argument = "a person's k labels leave the device through randomized response at epsilon / k each, and compose"
     claim = randomized_labels_claim(epsilon)
     return replace(claim, privacy_unit=PERSON, unit="person", argument=argument if claim.is_private else claim.argument)

@@ -1,4 +1,4 @@
-"""The labels that users report: in the clear or by randomized response, with ties as coins."""
+"""The labels that users report: unchanged or by randomized response, with ties as coins."""
 
 from typing import Any
 
@@ -9,23 +9,23 @@ from jaxdp.core import Scalar
 from jaxdp.mechanisms import LabelParams, debias_labels, label_randomizer
 
 LABELS = label_randomizer(2)
-_COINS = 2**32 - 1
+_COINS = 2**32 - 1  # tag of the key for coins
 
 
 def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns the labels themselves; the `privatize` of the non-private estimators."""
+    """Returns the labels unchanged; used as `privatize` of the non-private estimators."""
     del key, params, features
     return labels
 
 
 def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's randomized label; the `privatize` of the local estimators.
+    """Returns every user's randomized label; used as `privatize` of the local estimators.
 
     Labels of a float type may be ties, 1/2. A user with label y first draws a coin that is 1 with probability y, and
     reports the coin by randomized response. With p = sigmoid(epsilon) the report is 1 with probability (1 - p) + (2p -
     1) y, which lies in [1 - p, p] for every y in [0, 1]. So the probabilities of a report given any two labels differ
-    by a factor of at most p / (1 - p) = e^epsilon, as for labels in {0, 1}, and de-biased reports have mean y. Without
-    privacy the label itself is reported.
+    by a factor of at most p / (1 - p) = e^epsilon, as for labels in {0, 1}, and de-biased reports have mean y. At
+    epsilon = inf the label itself is reported.
     """
     if not jnp.issubdtype(labels.dtype, jnp.floating):
         return report_coins(key, params, features, labels)
@@ -34,17 +34,17 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns randomized labels as `report_randomized`, but reports ties as coins at epsilon = inf, too."""
+    """Returns randomized labels as `report_randomized`, but reports ties as coins also at epsilon = inf."""
     del features
     if jnp.issubdtype(labels.dtype, jnp.floating):
-        key_coin = jax.random.fold_in(key, _COINS)  # a new key: the words of `key` decide which labels flip
+        key_coin = jax.random.fold_in(key, _COINS)  # a new key, since `key` decides which labels flip
         uniforms = jax.random.uniform(key_coin, labels.shape)
         labels = (uniforms < labels.astype(uniforms.dtype)).astype(jnp.int32)
     return LABELS.report(key, LabelParams(epsilon=params.epsilon), labels)
 
 
 def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns randomized labels as `report_randomized`; each label has a budget: `params.epsilon` is [num_samples]."""
+    """Draws randomized labels as `report_randomized`, with one budget per label: `params.epsilon` is [num_samples]."""
 
     def report(key: jax.Array, epsilon: jax.Array, label: jax.Array) -> jax.Array:
         return report_randomized(key, LabelParams(epsilon=epsilon), features, label)
@@ -53,7 +53,7 @@ def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def unbiased_labels(report: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns unbiased labels of reports, which are floats if labels may be ties; epsilon is [] or [num_samples]."""
+    """Returns unbiased labels, given reports (floats if labels may be ties) and epsilon, [] or [num_samples]."""
     if not jnp.issubdtype(report.dtype, jnp.floating) and jnp.ndim(epsilon) == 0:
         return debias_labels(report, epsilon)
     dtype = report.dtype if jnp.issubdtype(report.dtype, jnp.floating) else jnp.asarray(epsilon).dtype

@@ -1,4 +1,4 @@
-"""Public moments, lengths and exact sums of features that are too large to copy, in blocks of rows, on the host."""
+"""Moments, lengths and exact sums of features that are too large to copy, computed on the host in blocks of rows."""
 
 import time
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ from jaxdp.estimation.public_weights import CANDIDATES
 from jaxdp.memory import check_room, free_host_bytes
 from jaxdp.validation import check_count
 
-LARGE_DIM = 512  # largest number of features for which each step forms the Hessian
-LARGE_SIZE = 2**24  # largest number of entries that are copied freely
+LARGE_DIM = 512  # up to this number of features, each Newton step forms the Hessian
+LARGE_SIZE = 2**24  # up to this number of entries, features are copied
 BLOCK_SIZE = 2**22  # entries of a block of rows
-PASSES = 60  # over the features, in a fit; most fits take 15 to 40
+PASSES = 60  # passes over the features that are assumed for a fit; most fits take 15 to 40
 
 
 class FitCost(NamedTuple):
     """The predicted cost of a fit in blocks.
 
     Attributes:
-        processor_seconds: seconds of one core; other programs on the machine make it more.
-        peak_bytes: resident memory, including mapped pages of the features.
+        processor_seconds: seconds of one core; more if other programs use the machine.
+        peak_bytes: resident memory, including the pages of features that are mapped from a file.
     """
 
     processor_seconds: float
@@ -46,12 +46,12 @@ def predict_fit_cost(
     Args:
         num_samples: number of samples, >= 1.
         dim: number of features, >= 1.
-        bytes_per_entry: of the features as they are passed: 2 for float16, 4 for float32.
-        whitened: whether noise is shaped by the features (geometry="whitened").
+        bytes_per_entry: bytes of an entry of the features that are passed: 2 for float16, 4 for float32.
+        whitened: whether the noise is whitened (geometry="whitened").
         weighted: whether weights are "cut".
 
     Returns:
-        The prediction. The time and memory of a fit are within a factor of about two of it.
+        The prediction. The true time and memory are within a factor of about two of the predicted ones.
 
     Raises:
         ValueError: if a size is below 1.
@@ -65,11 +65,11 @@ def predict_fit_cost(
     check_count("bytes_per_entry", bytes_per_entry)
     square = np.ones((512, 512), np.float32)
     durations = []
-    for _ in range(9):  # the first product starts threads, and other programs slow some
+    for _ in range(9):  # the first product starts threads, and other programs slow some products down
         start = time.process_time()
         np.matmul(square, square)
         durations.append(time.process_time() - start)
-    per_product = max(min(durations), 1e-4) / 512**3  # of one multiplication in 32 bits
+    per_product = max(min(durations), 1e-4) / 512**3  # seconds of one multiplication in 32 bits
     entries = num_samples * dim
     decompositions = 10.0 * (whitened or weighted) + 3.0 * whitened
     rows = entries * dim * (1.2 + (whitened or weighted))
@@ -79,7 +79,7 @@ def predict_fit_cost(
 
 
 def _new_bytes(num_samples: int, dim: int, *, whitened: bool, weighted: bool) -> int:
-    """Predicts the peak memory of a fit in blocks, without its features."""
+    """Predicts the peak memory of a fit in blocks, in bytes, without its features."""
     copies = whitened * num_samples * dim * default_float().itemsize
     return int(copies + (6 if whitened or weighted else 4) * 8 * dim**2 + 80 * num_samples + 6e8)
 
@@ -92,12 +92,14 @@ def is_large(features: np.ndarray) -> bool:
 def check_memory(features: np.ndarray, *, whitened: bool, weighted: bool) -> None:
     """Raises a MemoryError if the copies of a fit in blocks need more than the free memory."""
     num_bytes = _new_bytes(*features.shape, whitened=whitened, weighted=weighted)
-    advice = "use fewer features" + (", fewer samples, or geometry='isotropic', which copies none" if whitened else "")
+    advice = "use fewer features" + (
+        ", fewer samples, or geometry='isotropic', which makes no copies" if whitened else ""
+    )
     check_room("the fit", num_bytes, free_host_bytes(), advice)
 
 
 def blocks(features: np.ndarray, block_size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yields slices of samples, and their features as the default float."""
+    """Yields blocks of rows: a slice of samples, and these samples' features as the default float."""
     step = max(1, (block_size or BLOCK_SIZE) // features.shape[1])
     for start in range(0, len(features), step):
         rows = slice(start, min(start + step, len(features)))
@@ -105,7 +107,7 @@ def blocks(features: np.ndarray, block_size: int | None = None) -> Iterator[tupl
 
 
 class Moments(NamedTuple):
-    """Sums over features in one pass.
+    """The second moment and the largest entries of features, from one pass over them.
 
     Attributes:
         second: [dim, dim] float64, the mean of x x^T.
@@ -117,7 +119,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, features: np.ndarray) -> "Moments":
-        """Reads features, [num_samples, dim] float, once."""
+        """Computes the moments of features, [num_samples, dim] float."""
         dim = features.shape[1]
         second, largest = np.zeros((dim, dim)), np.zeros(dim)
         for _, rows in blocks(features):
@@ -129,13 +131,13 @@ class Moments(NamedTuple):
 
 
 class White(NamedTuple):
-    """Features in whitened coordinates, as `Whitening`, with the spectrum of the original ones.
+    """Features in whitened coordinates, as in `Whitening`, with the spectrum of the original features.
 
     Attributes:
-        features: [num_samples, dim] float.
-        back: [dim, dim] float64.
-        spectrum: [dim] float64 >= 0, eigenvalues of the features' second moment.
-        largest: [dim] float64, the largest absolute entry of each column of `features`.
+        features: [num_samples, dim] float, whitened.
+        back: [dim, dim] float64, maps a statistic back to the original coordinates, as `Whitening.back`.
+        spectrum: [dim] float64 >= 0, eigenvalues of the original features' second moment.
+        largest: [dim] float64, the largest absolute entry of each column of the whitened features.
     """
 
     features: np.ndarray
@@ -164,11 +166,13 @@ def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
 
 
 def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
-    """Bounds the statistic's change by the privacy unit of each sample, as `Params.lengths`: [num_samples] float64.
+    """Bounds, for each sample, how much its privacy unit changes the statistic: [num_samples] float64.
+
+    The bounds are as in `Params.lengths`.
 
     Args:
         features: [num_samples, dim] float.
-        persons: [num_samples] integers, of persons; None if the unit is one label.
+        persons: [num_samples] integers, the person of each sample; None if the unit is one label.
     """
     if persons is not None:
         return person_lengths(features, np.asarray(persons), default_float())
@@ -185,7 +189,8 @@ def block_statistic(
 ) -> tuple[np.ndarray, float]:
     """Sums factors_i x_i exactly, as `exact_statistic` with the bounds `largest`: the same bits for any block size.
 
-    `changed` terms change together; `block_size` is the largest number of entries of a block, None for `BLOCK_SIZE`.
+    `changed` is the number of terms that change together. `block_size` is the largest number of entries of a block;
+    None means `BLOCK_SIZE`.
     """
     factors, largest = np.asarray(factors, np.float64), np.asarray(largest, np.float64)
     with jax.enable_x64(True):
@@ -209,11 +214,11 @@ def block_predicted_errors(
     Args:
         features: [num_samples, dim] float.
         lengths: [num_samples] float64 >= 0.
-        noise_variance: per unit of cut^2.
-        vectors: [dim, dim] float64, the eigenvectors of the second moment; None are the axes.
+        noise_variance: variance of the noise for a cut of 1; it grows as the square of the cut.
+        vectors: [dim, dim] float64, eigenvectors of the second moment; None means the axes.
 
     Returns:
-        Cuts, and their squared l2 errors.
+        The candidate cuts, and the squared l2 error of each cut.
     """
     count, dim = features.shape
     size = -(-count // CANDIDATES)
@@ -243,7 +248,7 @@ def block_predicted_errors(
 
 
 def block_cut(features, lengths: np.ndarray, requested: float, noise_variance: float, moments: Moments | None) -> float:
-    """Returns the cut as `effective_cut`; `moments` are None if the features are whitened."""
+    """Chooses the cut as `effective_cut`; `moments` are None if the features are whitened."""
     if requested > 0:
         return min(requested, lengths.max())
     vectors = None if moments is None else eigh(moments.second, check_finite=False, driver="evd")[1]

@@ -32,9 +32,9 @@ from jaxdp.estimation.whitening import ridge_of_spectrum
 def fit_large_labels(
     params: Any, features: np.ndarray, targets: jax.Array, cut: float = 0.0, *, offset: np.ndarray | None = None
 ) -> Estimate:
-    """Fits labels in the clear, or unbiased reports.
+    """Fits theta to targets, which are labels in the clear or unbiased reports.
 
-    The weights are min(1, cut / |x_i|); a cut of 0 or infinity leaves all weights 1.
+    The weights are min(1, cut / |x_i|); a cut of 0 or infinity means that all weights are 1.
     """
     check_memory(features, whitened=False, weighted=False)
     moments, wide, weights = Moments.of(features), np.asarray(targets, np.float64), None
@@ -65,16 +65,16 @@ def fit_large_statistic(
     *,
     offset: np.ndarray | None = None,
 ) -> Estimate:
-    """Releases the labels' statistic with Gaussian noise, and fits it, as `objective_perturbation`.
+    """Releases the labels' statistic with Gaussian noise, and fits theta to it, as `objective_perturbation` does.
 
     Args:
-        release: the options.
+        release: the options of the release.
         key: key of the noise.
-        params: of the estimator.
+        params: parameters of the estimator.
         features: [num_samples, dim] float.
         labels: [num_samples] in {0, 1/2, 1}.
-        report_secretly: (whitened features, weights) -> the noisy statistic and its sensitivity; it may overwrite the
-            features. Only for weighted and whitened releases; the key and the labels are then not read.
+        report_secretly: (whitened features, weights) -> the noisy statistic and its sensitivity. It may overwrite the
+            features. Only for weighted and whitened releases. If it is given, the key and the labels are not used.
         offset: as for `fit_blocks`.
     """
     release.check_dim(features.shape[1])
@@ -140,7 +140,7 @@ def warn_large_doubts(
     values: Mapping[str, Any],
     offset: np.ndarray | float = 0.0,
 ) -> None:
-    """Warns as `warn_doubts` of a solver that stopped early, a theta that makes answers certain, and a long row."""
+    """Warns as `warn_doubts` if a solver stopped early, theta makes answers certain, or a row is very long."""
     has_ridge = bool(values.get("regularization")) or np.isfinite(values.get("margin_stddev", np.inf))
     if not estimate.converged:
         warn_unconverged(estimator, estimate, features, values)
@@ -151,6 +151,6 @@ def warn_large_doubts(
     if not has_ridge and default_float() == np.float32:
         lengths = block_lengths(features, None)
         lengths = lengths[lengths > 0]
-        # a column's norm is then nearly its entry in the long row
+        # A column's norm is then nearly its entry in the long row.
         if len(lengths) and np.sqrt(len(lengths)) * np.median(lengths) < NEARLY_DEPENDENT * lengths.max():
             warn_long_row(lengths)

@@ -1,4 +1,4 @@
-"""Newton's method with conjugate gradients for the logistic loss of features in blocks of rows, on the host."""
+"""Newton's method with conjugate gradients for the logistic loss, with features in blocks of rows, on the host."""
 
 from typing import Any, NamedTuple
 
@@ -14,11 +14,11 @@ from jaxdp.estimation.large import Moments, blocks
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.solver import Estimate
 
-MAX_STEPS, MAX_INNER = 40, 40
-MOST_HALVINGS, MOST_DOUBLINGS = 30, 60
-JITTER = 1e-8  # of the preconditioner, in columns of norm 1
-SMALL_JITTER = 1e-10  # of the problem in few directions, relative
-STRICTNESS = 10  # largest preconditioned norm of the gradient over the tolerance
+MAX_STEPS, MAX_INNER = 40, 40  # Newton steps, and conjugate gradient steps in each of them
+MOST_HALVINGS, MOST_DOUBLINGS = 30, 60  # of a step's length, and of an upper bound on the multiplier
+JITTER = 1e-8  # added to the diagonal of the preconditioner, for columns of norm 1
+SMALL_JITTER = 1e-10  # added to the small Hessian, as a fraction of its diagonal
+STRICTNESS = 10  # largest preconditioned norm of the gradient, divided by the tolerance
 
 
 class _Point(NamedTuple):
@@ -27,9 +27,11 @@ class _Point(NamedTuple):
 
 
 class _Problem:
-    """The mean loss (1/n) sum_i w_i log(1 + exp(m_i)) - linear.theta + (ridge / 2) |theta|^2, m_i = x_i.theta.
+    """The mean loss (1/n) sum_i w_i log(1 + exp(m_i)) - linear.theta + (ridge / 2) |theta|^2.
 
-    `multiplier` belongs to the bound |theta| <= radius: the Lagrangian has the ridge ridge + multiplier.
+    The margins are m_i = offset_i + x_i.theta.
+
+    `multiplier` is the Lagrange multiplier of |theta| <= radius: the Lagrangian has the ridge `ridge` + multiplier.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class _Problem:
         self._shift = np.nan
 
     def precondition(self, vector: np.ndarray, multiplier: float) -> np.ndarray:
-        """Solves for about the Hessian's upper bound, Sigma / 4 + ridge + multiplier."""
+        """Solves approximately with the Hessian's upper bound, Sigma / 4 + ridge + multiplier."""
         shift = self.ridge + multiplier
         if not self._shift / 2 <= shift <= 2 * self._shift:
             self._factor = None  # frees its memory
@@ -68,8 +70,8 @@ class _Problem:
     def gradient(self, point: _Point) -> tuple[np.ndarray, np.ndarray]:
         """Returns the gradient, and the product of the Hessian with theta."""
         chances = expit(point.margins)
-        bends = chances * (1 - chances) * (point.margins - self.offset)
-        slopes = (self.weights * np.stack([chances, bends])).astype(default_float())
+        curved = chances * (1 - chances) * (point.margins - self.offset)
+        slopes = (self.weights * np.stack([chances, curved])).astype(default_float())
         total = np.zeros((2, len(self.linear)))
         for samples, rows in blocks(self.features):
             total += slopes[:, samples] @ rows
@@ -77,13 +79,13 @@ class _Problem:
         return gradient - self.linear, product
 
     def multiplier(self, theta: np.ndarray, gradient: np.ndarray) -> float:
-        """Returns the multiplier for which the Lagrangian's gradient is least, 0 inside of the ball."""
+        """Returns the multiplier that makes the Lagrangian's gradient shortest; 0 inside the ball."""
         if not np.linalg.norm(theta) >= self.radius * (1 - 1e-6):
             return 0.0
         return max(0.0, -float(gradient @ theta) / float(theta @ theta))
 
     def curve(self, vector: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns margins of a direction, and the product of the Hessian with it."""
+        """Returns the margins of a direction, and the product of the Hessian with the direction."""
         direction, margins = vector.astype(default_float()), np.empty(len(curvatures))
         total = np.zeros(len(vector))
         for samples, rows in blocks(self.features):
@@ -97,11 +99,11 @@ class _Problem:
         """Minimises the quadratic model over the ball, in the span of theta and preconditioned residuals.
 
         Args:
-            point: where the model touches the loss.
-            gradient: of the loss there.
-            product: of the Hessian with theta.
-            towards: the first direction.
-            target: largest preconditioned squared norm of the Lagrangian's gradient.
+            point: the current point.
+            gradient: [dim], the gradient of the loss at the point.
+            product: [dim], the product of the Hessian with theta at the point.
+            towards: [dim], the first direction.
+            target: the squared preconditioned norm of the Lagrangian's gradient at which the iteration stops.
         """
         chances = expit(point.margins)
         curvatures = self.weights * chances * (1 - chances)
@@ -130,14 +132,16 @@ class _Problem:
 def _minimize_in_ball(
     hessian: np.ndarray, directions: np.ndarray, gradient: np.ndarray, theta: np.ndarray, radius: float
 ) -> tuple[np.ndarray, float]:
-    """Minimises gradient.p + p.H p / 2 over |theta + p| <= radius, p = shares @ directions; returns the multiplier too.
+    """Returns shares and multiplier of the p = shares @ directions that minimises gradient.p + p.H p / 2 in the ball.
+
+    The ball is |theta + p| <= radius.
 
     Args:
         hessian: [rank, rank] float64, of the shares.
         directions: [rank, dim] float64, of unit norm.
         gradient: [dim] float64.
         theta: [dim] float64, a multiple of the first direction, or 0.
-        radius: of the ball.
+        radius: radius of the ball.
     """
     hessian = hessian + np.diag(SMALL_JITTER * np.diagonal(hessian))
     lengths, basis = eigh(directions @ directions.T, hessian)  # basis.T @ hessian @ basis is the identity
@@ -159,7 +163,7 @@ def _minimize_in_ball(
         def excess(multiplier: float) -> float:  # increases, and is nearly linear
             return radius / max(norm(multiplier), 1e-9 * radius) - 1
 
-        # the norm stays above the radius, by rounding, if no direction leads to 0
+        # If no direction leads to 0, rounding may keep the norm above the radius.
         is_bracket = norm(highest) <= radius
         multiplier = root_scalar(excess, bracket=(0.0, highest), xtol=1e-12 * highest).root if is_bracket else highest
     return basis @ shares(multiplier), multiplier
@@ -168,9 +172,9 @@ def _minimize_in_ball(
 def _minimize(
     problem: _Problem, start: _Point, tolerance: float, unit: float, farthest: float
 ) -> tuple[_Point, float, int, bool]:
-    """Returns the point, the gradient's norm for features of unit size, the number of steps, and if it converged.
+    """Minimises from `start`; returns (point, gradient norm for features of unit size, steps, whether it converged).
 
-    The gradient is the Lagrangian's. It stops at a point with a norm above `farthest`.
+    The gradient is the gradient of the Lagrangian. The search gives up at a point with a norm above `farthest`.
     """
     point, certificate, steps = start, np.inf, 0
     for steps in range(1, MAX_STEPS + 1):
@@ -188,7 +192,7 @@ def _minimize(
             towards = problem.precondition(slope, float(np.linalg.norm(slope)) / problem.radius)
         step = problem.newton_step(point, gradient, product, towards, squared * min(0.01, squared))
         length, value, moved = 1.0, problem.value(point), point
-        slack = 4 * np.finfo(default_float()).eps * (1 + abs(value))  # a rise within rounding does not count
+        slack = 4 * np.finfo(default_float()).eps * (1 + abs(value))  # a smaller increase may be a rounding error
         for _ in range(MOST_HALVINGS):
             moved = _Point(point.theta + length * step.theta, point.margins + length * step.margins)
             if problem.value(moved) <= value + slack:
@@ -200,7 +204,7 @@ def _minimize(
     return point, certificate, steps, False
 
 
-@np.errstate(over="ignore", invalid="ignore")  # of a loss without a minimum, which does not converge
+@np.errstate(over="ignore", invalid="ignore")  # a loss without a minimum overflows, and does not converge
 def fit_blocks(
     features: np.ndarray,
     moments: Moments,
@@ -216,17 +220,17 @@ def fit_blocks(
 
     Args:
         features: [num_samples, dim] float.
-        moments: of the features.
+        moments: moments of the features.
         statistic: [dim] float64, the statistic or an unbiased version of it, divided by the mean weight.
         regularization: beta / mean weight, >= 0.
-        weights: [num_samples] float64 of mean 1; None is all 1.
-        radius: of the ball; infinity is no bound.
-        tolerance: on the norm of the projected gradient, for features of root mean square 1 to 2.
-        offset: [num_samples] float64, public parts of the margins; None is 0.
+        weights: [num_samples] float64 of mean 1; None means that all are 1.
+        radius: radius of the ball; infinity is no bound.
+        tolerance: bound on the norm of the projected gradient, for features of root mean square 1 to 2.
+        offset: [num_samples] float64, public parts of the margins; None means 0.
 
     Returns:
-        The estimate; `converged` also needs sqrt(g.(Sigma/4 + beta/n)^-1 g) <= 10 tolerance for the gradient g. At the
-        radius, g and the matrix are the Lagrangian's.
+        The estimate. For `converged`, the gradient g must also satisfy sqrt(g.(Sigma/4 + beta/n)^-1 g) <= 10 tolerance.
+        At the radius, g and the matrix are the Lagrangian's.
     """
     count, dim = features.shape
     size = np.sqrt(np.trace(moments.second) / dim)

@@ -50,7 +50,7 @@ class WeightedParams(Params):
     """Values that a sweep may vary if samples are weighted.
 
     Attributes:
-        cut: [] float >= 0, largest weighted feature norm; 0 and infinity cut nothing.
+        cut: [] float >= 0, largest norm of a weighted sample's features; 0 and infinity cut nothing.
     """
 
     cut: Scalar
@@ -77,22 +77,23 @@ def mle(
 ) -> Estimator:
     r"""Builds the maximum-likelihood estimator from labels in the clear: the non-private baseline.
 
-    Minimises the mean of -w [y log F(x.theta) + (1 - y) log F(-x.theta)] over |theta| <= radius. The weights are 1, or
-    w_i = min(1, cut / |x_i|) with `weights="cut"`, which shows how much error the weights of private estimators add
-    without any noise. Weights 1 have the least predicted error here, so cut = 0 selects them.
+    Minimises the mean of -w [y log F(x.theta) + (1 - y) log F(-x.theta)] over |theta| <= radius. The weights are 1 by
+    default. With `weights="cut"` they are w_i = min(1, cut / |x_i|), as in private estimators, which shows how much
+    error these weights add without any noise. Without noise weights 1 have the least predicted error, so cut = 0
+    selects them.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: constrain sum(theta) = 0, for features that do not identify a constant.
-        weights: "none", or "cut".
+        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        weights: "none" or "cut".
         optimizer: Optax optimiser of shape-[dim] parameters; None is Newton's method on the ball. Iterates are
             projected, and the search stops by the norm of the projected gradient. If the minimiser lies at the radius,
             an optimiser with momentum (such as Adam) may not reach it; check `converged`.
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, or float in
-        {0, 1/2, 1}, where 1/2 is a tie, half a win for either side. Its `params` take radius (default inf) and
+        {0, 1/2, 1}; 1/2 is a tie and counts as half a win for either action. Its `params` take radius (default inf),
         tolerance (default 1e-5), and for weights="cut" cut (default 0).
 
     Raises:
@@ -106,7 +107,7 @@ def mle(
         Zhu, Jiao & Jordan (2023); DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (8).
 
     Deviations:
-        The loss is a mean and not a sum, which has the same minimiser.
+        The loss is a mean instead of a sum. The minimiser is the same.
 
     Math:
         With signs $s_i = 2 y_i - 1$ of the labels and the link $F$, the estimate is
@@ -176,20 +177,20 @@ def debiased_rr(
 ) -> Estimator:
     r"""Builds the minimiser of the de-biased loss of randomized labels: the local-model estimator for every epsilon.
 
-    The label loss is linear in the label, which is replaced by the unbiased version of its report, (report - (1 - p)) /
-    (2p - 1) with p = sigmoid(epsilon). For the logistic link the objective is convex at every epsilon. For the probit
-    link it need not be convex, and the certificate certifies only a stationary point.
+    The label loss is linear in the label. The estimator replaces the label by the unbiased version of its report,
+    (report - (1 - p)) / (2p - 1) with p = sigmoid(epsilon). For the logistic link the objective is convex at every
+    epsilon. For the probit link it need not be convex, and the certificate certifies only a stationary point.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
-        privacy_unit: "label", or "person": `params` then take persons, and a person with k labels reports each of them
-            at epsilon / k.
+        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        privacy_unit: "label" or "person". With "person", `params` also take persons, and a person with k labels reports
+            each of them at epsilon / k.
         optimizer: as for `mle`.
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
-        An estimator as `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5); for
+        An estimator like `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5); for
         privacy_unit="person" also persons, [num_samples] public ids.
 
     Raises:
@@ -210,8 +211,8 @@ def debiased_rr(
         F_r - (1 - p) log F_o]. Each term equals (2p - 1) times the label loss at the unbiased label.
 
     Math:
-        A label $y_i$ is reported as $r_i$, which equals $y_i$ with probability $p = 1 / (1 + e^{-\varepsilon})$. The
-        logistic loss is linear in the label, so that
+        A label $y_i$ is reported as $r_i$, which equals $y_i$ with probability $p = 1 / (1 + e^{-\varepsilon})$. Since
+        the logistic loss is linear in the label, the loss with
 
         $$
         \tilde y_i = \frac{r_i - (1 - p)}{2 p - 1}, \quad
@@ -219,7 +220,7 @@ def debiased_rr(
         \frac{1}{n} \sum_i \Big( \ln(1 + e^{x_i^\top \theta}) - \tilde y_i x_i^\top \theta \Big)
         $$
 
-        has the expectation of the loss of the true labels.
+        has the same expectation as the loss of the true labels.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:
@@ -264,16 +265,16 @@ def mle_rr(
 
     Minimises the mean of -log[p F(s x.theta) + (1 - p) F(-s x.theta)], s = 2 report - 1, p = sigmoid(epsilon). The
     objective is not convex in general: its Hessian is positive on |x.theta| <= 2 L B only if epsilon > 4 L B (the paper
-    says 2 L B). The certificate certifies a stationary point; the search starts at zero.
+    says 2 L B). The search starts at zero, and the certificate certifies only a stationary point.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
         optimizer: as for `mle`.
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
-        An estimator as `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5).
+        An estimator like `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5).
 
     Raises:
         ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
@@ -281,13 +282,13 @@ def mle_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: Each label is reported once by randomized response; a tie is reported as a coin, at epsilon = inf too.
+        - Why: Each label is reported once by randomized response; a tie is reported as a coin, also at epsilon = inf.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (3), Theorem 4.1.
 
     Deviations:
-        The loss is a mean and not a sum, log 2 is subtracted, and it is divided by (2p - 1)^2. The minimiser is the
+        The loss is a mean instead of a sum, log 2 is subtracted, and it is divided by (2p - 1)^2. The minimiser is the
         same.
 
     Math:

@@ -1,15 +1,15 @@
-"""Errors of an estimate."""
+"""Errors of an estimate: the l2 error, and the error in the semi-norm of the features."""
 
 import jax
 import jax.numpy as jnp
 
 
 def l2_error(theta: jax.Array, parameter: jax.Array) -> jax.Array:
-    """Returns |theta - parameter|, [] float, in the units of the parameter.
+    """Returns the distance |theta - parameter|, [] float, in the units of the parameter.
 
     Args:
         theta: [dim] float, the estimate.
-        parameter: [dim] float, the truth.
+        parameter: [dim] float, the true parameter.
     """
     return jnp.linalg.norm(theta - parameter)
 
@@ -19,7 +19,7 @@ def semi_norm_error(theta: jax.Array, parameter: jax.Array, features: jax.Array,
 
     Args:
         theta: [dim] float, the estimate.
-        parameter: [dim] float, the truth.
+        parameter: [dim] float, the true parameter.
         features: [num_samples, dim] float.
         ridge: [] float >= 0, lambda.
 

@@ -1,4 +1,4 @@
-"""A damped Newton method on the ball, as an Optax transformation: the default optimiser of full-batch estimators."""
+"""Implements a damped Newton method on the ball as an Optax transformation, the default of full-batch estimators."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, qu
 FARTHEST = 1e6  # radius of searches without a bound, which may have no minimum; products of its powers fit float32
 LARGEST_DAMPING = 1e12
 FIRST_DAMPING = 0.1  # relative to the mean curvature
-ROUNDINGS = 8  # rounding errors are below this times sqrt(dim) eps, relative to the largest eigenvalue or to 1
+ROUNDINGS = 8  # times sqrt(dim) eps: a bound on rounding errors, relative to the largest eigenvalue or to 1
 
 
 class NewtonState(NamedTuple):
@@ -25,7 +25,7 @@ class NewtonState(NamedTuple):
         value: [] float, the objective at theta.
         gradient: [dim] float.
         hessian: [dim, dim] float.
-        damping: [] float >= 0, added to the Hessian relative to its mean eigenvalue.
+        damping: [] float >= 0; damping times the Hessian's mean eigenvalue is added to the Hessian's diagonal.
         decrement: [] float >= 0, the Newton decrement at the last evaluated point.
     """
 
@@ -43,12 +43,12 @@ def minimize_quadratic_on_ball(
     """Minimises theta.H.theta / 2 - linear.theta over |theta| <= radius.
 
     Args:
-        eigen: eigendecomposition of H, [dim, dim]. H may be indefinite: a minimum over a finite ball still exists, and
-            without a bound the absolute values of the eigenvalues are used.
+        eigen: eigendecomposition of H, [dim, dim]. H may be indefinite: a minimum over a finite ball still exists.
+            Without a bound, the absolute values of the eigenvalues are used.
         linear: [dim] float.
         radius: [] float > 0; infinity is no bound.
-        has_flat: [] bool, whether directions without curvature and slope, up to rounding, count as flat. The result is
-            then the minimiser of least norm, which is zero along flat directions.
+        has_flat: [] bool, whether directions without curvature and slope, up to rounding, count as flat. If so, the
+            result is the minimiser of least norm, which is zero along flat directions.
 
     Returns:
         [dim] float: (H + nu I)^-1 linear, with nu = 0 inside the ball and otherwise the root of |theta(nu)| = radius.
@@ -67,7 +67,7 @@ def minimize_quadratic_on_ball(
     flat = has_flat & is_flat(eigenvalues, rotated)
     eigenvalues, rotated = eigenvalues / unit, rotated / unit  # powers of these stay in range
     eigenvalues, rotated = jnp.where(flat, 1, eigenvalues), jnp.where(flat, 0, rotated)
-    # left of the root, where Newton converges monotonically; H + nu I is positive definite from this nu on
+    # `least` is left of the root, where Newton converges monotonically. H + nu I is positive definite for nu >= least.
     least = jnp.maximum(info.eps - jnp.min(eigenvalues), jnp.linalg.norm(rotated) / radius - 1)
     least = jnp.maximum(least, 0)
 
@@ -82,7 +82,7 @@ def minimize_quadratic_on_ball(
 
 
 def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
-    """Returns whether each direction has neither curvature nor slope [dim], up to rounding, for features of order 1."""
+    """Returns whether each direction has no curvature and no slope, up to rounding, for features of order 1: [dim]."""
     level = relative_rounding(eigenvalues)
     is_straight = jnp.abs(eigenvalues) <= level * jnp.max(jnp.abs(eigenvalues))
     return is_straight & (jnp.abs(slopes) <= level * (1 + jnp.linalg.norm(slopes)))
@@ -93,9 +93,9 @@ def newton_decrement(
 ) -> jax.Array:
     """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r), r = gradient + nu theta, nu >= 0 the ball's multiplier.
 
-    Multiplied by the square root of the number of samples, it is the distance from the minimiser in standard errors, in
-    any unit of the features. Flat directions do not count. `eigen` decomposes the Hessian H. If it does not belong to
-    theta (`is_current` is false, [] bool), only the bounds from single coordinates are used.
+    The decrement times the square root of the number of samples is the distance from the minimiser in standard errors,
+    in any unit of the features. Flat directions do not count. `eigen` decomposes the Hessian H. If `eigen` does not
+    belong to theta (`is_current` is false, [] bool), only the bounds from single coordinates are used.
     """
     info, ridge = jnp.finfo(theta.dtype), jnp.max(evaluation.ridge)
     squared = theta @ theta
@@ -106,16 +106,16 @@ def newton_decrement(
     slopes, curvatures = residual @ eigen.vectors, jnp.abs(eigen.values)
     flat = (ridge == 0) & is_flat(eigen.values, slopes)
     least = jnp.maximum(relative_rounding(curvatures) * jnp.max(curvatures), ridge)
-    # a curvature within rounding is replaced by the largest value that it may have
+    # A curvature that may be only rounding is replaced by the largest value that it may have.
     curvatures = jnp.maximum(jnp.maximum(curvatures, least) + nu, info.tiny)
     decrement = jnp.linalg.norm(jnp.where(flat, 0, slopes / jnp.sqrt(curvatures)))
-    # each coordinate gives a lower bound, also if rounding hides the curvature of columns in small units
+    # Each coordinate gives a lower bound, even if rounding hides the curvature of columns in small units.
     single_coordinates = jnp.abs(residual) / jnp.sqrt(jnp.maximum(jnp.diagonal(evaluation.hessian) + nu, info.tiny))
     return jnp.maximum(jnp.where(is_current, decrement, 0), jnp.max(single_coordinates))
 
 
 def relative_rounding(eigenvalues: jax.Array) -> np.ndarray:
-    """Returns the relative size below which eigenvalues [dim] of a matrix may be only rounding."""
+    """Returns the relative size below which eigenvalues, [dim], of a matrix may be rounding errors."""
     dtype = eigenvalues.dtype
     return np.asarray(ROUNDINGS * np.sqrt(eigenvalues.shape[0]) * jnp.finfo(dtype).eps, dtype)
 
@@ -150,7 +150,7 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
     def update(updates: Any, state: Any, params: Any = None, **extra_args: Any) -> tuple[Any, Any]:
         gradient, theta = jnp.asarray(updates), jnp.asarray(params)
         evaluation: Evaluation = extra_args["evaluation"]
-        slack = 4 * jnp.finfo(theta.dtype).eps * evaluation.magnitude  # a rise within rounding does not count
+        slack = 4 * jnp.finfo(theta.dtype).eps * evaluation.magnitude  # a smaller increase may be a rounding error
         better = evaluation.value <= state.value + slack
         damping = jnp.where(better, state.damping / 4, jnp.clip(4 * state.damping, FIRST_DAMPING, LARGEST_DAMPING))
         damping = jnp.where(damping < FIRST_DAMPING / 4, 0.0, damping).astype(theta.dtype)

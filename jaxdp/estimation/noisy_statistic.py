@@ -1,7 +1,7 @@
 """Releases a sufficient statistic of labels with noise: the noise, its scale, and the claim.
 
 Sum and noise are computed in 64 bits, also in programs of 32 bits. Each term is rounded to a multiple of a public unit,
-the sum is an integer, and the noise covers the change that rounding can add to a label's term.
+and the sum is an integer number of units. The noise covers the change that rounding can add to a label's term.
 """
 
 from collections.abc import Callable
@@ -42,21 +42,21 @@ class Params:
     """Values that a sweep may vary.
 
     Attributes:
-        epsilon: [] float > 0, privacy budget; read only for K-norm noise.
-        noise_multiplier: [] float >= 0, standard deviation of Gaussian noise per unit of sensitivity, or per unit of L
-            with the paper's constants (`sensitivity_unit`); 0 at epsilon = inf, and for K-norm noise.
-        feature_norm: [] float > 0, bound L on an action's feature norm, read only for the paper's constants; infinity
-            is replaced by half the largest norm of a differential feature, which suffices.
-        cut: [] float >= 0, largest weighted feature norm; 0 selects the cut of least predicted error, and infinity
-            leaves all weights 1. Read only if samples are weighted.
-        regularization: [] float >= 0, beta, on the scale of the sum over samples.
+        epsilon: [] float > 0, privacy budget; used only for K-norm noise.
+        noise_multiplier: [] float >= 0, standard deviation of Gaussian noise divided by the sensitivity, or by L with
+            the paper's constants (`sensitivity_unit`); 0 at epsilon = inf, and for K-norm noise.
+        feature_norm: [] float > 0, bound L on the norm of an action's features, used only for the paper's constants.
+            Infinity is replaced by half the largest norm of a differential feature, which suffices.
+        cut: [] float >= 0, largest norm of a weighted sample's features, used only if samples are weighted. 0 selects
+            the cut of least predicted error, and infinity leaves all weights 1.
+        regularization: [] float >= 0, beta, the penalty on the sum over samples.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        learning_rate: [] float > 0, read only by SGD.
-        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; read only by full-batch
-            solvers.
+        learning_rate: [] float > 0, used only by SGD.
+        tolerance: [] float > 0, bound on the norm of the projected gradient of the mean objective; used only by
+            full-batch solvers.
         persons: [num_samples] int32, the index of each label's person; None if the unit of privacy is one label.
-        margin_stddev: [] float > 0, a guess of the margins' standard deviation, which chooses the ridge if
-            regularization is 0; None if the ridge is never chosen.
+        margin_stddev: [] float > 0, a guess of the margins' standard deviation. It determines the ridge if
+            regularization is 0; None if the ridge is always `regularization`.
     """
 
     epsilon: Scalar
@@ -71,7 +71,7 @@ class Params:
     margin_stddev: Scalar | None = None
 
     def lengths(self, features: jax.Array) -> jax.Array:
-        """Bounds the change of sum_i y_i x_i by the privacy unit of each sample: [num_samples] float."""
+        """Bounds, for each sample, how much its privacy unit changes sum_i y_i x_i: [num_samples] float, L2 norms."""
         if self.persons is None:
             return feature_norms(features)
         return person_norms(features, jnp.asarray(self.persons))
@@ -126,7 +126,7 @@ class Release(NamedTuple):
         return self.weights == "cut"
 
     def check_dim(self, dim: int) -> None:
-        """Raises a ValueError for more features than the claim counts."""
+        """Raises a ValueError if there are more features than the claim's rounding covers."""
         check_dim(dim, self.max_dim)
 
 
@@ -149,7 +149,7 @@ def check_release(
     geometry: str = "isotropic",
     max_dim: int | None = None,
 ) -> Release:
-    """Builds a `Release`; raises ValueError if a name is unknown or does not fit the other names."""
+    """Builds a `Release`; raises a ValueError if a name is unknown or does not fit the other names."""
     check_choice("constants", constants, among)
     check_weights(weights)
     check_choice("noise", noise, NOISES)
@@ -167,13 +167,13 @@ def check_release(
 
 
 def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
-    """Returns the standard deviation of Gaussian noise per unit of `sensitivity_unit`, on the host in float64.
+    """Returns the standard deviation of Gaussian noise divided by `sensitivity_unit`, on the host in float64.
 
     Args:
         epsilon: privacy budget, in (0, inf].
         delta: in (0, 1).
-        constants: "analytic" or "classical" (per unit of the largest |x_i|, the sensitivity of the statistic), or
-            "paper" (per unit of L, where |x_i| <= 2 L).
+        constants: "analytic" or "classical" (divided by the largest |x_i|, the sensitivity of the statistic), or
+            "paper" (divided by L, where |x_i| <= 2 L).
 
     Returns:
         The multiplier, >= 0.
@@ -192,7 +192,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
-    """Builds the `params` of the estimator named `owner`; `reads` names the value of its solver."""
+    """Builds the `params` of the estimator `owner`; `reads` is the name of the value that its solver uses."""
 
     def params(
         *,
@@ -233,7 +233,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
 
 
 def statistic_claim(release: Release) -> Callable[..., Guarantee]:
-    """Builds the claim of an estimator that sees labels through one noisy sufficient statistic."""
+    """Builds the claim of an estimator that uses labels only through one noisy sufficient statistic."""
     longest = "weighted norm" if release.is_weighted else "norm"
     reach = f"the largest {longest} of a public differential feature as L2 sensitivity"
     if release.whitened:
@@ -263,7 +263,7 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
 
 @in_64_bits
 def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
-    """Returns the standard deviation of Gaussian noise, [] float64: NaN if it would vanish at multiplier > 0."""
+    """Returns the standard deviation of Gaussian noise, [] float64; NaN if it underflows to 0 at multiplier > 0."""
     multiplier, sensitivity = (jnp.asarray(factor, jnp.float64) for factor in (multiplier, sensitivity))
     product = multiplier * sensitivity
     return jnp.where((multiplier > 0) & ~(product > 0), jnp.nan, product)
@@ -273,9 +273,9 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
     """Returns the unit of noise without a cut: the statistic's sensitivity, or L with the paper's constants.
 
     Args:
-        params: of the estimator.
-        lengths: [num_samples] float, the largest change of the statistic by one label, in L2 norm.
-        release: the options.
+        params: parameters of the estimator.
+        lengths: [num_samples] float, for each sample the largest change of the statistic by its label, in L2 norm.
+        release: the options of the release.
 
     Returns:
         [] float.
@@ -284,9 +284,8 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
     if release.constants != "paper":
         return longest
     bound = jnp.asarray(params.feature_norm, lengths.dtype)
-    return jnp.where(
-        jnp.isinf(bound), longest / 2, jnp.maximum(bound, longest / 2)
-    )  # an L below half the largest norm would not protect labels
+    # An L below half the largest norm would not protect labels.
+    return jnp.where(jnp.isinf(bound), longest / 2, jnp.maximum(bound, longest / 2))
 
 
 def cut_of(params: Params, lengths: jax.Array, rows: jax.Array, release: Release, basis: jax.Array | None) -> jax.Array:
@@ -312,16 +311,16 @@ def release_statistic(
         key: key of the noise.
         params: parameters of the estimator.
         terms: [num_samples, dim] float.
-        sizes: [num_samples, dim] float, public: the largest size of each term.
-        lengths: [num_samples] float, public: the largest change, in L2 norm, of each term by its label, or of the sum
-            of a person's terms by the person's labels if the unit of privacy is one person.
+        sizes: [num_samples, dim] float, public: the largest absolute value of each term.
+        lengths: [num_samples] float, public, L2 norms: the largest change of each term by its label. If the unit of
+            privacy is one person, the largest change of the sum of a person's terms by the person's labels.
         rows: () -> [num_samples, num_rows, dim] float; see `effective_cut`.
-        release: the options.
-        basis: [dim, rank] float, orthonormal columns that span the changes of all terms; None is the whole space.
+        release: the options of the release.
+        basis: [dim, rank] float, orthonormal columns that span the changes of all terms; None means the whole space.
 
     Returns:
-        [dim] float, the noisy sum; if samples are weighted, the noisy sum of weighted terms with the cut. The result is
-        0 if all lengths and sizes are 0, and NaN if only the lengths are.
+        [dim] float, the noisy sum; if samples are weighted, a `WithCut` of the noisy weighted sum and the cut. The sum
+        is 0 if all lengths and sizes are 0, and NaN if all lengths but not all sizes are 0.
     """
     release.check_dim(terms.shape[-1])
     if not release.is_weighted:
@@ -359,16 +358,16 @@ def add_noise(
     release: Release,
     basis: jax.Array | None = None,
 ) -> jax.Array:
-    """Adds the noise to an exact statistic, [dim] float64.
+    """Adds the noise to an exact statistic, and returns the noisy statistic: [dim] float64.
 
     Args:
         key: key of the noise.
         params: parameters of the estimator.
         statistic: [dim] float64.
-        error: [] float64, the L2 norm that rounding adds to the statistic's change.
-        reach: [] float64, the L2 norm of the change by one privacy unit.
+        error: [] float64, the L2 norm by which rounding can increase the statistic's change.
+        reach: [] float64, the L2 norm of the change by one privacy unit, without rounding.
         unit: [] float64, the unit of noise; see `sensitivity_unit`.
-        release: the options.
+        release: the options of the release.
         basis: as in `release_statistic`.
     """
     larger = 1 + jnp.where(reach > 0, error / reach, 0)

@@ -11,18 +11,19 @@ import jax.numpy as jnp
 
 from jaxdp.preferences import Link
 
-PART = 256
-MANY = 2**16
+PART = 256  # samples in a part of a sum
+MANY = 2**16  # sums of more samples are computed in parts
 
 
 class Evaluation(NamedTuple):
-    """An objective at a point.
+    """The value and the derivatives of an objective at a point.
 
     Attributes:
         value: [] float.
-        magnitude: [] float, mean absolute size of the terms of the value; the value's rounding error is relative to it.
+        magnitude: [] float, mean absolute value of the terms of `value`; the rounding error of `value` is proportional
+            to it.
         gradient: [dim] float.
-        hessian: [dim, dim] float; indefinite where the loss is not convex.
+        hessian: [dim, dim] float; may be indefinite if the loss is not convex.
         ridge: [] or [dim] float >= 0, the part of the Hessian's diagonal that a quadratic penalty adds.
     """
 
@@ -51,13 +52,15 @@ class Loss(NamedTuple):
 
 
 def label_loss(link: Link) -> Loss:
-    """Returns -[y log F(z) + (1 - y) log F(-z)], linear in the target y: a label, or a de-biased report outside [0, 1].
+    """Builds the loss -[y log F(z) + (1 - y) log F(-z)], which is linear in the target y.
+
+    y is a label, or a de-biased report outside [0, 1].
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (8) for labels; eq. (4)-(5) divided by 2 sigma(epsilon) - 1
         for de-biased reports.
     """
-    if link.name == "logistic":  # the same in fewer operations, as log F(z) - log F(-z) = z
+    if link.name == "logistic":  # equal, with fewer operations, since log F(z) - log F(-z) = z
         return Loss(
             value=lambda z, y: -link.log_cdf(-z) - y * z,
             slope=lambda z, y: link.cdf(z) - y,
@@ -71,7 +74,7 @@ def label_loss(link: Link) -> Loss:
 
 
 def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
-    """Returns the loss of a randomized label: -log[2 P(z)] / (2p - 1)^2 for y = 1; for y = 0 the same at -z.
+    """Builds the loss of a randomized label: -log[2 P(z)] / (2p - 1)^2 for y = 1; for y = 0 the same at -z.
 
     P(z) = p F(z) + (1 - p) F(-z) = [1 + (2p - 1) (F(z) - F(-z))] / 2 is the probability of the report 1, and p =
     sigmoid(epsilon). The loss is the negative log likelihood plus a constant, times a factor. Constant and factor keep
@@ -133,10 +136,10 @@ def likelihood_objective(
         targets: [num_samples] float.
         loss: the loss of one sample.
         careful: whether the gradient is summed in parts for any number of samples; see `sum_over_samples`.
-        weights: [num_samples] float >= 0, weights of the samples' losses, with mean 1; None is all 1.
+        weights: [num_samples] float >= 0, weights of the samples' losses, with mean 1; None means that all are 1.
 
     Returns:
-        theta [dim] -> Evaluation.
+        A function theta [dim] -> Evaluation.
     """
     weights = jnp.ones((), features.dtype) if weights is None else weights
     columns = features.T  # samples on the fast axis: three times faster for small dim on CPU
@@ -179,16 +182,16 @@ def statistic_objective(
     """Builds the mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
 
     The loss is (1/n) sum_i log(1 + exp(x_i . theta)) - S . theta / n + (beta / 2n) |theta|^2. It is convex for every
-    real S, so also if S comes from de-biased reports or has noise.
+    real S, also if S comes from de-biased reports or has noise.
 
     Args:
         features: [num_samples, dim] float.
         statistic: [dim] float, S or an unbiased version of it.
-        regularization: [] or [dim] float >= 0, beta in the scale of the sum over samples, of each component.
-        weights: [num_samples] float >= 0, of the samples' logarithms, with mean 1; None is all 1.
+        regularization: [] or [dim] float >= 0, beta for each component, the penalty on the sum over samples.
+        weights: [num_samples] float >= 0, factors of the samples' logarithms, with mean 1; None means that all are 1.
 
     Returns:
-        theta [dim] -> Evaluation, with the exact Hessian.
+        A function theta [dim] -> Evaluation, with the exact Hessian.
     """
     columns = features.T
     count = features.shape[0]
@@ -223,18 +226,18 @@ def choice_objective(
     """Builds the mean Plackett-Luce loss; labels enter through their sufficient statistic, rankings by their order.
 
     The loss is (1/n) sum_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + (beta / 2n)
-    |theta|^2: at depth 1 a choice among all K actions, at depth K - 1 a ranking, which is one choice among the
-    remaining actions for each rank. It is convex for every real S.
+    |theta|^2. Depth 1 is a choice among all K actions. Depth K - 1 is a ranking: for each rank, a choice among the
+    remaining actions. The loss is convex for every real S.
 
     Args:
         features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
         statistic: [dim] float, S, the sum of the chosen actions' features or an unbiased version of it.
-        regularization: [] or [dim] float >= 0, beta in the scale of the sum over samples, of each component.
-        depth: choices per sample, static.
-        weights: [num_samples] float >= 0, of the samples' logarithms, with mean 1; None is all 1.
+        regularization: [] or [dim] float >= 0, beta for each component, the penalty on the sum over samples.
+        depth: number of choices of each sample, static.
+        weights: [num_samples] float >= 0, factors of the samples' logarithms, with mean 1; None means that all are 1.
 
     Returns:
-        theta [dim] -> Evaluation, with the exact Hessian.
+        A function theta [dim] -> Evaluation, with the exact Hessian.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (11) and appendix C.4.
@@ -279,9 +282,10 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = False) -> jax.Array:
-    """Multiplies [dim, num_samples] by [num_samples]; sums many samples in parts, as a running float32 sum would stall.
+    """Multiplies columns, [dim, num_samples], by weights, [num_samples].
 
-    If `careful`, up to 65,536 samples are summed in parts, too, which is slower.
+    More than 65,536 samples are summed in parts, since rounding would stop a running float32 sum from growing. If
+    `careful`, fewer samples are summed in parts too, which is slower.
     """
     dim, count = columns.shape
     if count <= MANY and not careful:

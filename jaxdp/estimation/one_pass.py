@@ -1,7 +1,7 @@
 """One pass of projected SGD: a plain loop over one lane's samples, and a kernel for many lanes at once.
 
-`jax.vmap` runs the kernel. A sample needs little computation, and a plain vmap would use arrays with a fast axis of
-length `dim`, which is short. The kernel puts lanes on the fast axis, so that vector units work across lanes.
+`jax.vmap` runs the kernel. A sample needs little computation, and a plain vmap would use arrays with the short axis
+`dim` as the fast axis. The kernel puts lanes on the fast axis, so that vector instructions work across lanes.
 """
 
 import math
@@ -28,7 +28,7 @@ class Pass(NamedTuple):
         targets: [num_samples] or [num_samples, K] float.
         gain: [] float, factor of every sample's slope.
         rate: [] float > 0, step size at the first sample.
-        radius: [] float > 0, of the ball onto which iterates are projected; infinity is no bound.
+        radius: [] float > 0, radius of the ball onto which iterates are projected; infinity is no bound.
         linear: [dim] float, added to every gradient; None adds nothing.
         ridge: [] float >= 0; ridge times theta is added to every gradient; None adds nothing.
         weights: [num_samples] float >= 0, factors of the samples' slopes; None means all 1.
@@ -48,10 +48,10 @@ class Recipe(NamedTuple):
     """The part of a pass that is fixed at compile time.
 
     Attributes:
-        slope: (margin, target) -> derivative of one sample's loss with respect to its margin, elementwise; or with
-            respect to its K margins, along the first axis.
-        average: the averaged iterates: "none" (only the last one), "all" or "last_half" (the last ceil(num_samples /
-            2)). The starting point 0 is not counted.
+        slope: (margin, target) -> derivative of one sample's loss with respect to its margin, elementwise. With K
+            margins for each sample, the derivative with respect to these margins, along the first axis.
+        average: the iterates that are averaged: "none" (only the last one), "all" or "last_half" (the last
+            ceil(num_samples / 2)). The starting point 0 is not counted.
         inverse_time: whether the step at sample t = 1, 2, ... is rate / t; otherwise it is rate.
         zero_sum: constrain the components' sum to zero.
     """
@@ -76,10 +76,10 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
     Args:
         data: data of one lane. Under `jax.vmap` and without an optimiser, one kernel runs all lanes.
         recipe: loss, averaging and steps.
-        optimizer: an Optax optimiser; its update replaces -eta_t g_t; None is SGD.
+        optimizer: an Optax optimiser, which replaces the step -eta_t g_t by its update; None is SGD.
 
     Returns:
-        [dim] float, the estimate: the mean of the iterates, each after its step, that `Recipe.average` selects.
+        [dim] float, the mean of the iterates that `Recipe.average` selects. An iterate is theta after a sample's step.
     """
     if optimizer is not None:
         return plain_pass(data, recipe, optimizer)
@@ -88,7 +88,7 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
 
 
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """Runs `one_pass` on one lane, in plain form; the kernel is tested against it."""
+    """Runs `one_pass` on one lane, in plain JAX; tests compare the kernel with it."""
     num_samples, dim = data.features.shape[0], data.features.shape[-1]
     first_averaged = recipe.first_averaged(num_samples)
 
@@ -134,7 +134,7 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
 
     def step(carry, sample):
         theta, total = carry  # [dim, lanes] each
-        # shapes [*margins, dim, lanes], [*margins, lanes], [lanes] (or None), [] and []
+        # Shapes: [*margins, dim, lanes], [*margins, lanes], [lanes] (or None), [] and [].
         feature, target, weight, counted, slower = sample
         margin = jnp.sum(feature * jnp.broadcast_to(theta, feature.shape), axis=-2)
         slope = recipe.slope(margin, target)
@@ -159,7 +159,7 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
 
         arrays = [array for array in (data.features, data.targets, data.weights) if array is not None]
         rows = jnp.concatenate([part(array, 1).reshape(num_lanes, -1) for array in arrays], axis=1)
-        columns = jax.lax.optimization_barrier(rows.T)  # transposes once, in cache, and not in every step
+        columns = jax.lax.optimization_barrier(rows.T)  # transposes once, in cache, instead of in every step
         ends = size * width, size * (width + math.prod(margins))
         samples = (
             columns[: ends[0]].reshape(size, *margins, dim, num_lanes),

@@ -20,7 +20,7 @@ _SLACK = 1 + 1e-9  # covers the rounding of sums and eigenvalues in float64
 
 
 class UnitClaims(NamedTuple):
-    """The claim of one release for one label, and for all labels of one person.
+    """The claims of one release for one label, and for all labels of one person.
 
     Attributes:
         label: the claim for one label.
@@ -39,13 +39,13 @@ class UnitClaims(NamedTuple):
 def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) -> UnitClaims:
     """Returns the claims of an estimator's release for one label and for one person, to be printed together.
 
-    A claim for one label protects a person with k labels as a group, at k epsilon and, in the central model, (e^(k
-    epsilon) - 1) / (e^epsilon - 1) delta. With many labels this exceeds 1, which is no claim. Estimators made with
-    `privacy_unit="person"` claim epsilon for a person directly.
+    A claim for one label also protects a person with k labels, as a group: at k epsilon and, in the central model,
+    (e^(k epsilon) - 1) / (e^epsilon - 1) delta. With many labels this delta exceeds 1, which is no claim. Estimators
+    made with `privacy_unit="person"` claim epsilon for a person directly.
 
     Args:
         estimator: the estimator.
-        persons: [num_samples] ids of who gave the labels, public.
+        persons: [num_samples] public ids of the persons who gave the labels.
         **values: the values that the estimator's `params` take.
 
     Returns:
@@ -54,7 +54,7 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
 
     Raises:
         ValueError: if persons are not a vector, or a value is out of range.
-        TypeError: if a value is missing or not taken.
+        TypeError: if a value is missing, or the estimator does not take it.
 
     Examples:
         >>> from jaxdp.estimation import debiased_rr, objective_perturbation
@@ -88,7 +88,7 @@ def takes_persons(estimator: Estimator) -> bool:
 
 
 def check_unit(privacy_unit: str) -> bool:
-    """Returns whether the unit is one person; raises ValueError for a name not in `PRIVACY_UNITS`."""
+    """Returns whether the unit is one person; raises a ValueError for a name not in `PRIVACY_UNITS`."""
     return check_choice("privacy_unit", privacy_unit, PRIVACY_UNITS) == "person"
 
 
@@ -104,15 +104,15 @@ def person_budgets(epsilon: float, persons: ArrayLike) -> np.ndarray:
 
 
 def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
-    """Bounds the change of sum_i y_i x_i by all labels of a sample's person, for each sample: [num_samples] float.
+    """Bounds, for each sample, how much all labels of its person change sum_i y_i x_i: [num_samples] float.
 
-    If a person's k labels change by v in [-1, 1]^k, the sum changes by X^T v, where the rows of X, which are public,
-    are the features of these labels. |X^T v| is at most the sum of |x_i|, the root of the sum of all |x_i . x_j|, and
-    sqrt(k) times the spectral norm of X. The result is the least of the three bounds, computed on the host in float64
+    If a person's k labels change by v in [-1, 1]^k, the sum changes by X^T v. The rows of X, which are public, are the
+    features of these labels. |X^T v| is at most the sum of |x_i|, the root of the sum of all |x_i . x_j|, and sqrt(k)
+    times the spectral norm of X. The function returns the least of the three bounds, computed on the host in float64
     and rounded up.
     """
     if index.shape != features.shape[:1]:
-        raise ValueError(f"persons must have one id a sample, {features.shape[0]}, got shape {index.shape}")
+        raise ValueError(f"persons must have one id per sample, {features.shape[0]}, got shape {index.shape}")
     shape = jax.ShapeDtypeStruct(features.shape[:1], features.dtype)
     return jax.pure_callback(_norms_on_host, shape, features, index, vmap_method="sequential")
 
@@ -130,7 +130,7 @@ def _norms_on_host(features: Any, index: Any) -> np.ndarray:
 
 
 def person_lengths(features: np.ndarray, index: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """Bounds changes as `person_norms`, for features as they are after a cast to `dtype`: [num_samples] float64."""
+    """Computes the bounds of `person_norms`, for features cast to `dtype`: [num_samples] float64."""
     order = np.argsort(index, kind="stable")
     ends = np.flatnonzero(np.diff(index[order], append=-1)) + 1
     norms = np.empty(len(index))
@@ -143,7 +143,7 @@ def person_lengths(features: np.ndarray, index: np.ndarray, dtype: DTypeLike) ->
 
 
 def sum_norm(rows: np.ndarray) -> float:
-    """Returns a bound on |rows^T v| over v in [-1, 1]^k: rows are [k, dim] float64."""
+    """Returns a bound on |rows^T v| over v in [-1, 1]^k; rows are [k, dim] float64."""
     unit = np.abs(rows).max(initial=0.0)
     if unit == 0 or not np.isfinite(unit):
         return float(unit)

@@ -1,7 +1,7 @@
 """Full-batch Plackett-Luce estimators from K-wise choices and rankings: non-private, local and central.
 
-Features are [num_samples, K, dim], one row for every action. A common shift of a sample's K rows does not change the
-model: estimators subtract the mean row first.
+Features are [num_samples, K, dim], one row for every action. Adding one vector to all K rows of a sample does not
+change the model, so estimators first subtract the mean row.
 """
 
 import functools
@@ -46,18 +46,18 @@ def plackett_luce_mle(
 ) -> Estimator:
     r"""Builds the maximum-likelihood estimator from K-wise labels in the clear: the non-private baseline.
 
-    Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius; for rankings the loss is
-    summed over the ranks, each a choice among the remaining actions.
+    Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius. For rankings the loss is
+    summed over the ranks; at each rank, the ranking chooses among the remaining actions.
 
     Args:
-        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
         optimizer: as for `mle`.
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
-        An estimator of theta from features [num_samples, K, dim] float and labels, either [num_samples] int in [0, K),
-        the preferred action, or [num_samples, K] int, all actions from the best to the worst. Its `params` take radius
-        (default inf) and tolerance (default 1e-5).
+        An estimator of theta from features [num_samples, K, dim] float and labels. Labels are [num_samples] int in [0,
+        K), the preferred actions, or [num_samples, K] int, all actions from the best to the worst. Its `params` take
+        radius (default inf) and tolerance (default 1e-5).
 
     Raises:
         ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0.
@@ -69,7 +69,7 @@ def plackett_luce_mle(
         Plackett (1975), Luce (1959); DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (11) and appendix C.4.
 
     Deviations:
-        The loss is a mean and not a sum, which has the same minimiser.
+        The loss is a mean instead of a sum. The minimiser is the same.
 
     Math:
         For labels $y_i$, the preferred actions,
@@ -112,13 +112,14 @@ def plackett_luce_debiased_krr(
 ) -> Estimator:
     r"""Builds the minimiser of the de-biased Plackett-Luce loss of K-ary randomized labels.
 
-    An unbiased estimate from the randomized label replaces the label's one-hot vector. The loss is linear in this
-    vector, so the objective is convex at every epsilon, and its expectation is the objective of the true labels.
+    The label's one-hot vector is replaced by an unbiased estimate, computed from the randomized label. The loss is
+    linear in this vector, so the objective is convex at every epsilon, and its expectation is the objective of the true
+    labels.
 
     Args:
-        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
         optimizer: as for `mle`.
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, K, dim] float and labels [num_samples] int in [0, K). Its
@@ -137,7 +138,7 @@ def plackett_luce_debiased_krr(
         as in its eq. (4)-(6).
 
     Deviations:
-        The loss of all samples is minimised at once.
+        All samples' loss is minimised at once, instead of by SGD.
 
     Math:
         A report $r_i$ is the label with probability $p$, and each other label with probability $q$. The estimate is
@@ -186,28 +187,28 @@ def plackett_luce_objective_perturbation(
 
     Minimises (1/n) sum_i log sum_k exp(phi_ik.theta) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
     where S~ = S + noise and S = sum_i phi_i,y_i. (The report is S~ minus the public sum_i mean_k phi_ik.) Rankings are
-    not supported, as they do not enter the loss only through a sum. With `weights="cut"` a sample's logarithm and its
-    term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
+    not supported, because they do not enter the loss only through a sum. With `weights="cut"` a sample's logarithm and
+    its term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
 
     Args:
-        constants: of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
+        constants: the calibration of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
         weights: as for `objective_perturbation`.
         noise: as for `objective_perturbation`.
-        zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms.
+        zero_sum: constrain sum(theta) = 0; features are centred first, which never increases their norms.
         max_dim: as for `objective_perturbation`.
         optimizer: as for `mle`.
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, K, dim] float and labels [num_samples] int in [0, K). Its
-        `params` take epsilon, delta, and radius (default inf), regularization beta (0) and tolerance (1e-5), and for
+        `params` take epsilon, delta, radius (default inf), regularization beta (0), tolerance (1e-5), and for
         weights="cut" cut, c, as `objective_perturbation`.
 
     Raises:
         ValueError: as `objective_perturbation`.
 
     Privacy:
-        - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
+        - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
         - Unit: one label; adjacency: replace one.
         - Sensitivity: A label enters only through S, with L2 sensitivity max w_i |phi_ij - phi_ik| over samples and
           pairs of actions of the public features (at most 2 L, or c). The minimiser is post-processing.
@@ -238,10 +239,10 @@ def plackett_luce_objective_perturbation(
         features = relative(center(features) if zero_sum else features)
         num_actions = features.shape[1]
         targets = jax.nn.one_hot(labels, num_actions, dtype=features.dtype)
-        # each sample's term of S, minus the public mean row, which `relative` has subtracted
+        # A sample's term of S, minus the public mean row, which `relative` has subtracted.
         chosen = jnp.einsum("nk,nkd->nd", targets, features, precision="highest")
         basis = search_basis(features[:, 0], zero_sum=zero_sum)
-        # the rows' second moment is the Fisher information at 0
+        # The second moment of the rows is the Fisher information at 0.
         rows = features / np.sqrt(num_actions).astype(features.dtype)
         sizes = jnp.max(jnp.abs(features), axis=1)
         return release_statistic(key, params, chosen, sizes, _lengths(features), lambda: rows, release, basis)
@@ -265,12 +266,12 @@ def plackett_luce_objective_perturbation(
 
 
 def report_randomized_choices(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's randomized choice among K actions. It is the `privatize` of the local K-wise estimators."""
+    """Returns every user's randomized choice among K actions; used as `privatize` of the local K-wise estimators."""
     return label_randomizer(features.shape[1]).report(key, LabelParams(epsilon=params.epsilon), labels)
 
 
 def relative(features: jax.Array) -> jax.Array:
-    """Subtracts from the features their mean over a sample's actions ([num_samples, K, dim] float)."""
+    """Subtracts from each action's features the mean over the sample's actions; features are [num_samples, K, dim]."""
     return features - jnp.mean(features, axis=1, keepdims=True)
 
 
@@ -281,7 +282,7 @@ def chosen_sum(features: jax.Array, targets: jax.Array) -> jax.Array:
 
 @in_64_bits
 def _lengths(features: jax.Array) -> jax.Array:
-    """Returns the largest distance between two of a sample's actions, rounded up: [num_samples] float."""
+    """Returns each sample's largest distance between two actions' features, rounded up: [num_samples] float."""
     wide = features.astype(jnp.float64)
     shifts = range(1, features.shape[1] // 2 + 1)  # cyclic shifts by at most K / 2 pair every action with every other
     distances = [feature_norms(wide - jnp.roll(wide, shift, axis=1)) for shift in shifts]

@@ -4,7 +4,7 @@ A policy over finitely many states is an array of probabilities, [num_states, nu
 one; a deterministic policy has a single 1 in each row. Rewards phi(s, a).theta are linear in public features.
 
 Comparisons determine only differences of rewards. So compute pessimistic values from features relative to a reference
-policy (`relative_features`); otherwise the uncertainty of the part that all actions share is penalised, too.
+policy (`relative_features`). Otherwise pessimism also penalises the uncertainty of the part that all actions share.
 
 Privacy: a policy is post-processing of an estimate. States, features and the confidence set's shape and width do not
 depend on the labels.
@@ -23,9 +23,9 @@ from jaxdp.estimation.confidence import ConfidenceSet
 from jaxdp.numerics.eigen import eigh
 from jaxdp.validation import check_count, check_finite, check_within
 
-MAX_STEPS = 500
+MAX_STEPS = 500  # default of the largest number of steps of the search
 STEPS_PER_CHECK = 50  # steps between two evaluations of the gap
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # default of the gap at which the search stops, in the units of rewards
 LARGEST_ENUMERATION = 10**6
 
 
@@ -34,9 +34,9 @@ class PessimisticPolicy(NamedTuple):
 
     Attributes:
         policy: [num_states, num_actions] float, probabilities.
-        value: [] float, its expected reward under the worst parameter of the confidence set.
+        value: [] float, the policy's expected reward under the worst parameter of the confidence set.
         gap: [] float >= 0 up to rounding: no policy's value is larger than value + gap.
-        steps: [] int32, steps of the search.
+        steps: [] int32, number of steps of the search.
     """
 
     policy: jax.Array
@@ -46,7 +46,7 @@ class PessimisticPolicy(NamedTuple):
 
 
 def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
-    """Checks states on the host; the functions below take traced arrays, and check only shapes.
+    """Checks states on the host. The functions below take traced arrays, so they check only shapes.
 
     Args:
         action_features: [num_states, num_actions, dim].
@@ -67,13 +67,13 @@ def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
 def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.Array:
     """Subtracts each state's mean features under a reference policy: rewards become advantages over this policy.
 
-    Differences within a state do not change, and so neither does the greedy policy. The value of a policy becomes its
-    advantage over the reference. Comparisons determine this advantage fully: the advantage of the reference policy is
-    0, without uncertainty.
+    Differences within a state do not change, so the greedy policy does not change either. The value of a policy becomes
+    its advantage over the reference. Comparisons determine this advantage fully: the advantage of the reference policy
+    is 0, without uncertainty.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
-        reference: [num_states, num_actions] float, a policy, such as the one that collected the data.
+        reference: [num_states, num_actions] float, a policy, for example the policy that collected the data.
 
     Returns:
         [num_states, num_actions, dim] float.
@@ -86,7 +86,7 @@ def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.A
 
 
 def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Plays argmax_a phi(s, a).theta, the first one if there are ties.
+    """Plays the action a with the largest phi(s, a).theta in each state s, the first one if there are ties.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -105,23 +105,23 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 
 
 def per_state_pessimistic_policy(action_features: jax.Array, confidence: ConfidenceSet) -> jax.Array:
-    """Plays argmax_a phi(s, a).center - width |phi(s, a)|_(1/shape): each state against its own worst parameter.
+    """Plays argmax_a phi(s, a).center - width |phi(s, a)|_(1/shape): a separate worst parameter in each state.
 
-    This is the usual lower confidence bound. It adds up the worst cases of all states, which possibly no single
+    This is the usual lower confidence bound. It adds up the worst cases of all states, which perhaps no single
     parameter attains together. So it is more pessimistic than eq. (9), where one worst parameter applies to all states.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
-        confidence: set for theta; a set that is not finite, or not positive definite, gives NaN.
+        confidence: confidence set for theta; a set that is not finite, or not positive definite, gives NaN.
 
     Returns:
-        As `greedy_policy`; both are equal at width = 0 if features and shape are finite.
+        A policy as from `greedy_policy`. At width = 0 both policies are equal if features and shape are finite.
 
     Source:
         Jin, Yang & Wang (2021), for a single round.
 
     Deviations:
-        The reference policy is left to `relative_features`.
+        The policy does not subtract a reference; use `relative_features` for this.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     norms = jnp.linalg.norm(penalties, axis=-1)
@@ -164,7 +164,7 @@ def best_of_policies(
     """Returns the policy with the largest pessimistic value among finitely many: eq. (9), exactly.
 
     Args:
-        policies: [num_policies, num_states, num_actions] float; `every_policy` returns all deterministic ones.
+        policies: [num_policies, num_states, num_actions] float; `every_policy` returns all deterministic policies.
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
         confidence: the confidence set for theta.
@@ -174,10 +174,10 @@ def best_of_policies(
         if the best value is not finite.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
-    policies = jnp.asarray(policies)  # NumPy arrays do not take traced indices
+    policies = jnp.asarray(policies)  # NumPy arrays cannot be indexed by traced arrays
     values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, confidence.width))(policies)
     best = jnp.argmax(values)
-    failure = jnp.where(jnp.isfinite(values[best]), 0, jnp.nan).astype(values.dtype)  # spreads by addition
+    failure = jnp.where(jnp.isfinite(values[best]), 0, jnp.nan).astype(values.dtype)  # adding it makes results NaN
     return PessimisticPolicy(policies[best] + failure, values[best] + failure, failure, jnp.int32(len(policies)))
 
 
@@ -185,7 +185,7 @@ def every_policy(num_states: int, num_actions: int) -> np.ndarray:
     """Returns all deterministic policies, [num_actions ** num_states, num_states, num_actions] default float.
 
     Raises:
-        ValueError: if a count is < 1, or there are more than a million.
+        ValueError: if a count is < 1, or there are more than a million policies.
     """
     check_count("num_states", num_states)
     check_count("num_actions", num_actions)
@@ -216,13 +216,13 @@ def pessimistic_policy(
     Args:
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
-        confidence: set for theta. Width 0 gives the greedy policy. If the set is not finite, or its shape is not
-            positive definite, the policy, value and gap are NaN.
-        max_steps: largest number of steps, >= 1; the search checks it every 50 steps.
+        confidence: confidence set for theta. Width 0 gives the greedy policy. If the set is not finite, or its shape is
+            not positive definite, the policy, value and gap are NaN.
+        max_steps: largest number of steps, >= 1; the search compares its steps with this number every 50 steps.
         tolerance: [] float > 0, gap at which the search stops, in the units of rewards.
 
     Returns:
-        The best policy found, starting from the greedy one; its value, its gap, and the steps used.
+        The best policy that the search visited (it starts from the greedy policy), its value, its gap, and the steps.
 
     Raises:
         ValueError: if max_steps < 1 or shapes are wrong.
@@ -244,7 +244,7 @@ def pessimistic_policy(
     gram = jnp.einsum("sad,sae->de", root, root, precision="highest")
     norm = jnp.sqrt(jnp.maximum(eigh(gram).values[-1], jnp.finfo(scores.dtype).tiny))
     # Policies differ by about 1, parameters by the width. A policy's step is not multiplied by the state's weight, so
-    # that rare states converge as fast as others.
+    # that rare states converge as fast as frequent ones.
     policy_step, shift_step = 1 / (norm * jnp.where(width > 0, width, 1)), width / norm
 
     class Search(NamedTuple):
@@ -265,7 +265,7 @@ def pessimistic_policy(
         return state_weights @ jnp.max(shifted_scores(shift), axis=-1)
 
     def record_best(search: Search, steps: jax.Array) -> Search:
-        count = (steps + 1).astype(scores.dtype)  # the start counts as a step
+        count = (steps + 1).astype(scores.dtype)  # includes the start
         policies = jnp.stack([search.policy, search.policy_sum / count])
         shifts = jnp.stack([search.shift, search.shift_sum / count])
         values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, width))(policies)
@@ -290,16 +290,16 @@ def pessimistic_policy(
     def is_unfinished(search: Search) -> jax.Array:
         return (search.best.gap > tolerance) & (search.best.steps < max_steps)
 
-    def search_on(search: Search) -> Search:
+    def run_steps(search: Search) -> Search:
         steps = search.best.steps + min(STEPS_PER_CHECK, max_steps)
         return record_best(jax.lax.scan(step, search, None, length=min(STEPS_PER_CHECK, max_steps))[0], steps)
 
     start, origin = _largest(scores), jnp.zeros(rank, scores.dtype)
     value, bound = _value(start, state_weights, scores, penalties, width), state_weights @ jnp.max(scores, axis=-1)
-    # if the set is not finite, value and gap become NaN, and the search does not start
+    # If the set is not finite, value and gap become NaN, and the search does not start.
     value = jnp.where(jnp.isfinite(value), value, jnp.nan)
     first = PessimisticPolicy(start, value, bound - value, jnp.int32(0))
-    best = jax.lax.while_loop(is_unfinished, search_on, Search(start, origin, start, origin, first, bound)).best
+    best = jax.lax.while_loop(is_unfinished, run_steps, Search(start, origin, start, origin, first, bound)).best
     return best._replace(policy=jnp.where(jnp.isnan(best.value), jnp.nan, best.policy))
 
 
@@ -330,7 +330,7 @@ def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
 
 
 def _scores_and_penalties(action_features: jax.Array, confidence: ConfidenceSet) -> tuple[jax.Array, jax.Array]:
-    """Returns phi.center, and the whitened features shape^(-1/2) phi; their norm is |phi|_(1/shape)."""
+    """Returns scores phi.center, and whitened features shape^(-1/2) phi with the norm |phi|_(1/shape)."""
     return _scores(action_features, confidence.center), confidence.whitened(action_features)
 
 
@@ -352,7 +352,7 @@ def _largest(scores: jax.Array) -> jax.Array:
 
 def _project_on_simplex(rows: jax.Array) -> jax.Array:
     """Projects each row onto the simplex: max(row - t, 0), t = max_k (sum of k largest - 1) / k."""
-    among = rows[..., None, :] >= rows[..., :, None]  # compares all pairs: sorting is slow for many short rows
+    among = rows[..., None, :] >= rows[..., :, None]  # compares all pairs, since sorting many short rows is slow
     totals = jnp.sum(jnp.where(among, rows[..., None, :], 0), axis=-1)
     threshold = jnp.max((totals - 1) / jnp.sum(among, axis=-1).astype(rows.dtype), axis=-1, keepdims=True)
     return jnp.maximum(rows - threshold, 0)

@@ -1,4 +1,4 @@
-"""Problems for estimators: synthetic rewards, and users' own comparisons and ballots.
+"""Problems for estimators: synthetic rewards, and users' comparisons and ballots.
 
 The synthetic rewards follow DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
@@ -49,21 +49,21 @@ def gaussian_rewards(
     zero_sum: bool = False,
     known: tuple[str, ...] = KNOWLEDGE,
 ) -> Problem:
-    """Comparisons of actions with Gaussian features under a Gaussian reward parameter, new for every seed.
+    """Draws comparisons of actions with Gaussian features and a Gaussian reward parameter, new for every seed.
 
     Args:
-        num_samples: comparisons, >= 1.
+        num_samples: number of comparisons, >= 1.
         dim: number of features, >= 1.
         link: preference model F.
-        feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest
-            norm.
-        parameter_norm: B, the parameter is shrunk to this norm; None leaves it unbounded.
+        feature_norm: L; longer features of actions are shrunk to this norm. None leaves them unchanged, and L is the
+            largest norm.
+        parameter_norm: B; a longer parameter is shrunk to this norm. None leaves it unchanged.
         zero_sum: whether the parameter is centred.
-        known: names of values that the problem passes to estimators: "radius" (the true parameter's norm, which no
-            analyst knows; leave it out to compare with estimators that do not take a radius) and "feature_norm" (L). If
-            `feature_norm` above is a number, L is part of the problem, and every estimator gets it. If it is None, L is
-            computed from the features; then estimators that keep features private do not get it and need their own
-            value. If it is infinite, L is not passed.
+        known: names of values that the problem passes to estimators: "radius" and "feature_norm". "radius" is the true
+            parameter's norm, which no analyst knows; leave it out to compare with estimators that do not take a radius.
+            "feature_norm" is L. If the argument `feature_norm` is a finite number, every estimator gets L. If it is
+            None, L is computed from the features; estimators that keep features private then do not get L and need a
+            value from the user. If it is infinite, no estimator gets L.
 
     Returns:
         A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each [].
@@ -75,7 +75,7 @@ def gaussian_rewards(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
 
     Deviations:
-        Features and parameter can be clipped, and the parameter centred.
+        Features and parameter can be shrunk, and the parameter centred.
     """
     check_count("num_samples", num_samples)
     check_count("dim", dim)
@@ -103,16 +103,16 @@ def plackett_luce_rewards(
     zero_sum: bool = False,
     known: tuple[str, ...] = KNOWLEDGE,
 ) -> Problem:
-    """Choices among K actions with Gaussian features under a Gaussian reward parameter, new for every seed.
+    """Draws choices among K actions with Gaussian features and a Gaussian reward parameter, new for every seed.
 
     Args:
-        num_samples: choices, >= 1.
+        num_samples: number of choices, >= 1.
         num_actions: K, >= 2.
         dim: number of features, >= 1.
-        rankings: whether labels rank all K actions, instead of naming the best one.
-        feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest
-            norm.
-        parameter_norm: B, the parameter is shrunk to this norm; None leaves it unbounded.
+        rankings: whether labels rank all K actions instead of naming the best one.
+        feature_norm: L; longer features of actions are shrunk to this norm. None leaves them unchanged, and L is the
+            largest norm.
+        parameter_norm: B; a longer parameter is shrunk to this norm. None leaves it unchanged.
         zero_sum: whether the parameter is centred.
         known: names of values that the problem passes to estimators; see `gaussian_rewards`.
 
@@ -143,7 +143,7 @@ def plackett_luce_rewards(
         zero_sum=zero_sum,
     )
 
-    def differential(features):  # [num_samples * K, dim]; its second moment is the mean over pairs
+    def differential(features):  # [num_samples * K, dim]; its second moment is the mean over pairs of actions
         scale = np.sqrt(2 * num_actions / (num_actions - 1)).astype(features.dtype)
         return (scale * relative(features)).reshape(-1, dim)
 
@@ -156,13 +156,13 @@ def _reward_problem(
     known: tuple[str, ...],
     feature_norm: float | None,
 ) -> Problem:
-    """Builds a problem of rewards; `differential` maps the data's features to [num_samples, dim] for the semi-norm."""
+    """Builds a problem of rewards; `differential` maps features to [rows, dim] float for the semi-norm."""
     for name in known:
         check_choice("known", name, KNOWLEDGE)
     if feature_norm is not None and np.isinf(check_above("feature_norm", feature_norm, 0.0)):
         known = tuple(name for name in known if name != "feature_norm")
-    read = tuple(name for name in known if name == "feature_norm" and feature_norm is None)
-    of_the_world = tuple(name for name in known if name not in read)
+    feature_names = tuple(name for name in known if name == "feature_norm" and feature_norm is None)
+    world_names = tuple(name for name in known if name not in feature_names)
 
     def params(*, ridge: float = 0.0) -> GaussianParams:
         return GaussianParams(ridge=scalar_leaf("ridge", check_at_least("ridge", ridge, 0.0)))
@@ -171,7 +171,7 @@ def _reward_problem(
         del params
         data = draw(key)
         knowledge = {"radius": jnp.linalg.norm(data.parameter), "feature_norm": data.feature_norm}
-        world, features = ({name: knowledge[name] for name in names} for names in (of_the_world, read))
+        world, features = ({name: knowledge[name] for name in names} for names in (world_names, feature_names))
         return Sample(data.features, data.labels, data.parameter, world, features)
 
     def metrics(params: GaussianParams, sample: Sample, estimate: Estimate):
@@ -185,12 +185,12 @@ def _reward_problem(
         }
 
     names = ("l2_error", "semi_norm_error", "certificate", "steps", "converged")
-    return Problem(params, sample, metrics, dict.fromkeys(names, ()), {}, of_the_world, read)
+    return Problem(params, sample, metrics, dict.fromkeys(names, ()), {}, world_names, feature_names)
 
 
 @pytree_dataclass
 class TableParams:
-    """The data: features [num_rows, num_items] float, public; labels int, private, shaped as estimators take."""
+    """The data: features [num_rows, num_items] float, public; labels int, private, in the shape for estimators."""
 
     features: jax.Array | np.ndarray
     labels: jax.Array | np.ndarray
@@ -198,18 +198,18 @@ class TableParams:
 
 @factory
 def comparison_table(table: ComparisonTable) -> Problem:
-    """A user's own comparisons; only the estimators' randomness varies over seeds.
+    """Ranks items from a user's comparisons; only the estimators' randomness varies over seeds.
 
     Args:
         table: the pairs that were compared, and the winners. Comparisons must connect all items.
 
     Returns:
-        A problem with metrics `ability` ([item], the estimate with mean zero), `rank` ([item], 1 is best),
+        A problem with metrics `ability` ([item], the estimate, shifted to mean zero), `rank` ([item], 1 is best), and
         `certificate`, `steps` and `converged`, each [].
 
     Raises:
         ValueError: as `ComparisonTable.design`, and if items fall into groups that were never compared with one another
-            (`comparison_groups`): nothing in the data ranks one group against another.
+            (`comparison_groups`): the data cannot rank one group against another.
     """
     check_connected("table", table)
     return _ranking(*table.design(), table.items)
@@ -217,7 +217,7 @@ def comparison_table(table: ComparisonTable) -> Problem:
 
 @factory
 def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
-    """A user's own ballots, for the estimators of whole ballots; only their randomness varies over seeds.
+    """Ranks items from a user's ballots by estimators of whole ballots; only their randomness varies over seeds.
 
     Args:
         ballots: the rankings.
@@ -227,24 +227,24 @@ def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
         A problem with the metrics of `comparison_table`.
 
     Raises:
-        ValueError: as `Ballots.design`, if no ballot puts an item above another, and if items fall into groups between
-            which no ballot states a preference. The error names the groups, so only people who may see the ballots
-            should build this problem.
+        ValueError: as `Ballots.design`; if no ballot puts an item above another; or if items fall into groups, and no
+            ballot states a preference between two groups. The error names the groups, so only people who may see the
+            ballots should build this problem.
     """
     features, labels = ballots.design(unranked=unranked)
     if np.all(labels == 1):
         raise ValueError("ballots must rank an item above another, got no ballot that does")
-    way_out = 'unranked="last" (--unranked last) counts unranked items as beaten; otherwise rank each group separately'
-    check_connected("ballots", ballots.comparisons(unranked=unranked), way_out)
+    advice = 'unranked="last" (--unranked last) counts unranked items as beaten; otherwise rank each group separately'
+    check_connected("ballots", ballots.comparisons(unranked=unranked), advice)
     return _ranking(features, labels, ballots.items)
 
 
 def _ranking(features: np.ndarray, labels: np.ndarray, items: tuple[str, ...]) -> Problem:
-    """Builds the problem of ranking these items from this data."""
+    """Builds the problem of ranking items from features and labels."""
     data = TableParams(features=features.astype(default_float()), labels=labels)
 
     def params() -> TableParams:
-        return data  # the same arrays at every grid point, so that a sweep holds them once
+        return data  # all grid points share the arrays, so a sweep holds them once
 
     def sample(key, params: TableParams) -> Sample:
         del key

@@ -1,7 +1,7 @@
 """Chooses weights of samples from public features, and predicts the error of the weighted estimate.
 
 A label enters a sufficient statistic multiplied by its feature, so the longest feature determines the privacy noise.
-With weights w_i = min(1, cut / |x_i|) the sensitivity is the cut, so that less noise is needed. The estimate stays
+With weights w_i = min(1, cut / |x_i|) the sensitivity is the cut, so less noise is needed. The estimate stays
 consistent for any such weights, since they depend only on features.
 """
 
@@ -20,15 +20,15 @@ from jaxdp.validation import check_at_least, check_choice, check_count, check_ep
 
 WEIGHTS = ("none", "cut")
 NOISES = ("gaussian", "k_norm")
-CANDIDATES = 64
+CANDIDATES = 64  # number of groups of samples; a candidate cut is the largest length in a group
 
 
 class WithCut(NamedTuple):
-    """The report if samples are weighted.
+    """The report of an estimator with weighted samples.
 
     Attributes:
         report: a noisy statistic, in the form of the report without weights.
-        cut: [] float >= 0, largest weighted length of a sample's features: the user's value, or a value chosen from
+        cut: [] float >= 0, largest length of a weighted sample's features: the user's value, or a value computed from
             features only.
     """
 
@@ -38,21 +38,21 @@ class WithCut(NamedTuple):
 
 @in_64_bits
 def feature_norms(features: jax.Array) -> jax.Array:
-    """Returns the norms along the last axis, [..., dim] float -> [...], rounded up: they are sensitivities.
+    """Returns the norms along the last axis, [..., dim] float -> [...], rounded up because they are sensitivities.
 
-    A nonzero norm never becomes 0, since this would be a sensitivity of 0. No square overflows or underflows: each
-    vector is divided by a power of two, which does not round. Nonzero norms below the smallest normal number are
-    replaced by it.
+    A nonzero norm never becomes 0, since this would be a sensitivity of 0. Each vector is divided by a power of two, so
+    that squares neither overflow nor underflow; this division does not round. Nonzero norms below the smallest normal
+    number become this number.
     """
     wide = features.astype(jnp.float64)
     unit = power_below(jnp.max(jnp.abs(wide), axis=-1, keepdims=True))
     norms = jnp.linalg.norm(wide / unit, axis=-1) * unit[..., 0]
-    # float64 norms may be rounded down, so they are increased; for float32 results these last bits do not matter
+    # Norms in float64 may be rounded down, so they are increased. For float32 results these last bits do not matter.
     return cast_up(norms * (1 + features.shape[-1] * 2.0**-52), features.dtype)
 
 
 def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Casts float64 numbers >= 0 to `dtype`, never rounded down; results are 0 or normal numbers. For 64-bit mode."""
+    """Casts float64 numbers >= 0 to `dtype` without rounding down; results are 0 or normal numbers. Needs 64 bits."""
     limits = jnp.finfo(dtype)
     cast = norms.astype(dtype)
     cast = jnp.where(cast.astype(jnp.float64) < norms, cast * (1 + limits.eps), cast)
@@ -62,19 +62,18 @@ def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
 def power_below(values: jax.Array) -> jax.Array:
     """Returns for each value the largest power of two that is at most this value, [...] float.
 
-    For positive values below the smallest normal number it is the smallest normal number; for values that are not
-    positive and finite it is 1/2.
+    Positive values below the smallest normal number give this number. Values that are not positive and finite give 1/2.
     """
     positive = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
     limits = jnp.finfo(positive.dtype)
     integer = {32: jnp.int32, 64: jnp.int64}[limits.bits]
-    # reads the bits: JAX 0.12 lowers `jnp.frexp` without the 64-bit types with which it was traced
+    # Computed from the bits: JAX 0.12 lowers `jnp.frexp` without the 64-bit types with which it was traced.
     exponent = lax.bitcast_convert_type(jnp.maximum(positive, limits.tiny), integer) >> limits.nmant << limits.nmant
     return lax.bitcast_convert_type(exponent, positive.dtype)
 
 
 def cut_leaf(cut: float) -> Scalar:
-    """Returns an estimator's `cut` as a leaf: 0 selects the least predicted error, infinity leaves all weights 1."""
+    """Checks an estimator's `cut` and returns it as a leaf: 0 selects the least predicted error, inf cuts nothing."""
     return scalar_leaf("cut", check_at_least("cut", cut, 0.0))
 
 
@@ -90,21 +89,21 @@ def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
 def effective_cut(
     cut: Scalar, lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array, basis: jax.Array | None
 ) -> jax.Array:
-    """Returns the requested cut, or the cut of least predicted error if the request is 0; at most the largest length.
+    """Returns the requested cut or, if it is 0, the cut of least predicted error; at most the largest length.
 
     Args:
         cut: [] float >= 0.
         lengths: [num_samples] float, the lengths of samples' features that the cut bounds.
         rows: [num_samples, num_rows, dim] float; a sample's Fisher information at 0 is rows^T rows.
-        noise_variance: [] float >= 0, variance of the privacy noise on each coordinate of the statistic, per unit of
+        noise_variance: [] float >= 0, variance of the privacy noise on each coordinate of the statistic, divided by
             cut^2.
-        basis: [dim, rank] float, orthonormal columns that span the parameters to search; None is the whole space.
+        basis: [dim, rank] float, orthonormal columns that span the parameters to search; None means the whole space.
 
     Returns:
         [] float.
     """
     requested = jnp.asarray(cut, lengths.dtype)
-    unit = power_below(jnp.max(lengths))  # prevents underflow of squares; the choice does not depend on the unit
+    unit = power_below(jnp.max(lengths))  # prevents underflow of squares; the chosen cut does not depend on the unit
     within = (rows if basis is None else _matmul(rows, basis)) / unit
     candidates, errors = predicted_errors(lengths / unit, within, noise_variance)
     chosen = candidates[jnp.argmin(errors)] * unit
@@ -114,23 +113,24 @@ def effective_cut(
 def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Predicts the mean squared error of the estimate for candidate cuts, assuming that the true parameter is zero.
 
-    With Fisher informations C_i at theta = 0, the weighted objective has the Hessian H = sum w_i C_i. The covariance of
-    its gradient is M + V, with M = sum w_i^2 C_i from the labels and V = noise_variance cut^2 I from the privacy noise.
-    As the number of samples grows, the estimate has the covariance H^-1 (M + V) H^-1, and the prediction is its trace.
+    Let C_i be the Fisher informations at theta = 0. The weighted objective has the Hessian H = sum w_i C_i. The
+    covariance of its gradient is M + V, with M = sum w_i^2 C_i from the labels and V = noise_variance cut^2 I from the
+    privacy noise. As the number of samples grows, the estimate has the covariance H^-1 (M + V) H^-1. The prediction is
+    the trace of this matrix.
 
     Args:
         lengths: [num_samples] float >= 0.
         rows: [num_samples, num_rows, rank] float; C_i = rows_i^T rows_i. Directions that no row spans do not count in
             the error.
-        noise_variance: [] float >= 0, per unit of cut^2.
+        noise_variance: [] float >= 0, variance of the privacy noise on each coordinate, divided by cut^2.
 
     Returns:
-        Cuts [at most 65] float, in increasing order: the least length, and the lengths at up to 64 equally spaced
-        quantiles, the largest length last; and their predicted mean squared errors, of the same shape, infinite for a
-        cut of 0.
+        Cuts, [at most 65] float, in increasing order: the least length, and the lengths at up to 64 equally spaced
+        quantiles, the largest length last. And the predicted mean squared error of each cut, of the same shape,
+        infinite for a cut of 0.
     """
     num_samples, num_rows, dim = rows.shape
-    size = -(-num_samples // CANDIDATES)  # group size; sums of groups give all candidates' matrices
+    size = -(-num_samples // CANDIDATES)  # samples in a group; sums of groups give the matrices of all candidates
     groups = -(-num_samples // size)
     order = jnp.argsort(lengths)
     ordered = lengths[order]
@@ -148,13 +148,14 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
     zero = jnp.zeros((1, dim, dim), rows.dtype)
     below = jnp.concatenate([zero, jnp.cumsum(unweighted, axis=0)])  # sums of groups up to each candidate
 
-    def above(sums):  # sums of later groups; from the end, so that nothing cancels
+    def above(sums):  # sums of later groups, added from the end, so that nothing cancels
         return jnp.concatenate([jnp.cumsum(sums[::-1], axis=0)[::-1], zero])
 
     cuts = jnp.concatenate([grouped[:1, 0], grouped[:, -1]])
     factor = cuts[:, None, None]
     hessian, label_moments = below + factor * above(once), below + factor**2 * above(twice)
-    # finds the spanned directions from features scaled to length 1: rounding of one long feature would hide the others
+    # The spanned directions are computed from features scaled to length 1. Otherwise rounding errors of one long
+    # feature would hide the directions of all others.
     normalized = jnp.sum(twice, axis=0)
     eigenvalues, directions = eigh(normalized)
     spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(normalized)).astype(rows.dtype)
@@ -163,16 +164,16 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
     regular = hessian + unspanned[None]  # unspanned directions get no error
     covariance = label_moments + noise_variance * factor**2 * span[None]
     inverse = _inverses(regular)
-    errors = jnp.sum(_matmul(inverse, covariance) * inverse, axis=(1, 2))  # the trace, as inverses are symmetric
-    # a cut of 0 would remove all labels: either all features are 0, or a larger candidate is chosen
+    errors = jnp.sum(_matmul(inverse, covariance) * inverse, axis=(1, 2))  # the trace, since inverses are symmetric
+    # A cut of 0 would remove all labels. If some feature is not 0, a larger candidate is chosen instead.
     return cuts, jnp.where((cuts > 0) & (errors > 0) & jnp.isfinite(errors), errors, jnp.inf)
 
 
 def noise_variance(noise_multiplier: jax.Array, epsilon: jax.Array, noise: str, rank: int) -> jax.Array:
-    """Returns the variance of the privacy noise on each coordinate, per unit of sensitivity^2: [] float.
+    """Returns the variance of the privacy noise on each coordinate, divided by sensitivity^2: [] float.
 
     Args:
-        noise_multiplier: [] float, standard deviation of Gaussian noise per unit of sensitivity.
+        noise_multiplier: [] float, standard deviation of Gaussian noise divided by the sensitivity.
         epsilon: [] float > 0, budget of K-norm noise.
         noise: "gaussian" or "k_norm".
         rank: number of coordinates, d.
@@ -181,11 +182,12 @@ def noise_variance(noise_multiplier: jax.Array, epsilon: jax.Array, noise: str, 
 
 
 def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
-    """Returns the noise with the smaller predicted error, "gaussian" or "k_norm", on the host, from public values.
+    """Returns the name of the noise with the smaller predicted error, "gaussian" or "k_norm", from public values.
 
-    The noise enters the predicted error only by its variance per coordinate, per unit of sensitivity^2: sigma^2 of the
-    analytic Gaussian mechanism, or (d + 1) / epsilon^2. So the choice is the same for all features. K-norm noise needs
-    no delta. Its tails are heavier, so confidence sets may be wider (by a fifth) even if estimates are more accurate.
+    The predicted error depends on the noise only by its variance per coordinate, divided by sensitivity^2. This is
+    sigma^2 of the analytic Gaussian mechanism, or (d + 1) / epsilon^2 for K-norm noise. So the choice is the same for
+    all features. K-norm noise needs no delta. Its tails are heavier, so confidence sets may be wider (by a fifth) even
+    if estimates are more accurate. The function runs on the host.
 
     Args:
         epsilon: in (0, inf].
@@ -211,13 +213,13 @@ def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
 
 
 def check_weights(weights: str) -> bool:
-    """Returns whether samples are weighted; raises ValueError for a name that is not in `WEIGHTS`."""
+    """Returns whether samples are weighted; raises a ValueError for a name that is not in `WEIGHTS`."""
     return check_choice("weights", weights, WEIGHTS) == "cut"
 
 
 def _inverses(matrices: jax.Array) -> jax.Array:
-    """Inverts positive definite matrices [count, dim, dim] by Gauss-Jordan steps, which need no pivoting for them."""
-    # LAPACK's calls for many matrices may deadlock, see `jaxdp.numerics.eigen.eigh`
+    """Inverts positive definite matrices, [count, dim, dim], by Gauss-Jordan steps, which need no pivoting here."""
+    # LAPACK's calls for many matrices may deadlock; see `jaxdp.numerics.eigen.eigh`.
     dim = matrices.shape[-1]
     index = jnp.arange(dim)
 

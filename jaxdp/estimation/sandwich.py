@@ -1,7 +1,7 @@
 """Covariances of estimates, for standard errors and intervals: the sandwich V = H^-1 M H^-1 / n of M-estimators.
 
-H is the mean curvature of the losses and M the mean square of their slopes, both at the estimate. V does not assume
-that the model of the labels is right (Huber, 1967). If an estimator sees labels only through a noisy statistic, M is
+H is the mean curvature of the losses and M is the mean square of their slopes, both at the estimate. V does not assume
+that the model of the labels is right (Huber, 1967). If an estimator uses labels only through a noisy statistic, M is
 the model's value plus the noise.
 """
 
@@ -22,8 +22,9 @@ class Covariance(NamedTuple):
     Attributes:
         matrix: [dim, dim] float; zero in directions that the estimator does not search. NaN if features leave a
             searched direction undetermined.
-        is_robust: [] bool, whether it holds if the model of the labels is wrong.
-        from_information: [] bool, whether it is Fisher information's, because the curvature is not positive definite.
+        is_robust: [] bool, whether the covariance also holds if the model of the labels is wrong.
+        from_information: [] bool, whether the covariance is the inverse Fisher information, because the curvature is
+            not positive definite.
     """
 
     matrix: jax.Array
@@ -41,15 +42,15 @@ def likelihood_covariance(
     weights: jax.Array | None = None,
     information: Callable[[jax.Array], jax.Array] | None = None,
 ) -> Covariance:
-    """Returns the sandwich covariance of the minimiser of a mean loss of margins.
+    """Computes the sandwich covariance of the minimiser of a mean loss of margins.
 
     Args:
         features: [num_samples, dim] float.
-        targets: [num_samples] float, labels or reports as the loss takes them.
+        targets: [num_samples] float, labels or reports in the form that the loss takes.
         theta: [dim] float, the minimiser.
         loss: the loss of one sample.
         basis: [dim, rank] float, as `LabelNoise.basis`.
-        weights: [num_samples] float >= 0, of the samples' losses; None is all 1.
+        weights: [num_samples] float >= 0, weights of the samples' losses; None means that all are 1.
         information: margins -> [num_samples] float, Fisher information of one report about its margin. It replaces the
             sandwich if the observed curvature is not positive definite; None if this cannot happen.
     """
@@ -67,13 +68,13 @@ def likelihood_covariance(
 
 
 def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNoise) -> Covariance:
-    """Returns the covariance of the minimiser of a logistic objective with a noisy statistic of the labels.
+    """Computes the covariance of the minimiser of a logistic objective with a noisy statistic of the labels.
 
     V = H^-1 [(1/n) sum_i w_i^2 sigmoid'(z_i) x_i x_i^T + N / n] H^-1 / n with H = (1/n) sum_i w_i sigmoid'(z_i) x_i
-    x_i^T + (beta / n) I, and N the covariance of the noise on the statistic: s^2 I for Gaussian noise, (r + 1) b^2 I
-    for K-norm noise of scale b in r dimensions, and back^T N back for noise in whitened coordinates. Labels are not
-    released, so the middle factor comes from the model, and V is wrong if the model is wrong. The bias that beta adds
-    is not part of V.
+    x_i^T + (beta / n) I. N is the covariance of the noise on the statistic: s^2 I for Gaussian noise, (r + 1) b^2 I for
+    K-norm noise of scale b in r dimensions, and back^T N back for noise in whitened coordinates. Labels are not
+    released, so the middle factor comes from the model, and V is wrong if the model is wrong. V does not contain the
+    bias that beta adds.
     """
     columns = features if noise.basis is None else _product(features, noise.basis)
     count, rank = columns.shape
@@ -94,7 +95,7 @@ def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNois
 
 
 def _between(curvature: Eigen, middle: jax.Array, count: int) -> jax.Array:
-    """Returns H^-1 M H^-1 / n; NaN if H is singular within rounding."""
+    """Returns H^-1 M H^-1 / n, where H is the curvature and M the middle; NaN if H is singular within rounding."""
     sizes = jnp.abs(curvature.values)
     is_singular = ~(jnp.min(sizes) > len(sizes) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes))
     inverse = _product(curvature.vectors / curvature.values[None, :], curvature.vectors.T)
@@ -102,7 +103,7 @@ def _between(curvature: Eigen, middle: jax.Array, count: int) -> jax.Array:
 
 
 def _mean_square(columns: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the mean of w_i x_i x_i^T."""
+    """Returns the mean over samples of w_i x_i x_i^T: [rank, rank] float."""
     return _product(columns.T * weights[None, :], columns) / len(weights)
 
 

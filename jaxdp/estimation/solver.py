@@ -11,8 +11,8 @@ from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.newton import NewtonState, newton_on_ball, relative_rounding
 from jaxdp.estimation.objectives import Evaluation, Objective
 
-APART = 7  # a column gets its own scale if its size differs from the overall size by a factor of 2^7 or more
-DECREMENT_RATIO = 100  # largest Newton decrement over the tolerance
+APART = 7  # a column gets a separate scale if its size differs from the overall size by a factor of 2^7 or more
+DECREMENT_RATIO = 100  # largest Newton decrement divided by the tolerance
 
 
 class Estimate(NamedTuple):
@@ -23,15 +23,15 @@ class Estimate(NamedTuple):
         certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective
             at theta; zero exactly at a stationary point of the constrained problem. Infinity for one-pass SGD, which
             has no certificate.
-        steps: [] int32, gradient evaluations used.
-        converged: [] bool, whether the certificate is within the requested tolerance and, for Newton's method, the
-            Newton decrement is within 100 times the tolerance. With n samples, theta is then within 100 tolerance
+        steps: [] int32, number of gradient evaluations.
+        converged: [] bool, whether the certificate is at most the requested tolerance and, for Newton's method, the
+            Newton decrement is at most 100 times the tolerance. With n samples, theta is then within 100 tolerance
             sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
             Directions that the features do not determine, up to rounding, do not count. In 32 bits rounding may keep
-            the certificate at about 1e-7 sqrt(dim): at 256 features a tolerance of 1e-6 is out of reach.
+            the certificate at about 1e-7 sqrt(dim): with 256 features a tolerance of 1e-6 cannot be reached.
         stderr: [dim] float, standard errors; None unless `estimate` was called with `intervals`.
-        interval: [dim, 2] float, ends of each parameter's confidence interval, each valid for one parameter, not for
-            all at once; None unless `estimate` was called with `intervals`.
+        interval: [dim, 2] float, ends of each parameter's confidence interval. The confidence is for one parameter, not
+            for all at once. None unless `estimate` was called with `intervals`.
     """
 
     theta: jax.Array
@@ -58,17 +58,17 @@ def minimize(
     Args:
         objective: theta [dim] -> Evaluation.
         dim: number of parameters.
-        radius: [] float > 0, of the ball; infinity is no bound. Its dtype is the solver's.
-        tolerance: [] float > 0, on the certificate: the projected-gradient norm.
+        radius: [] float > 0, radius of the ball; infinity is no bound. The solver uses the radius's dtype.
+        tolerance: [] float > 0, largest certificate (projected-gradient norm) of a converged point.
         zero_sum: constrain the components' sum to zero.
         optimizer: proposes steps from the gradient; iterates are projected after each step. None is Newton's method on
             the ball, which uses the whole evaluation.
-        max_steps: gradient evaluations at most.
+        max_steps: maximum number of gradient evaluations.
         certify: (theta, evaluation) -> [] float >= 0, a certificate that replaces the projected-gradient norm.
 
     Returns:
-        The first iterate that converged (see `Estimate`; with `certify` only the tolerance decides), otherwise the
-        iterate with the smallest certificate after max_steps. If a certificate is NaN (NaN features, a diverging
+        The first iterate that converged (see `Estimate`; with `certify` only the tolerance counts). If none converged
+        in max_steps, the iterate with the smallest certificate. If a certificate is NaN (NaN features, a diverging
         optimiser), the search stops, and theta is NaN. JAX differentiates theta with respect to the radius and the
         objective's inputs as an implicit function at a stationary point.
     """
@@ -133,9 +133,9 @@ def minimize(
         return theta - project(theta - gradient, radius, zero_sum=zero_sum)
 
     def solve(linear: Callable[[jax.Array], jax.Array], right: jax.Array) -> jax.Array:
-        return jnp.linalg.pinv(jax.jacobian(linear)(right), rtol=relative_rounding(right)) @ right  # 0 where flat
+        return jnp.linalg.pinv(jax.jacobian(linear)(right), rtol=relative_rounding(right)) @ right  # 0 if flat
 
-    # derivatives through the steps would be NaN, since many steps are undone
+    # Derivatives through the steps would be NaN, since many steps are undone.
     theta, best = jax.lax.custom_root(displacement, jnp.zeros(dim, radius.dtype), search, solve, has_aux=True)
     return Estimate(theta, best.certificate, best.steps.astype(jnp.int32), best.converged.astype(bool))
 
@@ -155,6 +155,6 @@ def scaling_units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> 
         return unit, unit
     ratio = exponent(largest * jnp.sqrt(squares) / unit)
     # Columns share one divisor, so that norms keep their meaning. Only without a radius, a column of very different
-    # size has its own divisor.
+    # size gets a separate divisor.
     is_apart = jnp.isinf(radius) & (jnp.abs(ratio) >= APART)
     return unit, unit * jnp.ldexp(one, jnp.where(is_apart, ratio, 0))

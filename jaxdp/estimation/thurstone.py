@@ -18,24 +18,25 @@ def thurstone_rr(
     r"""Builds `sgd_rr` with the probit link: one pass of projected SGD on the de-biased loss of randomized labels.
 
     The gradient of sample t is (2p - 1) times the gradient of -[ybar log Phi(x.theta) + (1 - ybar) log Phi(-x.theta)],
-    with the unbiased label ybar and p = sigmoid(epsilon). In expectation it is (2p - 1) times the clear gradient.
+    with the unbiased label ybar and p = sigmoid(epsilon). In expectation it is (2p - 1) times the gradient at the label
+    itself.
 
     The loss of labels in the clear is convex. On |x.theta| <= 2 L B it is strongly convex, with curvature at least
     `probit.curvature(2 L B)`, the curvature of -log Phi at 2 L B. The de-biased loss of one report is not convex: ybar
-    lies outside [0, 1], so one of its two terms is concave, and they do not combine to a convex loss as for the
-    logistic link. SGD needs only that the expectation over the report is the clear loss. The certificate of the
-    full-batch minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.
+    lies outside [0, 1], so one of its two terms is concave, and unlike for the logistic link their sum is not convex.
+    SGD needs only that the expectation over the report is the loss of the label. The certificate of the full-batch
+    minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.
 
     Labels do not enter this loss through a sum, so `objective_perturbation` has no probit form.
 
     Args:
-        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
-        An estimator as `sgd_rr`.
+        An estimator like `sgd_rr`.
 
     Raises:
         ValueError: as `sgd_rr`.
@@ -53,8 +54,8 @@ def thurstone_rr(
         bound 2 L.
 
     Math:
-        With $z_t = x_t^\top \theta_t$, the normal density $\varphi$ and distribution function $\Phi$,
-        $p = 1 / (1 + e^{-\varepsilon})$ and $r_t$ the report of label $t$,
+        Let $z_t = x_t^\top \theta_t$, $\varphi$ and $\Phi$ be the normal density and distribution function,
+        $p = 1 / (1 + e^{-\varepsilon})$, and $r_t$ the report of label $t$. Then
 
         $$
         \theta_{t+1} = \Pi\Big( \theta_t - \eta_t (2 p - 1) \varphi(z_t) \Big( \frac{1 - \tilde y_t}{\Phi(-z_t)} -

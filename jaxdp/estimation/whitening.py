@@ -20,17 +20,17 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_above, check_choice, check_delta, check_epsilon, check_finite
 
 GEOMETRIES = ("isotropic", "whitened")
-_HALVINGS = np.arange(0, 60.5, 0.5)  # of the largest ridge on the grid
+_HALVINGS = np.arange(0, 60.5, 0.5)  # how often the largest ridge is halved, for each ridge on the grid
 
 
 class Whitening(NamedTuple):
-    """Features in whitened coordinates, and the way back.
+    """Features in whitened coordinates, and the map back to the original coordinates.
 
     Attributes:
-        features: [num_samples, dim] float; their second moment is the identity on the range of the original one, and 0
-            elsewhere. The squares of the rows' norms are leverages times num_samples.
-        back: [dim, dim] float; features @ back are the original features, and a statistic s of whitened features is s
-            @ back of the original ones.
+        features: [num_samples, dim] float. Their second moment is the identity on the range of the original second
+            moment, and 0 elsewhere. The squares of the rows' norms are leverages times num_samples.
+        back: [dim, dim] float. features @ back are the original features. If s is a statistic of the whitened features,
+            s @ back is the statistic of the original features.
     """
 
     features: jax.Array
@@ -38,7 +38,7 @@ class Whitening(NamedTuple):
 
 
 def check_geometry(geometry: str) -> bool:
-    """Returns whether noise is shaped by the features; raises ValueError for a name not in `GEOMETRIES`."""
+    """Returns whether noise is whitened; raises a ValueError for a name not in `GEOMETRIES`."""
     return check_choice("geometry", geometry, GEOMETRIES) == "whitened"
 
 
@@ -50,9 +50,9 @@ def whiten(features: jax.Array, *, zero_sum: bool = False) -> Whitening:
     wide = wide / jnp.where(largest > 0, largest, 1)[None]
     sizes = jnp.sqrt(jnp.sum(wide**2, axis=0, dtype=jnp.float64) / len(wide))
     sizes = jnp.where(sizes > 0, sizes, 1)
-    wide = wide / sizes[None]  # columns of unlike units count alike
-    values, vectors = eigh(lax.dot(wide.T, wide) / len(wide))  # `jnp.matmul` under vmap of jit would be of 32 bits
-    # a dependent column shows as an eigenvalue of rounded features
+    wide = wide / sizes[None]  # columns then count equally in all units
+    values, vectors = eigh(lax.dot(wide.T, wide) / len(wide))  # under vmap of jit, `jnp.matmul` would use 32 bits
+    # If columns are dependent, rounding of the features leaves a small eigenvalue instead of 0.
     rounding = max(8 * float(jnp.finfo(jnp.float64).eps), 16 * float(jnp.finfo(features.dtype).eps) ** 2)
     spanned = values > values[-1] * len(values) * rounding
     if zero_sum:
@@ -67,14 +67,14 @@ def whiten(features: jax.Array, *, zero_sum: bool = False) -> Whitening:
 def least_error_ridge(
     back: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None = None
 ) -> jax.Array:
-    """Returns the ridge beta of least predicted margin error, [] float64, from public values alone.
+    """Returns the ridge beta of least predicted margin error, [] float64, computed from public values only.
 
     Args:
-        back: [dim, dim] float, of the `Whitening`.
+        back: [dim, dim] float, from `Whitening`.
         count: number of samples.
-        variance: [] float >= 0, of the noise on each whitened coordinate of the statistic.
+        variance: [] float >= 0, variance of the noise on each whitened coordinate of the statistic.
         margin_stddev: [] float > 0, B, the analyst's guess of the margins' standard deviation; infinity gives 0.
-        weights: [count] float, of the samples; None is all 1.
+        weights: [count] float, weights of the samples; None means that all are 1.
     """
     wide = back.astype(jnp.float64)
     spectrum = jnp.maximum(eigh(lax.dot(wide.T, wide)).values, 0)
@@ -103,25 +103,26 @@ def predicted_margin_errors(
     margin_stddev: float = 1.0,
     persons: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """Predicts how far estimated margins are from the true ones, from public features alone, on the host.
+    """Predicts the root mean squared error of estimated margins for each kind of noise, from public features only.
 
-    It is what to choose an estimator by before labels are read. If theta is spread evenly over all directions so that
-    margins have the standard deviation `margin_stddev`, a prediction above it means that the estimate is worthless.
+    Use it to choose an estimator before labels are used. The prediction assumes that theta is spread evenly over all
+    directions, so that margins have the standard deviation `margin_stddev`. If an error is above this value, the
+    estimate is worthless. The function runs on the host.
 
     Args:
         features: [num_samples, dim] float, public.
         epsilon: in (0, inf].
         delta: in (0, 1), for the Gaussian noise.
         margin_stddev: B, a guess of the margins' standard deviation, > 0.
-        persons: [num_samples] public ids, for `privacy_unit="person"`; None is for one label.
+        persons: [num_samples] public ids, for `privacy_unit="person"`; None means that the unit is one label.
 
     Returns:
         Root mean squared errors of margins: "randomized_response" (`debiased_rr`), "gaussian" and "k_norm"
-        (`objective_perturbation` with geometry="whitened"), and "isotropic" (Gaussian noise without the geometry, at
-        its best ridge). They are first-order predictions for many samples, without weights.
+        (`objective_perturbation` with geometry="whitened"), and "isotropic" (`objective_perturbation` with isotropic
+        Gaussian noise, at its best ridge). They are first-order predictions for many samples, without weights.
 
     Raises:
-        ValueError: if features are not a finite table, persons are not one id a sample, or a value is out of range.
+        ValueError: if features are not a finite table, persons are not one id per sample, or a value is out of range.
 
     Examples:
         >>> rows = np.random.default_rng(0).normal(size=(2000, 8))
@@ -134,7 +135,7 @@ def predicted_margin_errors(
     check_above("margin_stddev", margin_stddev, 0.0)
     rows = _table(features)
     if persons is not None and np.shape(persons) != rows.shape[:1]:
-        raise ValueError(f"persons must have one id a sample, {len(rows)}, got shape {np.shape(persons)}")
+        raise ValueError(f"persons must have one id per sample, {len(rows)}, got shape {np.shape(persons)}")
     white = whiten_blocks(rows, Moments.of(rows))
     index = None if persons is None else person_index(persons)
     reach, longest = (float(block_lengths(table, index).max()) for table in (white.features, rows))
@@ -157,14 +158,14 @@ def predicted_ridge(
 ) -> float:
     """Returns the `regularization` of least predicted margin error for `objective_perturbation` without weights.
 
-    With geometry="whitened" the estimator chooses its ridge itself. Like it, this function never reads labels, so the
-    choice costs no privacy.
+    With geometry="whitened" the estimator computes this ridge automatically. Neither the estimator nor this function
+    uses labels for the ridge, so the choice costs no privacy.
 
     Args:
         features: [num_samples, dim] float, public.
         epsilon: in (0, inf].
         delta: in (0, 1).
-        sensitivity: of the statistic, > 0; None is the largest norm of a row, for one label.
+        sensitivity: sensitivity of the statistic, > 0; None means the largest norm of a row, for one label.
         margin_stddev: B, a guess of the margins' standard deviation, > 0; infinity gives 0.
 
     Raises:
@@ -192,7 +193,7 @@ def predicted_ridge(
 def _table(features: ArrayLike) -> np.ndarray:
     rows = check_finite("features", features)
     if rows.ndim != 2 or 0 in rows.shape:
-        raise ValueError(f"features must have shape [num_samples, dim] with all >= 1, got {rows.shape}")
+        raise ValueError(f"features must have shape [num_samples, dim] with sizes >= 1, got {rows.shape}")
     return rows
 
 
@@ -204,7 +205,7 @@ def _least_error(
 
 
 def _ridge_errors(spectrum, moments, variance, margin_stddev, *, whitened: bool = True):
-    """Returns the grid of ridges, and the predicted mean squared error of margins at each of them."""
+    """Computes a grid of ridges, and the predicted mean squared error of margins for each ridge."""
     sums, squares = moments
     total = spectrum.sum(dtype=spectrum.dtype)
     ridges = sums * total * 0.5**_HALVINGS
@@ -217,5 +218,5 @@ def _ridge_errors(spectrum, moments, variance, margin_stddev, *, whitened: bool 
 
 
 def _curvature(margin_stddev):
-    """Returns the mean of sigmoid' over normal margins, by the usual approximation of sigmoid by a normal one."""
+    """Returns the mean of sigmoid' over normal margins, approximating sigmoid by a normal distribution function."""
     return 0.25 / (1 + np.pi / 8 * margin_stddev**2) ** 0.5

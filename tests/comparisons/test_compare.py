@@ -125,7 +125,7 @@ def test_counts_are_named_as_unpaired():
     etc = (bandits.explore_then_commit, {"explore_rounds": 12})
     result = jaxdp.compare({"ETC": etc, "Exp3": bandits.exp3}, WORLD, **SMALL, engine="counts")
     assert result.unpaired == ("ETC",)
-    assert "Unpaired, on worlds of their own (played by counts): ETC." in result.caption()
+    assert "Unpaired, on different worlds (played by counts): ETC." in result.caption()
 
 
 def test_estimators_meet_the_same_data():
@@ -151,7 +151,7 @@ ERRORS = {
     r"learners\['x'\] must make a learner, got Environment": {
         "learners": {"x": lambda: bandits.bernoulli_bandit([0.5, 0.5])}
     },
-    r"learners must have texts as names, got 3": {"learners": {3: bandits.ucb}},
+    r"learners must have strings as names, got 3": {"learners": {3: bandits.ucb}},
     r"learners\['x'\] must have arguments among .*, got means": {
         "learners": {"x": (bandits.ucb, {"means": [0.1, 0.2]})}
     },

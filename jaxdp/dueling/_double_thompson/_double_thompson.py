@@ -1,8 +1,8 @@
-"""Double Thompson sampling from reports that users randomize. The module `blocks` has the form with noisy totals.
+"""Double Thompson sampling from randomized reports of users. The module `blocks` uses noisy totals instead.
 
 The steps of Algorithm 1 of Wu & Liu (2016) for release="local":
 
-* The wins B_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate.
+* The wins B_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate, and t is the next round.
 * Phase 1: `may_beat` compares the upper bounds u_ij with 1/2, and `num_beaten` counts, for each arm, the bounds above
   1/2. `draw_left` draws theta^(1) from Beta distributions with the parameters of `posterior`, and finds a^(1).
 * Phase 2: `is_uncertain` compares the lower bounds l_i against a^(1) with 1/2; `draw_right` draws theta^(2), and finds
@@ -39,28 +39,27 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns how many arms each arm may beat, according to upper bounds from `Public.wins`: [num_arms] int32.
+    """Counts, for each arm, the arms that it may beat according to upper bounds: [num_arms] int32.
 
     Each arm also counts itself, which adds one to all numbers and changes no comparison. `spread` is exploration_rate
-    ln t.
+    ln t. `wins` is `Public.wins`.
     """
     return jnp.sum(may_beat(wins, wins.T, spread), axis=1, dtype=jnp.int32)
 
 
 def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns whether lower bounds on the probability of winning are at most 1/2, given the duels won and lost."""
-    lead, duels = won - lost, won + lost
+    """Returns whether lower bounds on win probabilities are at most 1/2, given the numbers of duels won and lost."""
+    lead, duels = won - lost, won + lost  # `spread` is exploration_rate ln t
     # With N duels, the bound is at most 1/2 if and only if c lead / (2 N) <= c sqrt(spread / N); c cancels.
     return (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
 
 
 def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns the first parameter of the posterior Beta distribution of the probability of winning, [...] float >= 1.
+    """Returns the first parameter of the Beta posterior of a win probability, [...] float >= 1.
 
     Args:
         won: [...] float, number of duels reported as won.
-        lost: [...] float, number of duels reported as lost. With won and lost exchanged, the function returns the
-            second parameter.
+        lost: [...] float, number of duels reported as lost. Exchange won and lost for the second parameter.
         epsilon: privacy budget of a report.
     """
     duels, bias = won + lost, jnp.tanh(epsilon / 2)  # bias is 1 / c
@@ -70,19 +69,20 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 
 @factory
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
-    r"""Draws two arms from the posterior: one that beats the most others, and one that beats the first (D-TS).
+    r"""Draws two arms from the posterior: an arm that beats the most others, and an arm that beats this one (D-TS).
 
-    * Candidates for the left arm are the arms i with the most upper bounds on P[i, j] above 1/2. The left arm is the
-      candidate that beats the most arms in a draw from the posterior of all pairs; ties are broken at random.
-    * The right arm beats the left arm with the largest probability in a second draw. Candidates are the left arm
-      itself, which wins with probability 1/2, and arms for which a lower bound on the probability of beating the left
-      arm is at most 1/2.
+    * An arm i is a candidate for the left arm if its upper bounds on P[i, j] exceed 1/2 for the largest number of arms
+      j. The left arm is the candidate that beats the most arms in a draw from the posterior of all pairs; ties are
+      broken at random.
+    * Candidates for the right arm are the left arm itself, which wins with probability 1/2, and each arm for which the
+      lower bound on its probability of beating the left arm is at most 1/2. The right arm is the candidate with the
+      largest probability of beating the left arm in a second draw.
 
     Bounds and posteriors depend on release.
 
     * "local": both are computed from the debiased share of wins in N duels of i and j. The bounds are this share +- c
       sqrt(exploration_rate ln t / N), where c = (e^epsilon + 1) / (e^epsilon - 1).
-    * "blocks": both are computed from noisy totals of wins in doubling blocks. The bounds are the bounds of
+    * "blocks": both are computed from noisy totals of wins in doubling blocks. The bounds are as in
       `rucb(release="blocks")`.
 
     Args:
@@ -90,8 +90,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         release: "local" (each user randomizes the outcome) or "blocks" (a curator releases noisy totals).
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
-        wins, clipped to {0, 1}.
+        A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
+        clipped to {0, 1}.
 
     Raises:
         ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown.
@@ -111,7 +111,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         - Private: nothing ("local"), or the wins in unfinished blocks ("blocks").
 
     Source:
-        Wu & Liu (2016), Algorithm 1 (D-TS), which "local" equals at epsilon = inf.
+        Wu & Liu (2016), Algorithm 1 (D-TS). At epsilon = inf, "local" is this algorithm.
 
     Deviations:
         *The posterior is a heuristic under privacy*; no regret bound is known.

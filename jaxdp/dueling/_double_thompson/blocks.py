@@ -19,7 +19,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        released: the releases for pairs.
+        released: the noisy wins of each pair of arms.
     """
 
     round: jax.Array
@@ -27,14 +27,14 @@ class Public(NamedTuple):
 
 
 def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
-    """Returns both parameters of the Beta distributions of P[row, column]: [num_arms, num_arms] float >= 1 each."""
+    """Returns both parameters of the Beta posterior of each P[row, column]: [num_arms, num_arms] float >= 1 each."""
     share = jnp.clip(0.5 + evidence.lead / (2 * jnp.where(evidence.weight > 0, evidence.weight, 1)), 0, 1)
     return 1 + evidence.weight * share, 1 + evidence.weight * (1 - share)
 
 
 def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
-    """Returns how many arms each arm may beat, [num_arms] int32, as `_double_thompson.num_beaten` does."""
-    # An arm may beat another if lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0.
+    """Counts, for each arm, the arms that it may beat, [num_arms] int32, as `_double_thompson.num_beaten` does."""
+    # An arm may beat another arm if lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0.
     raised = evidence.lead + evidence.allowance
     may = (raised > 0) | (raised * raised < 4 * spread * evidence.weight) | (evidence.weight == 0)
     return jnp.sum(may, axis=1, dtype=jnp.int32)

@@ -2,7 +2,7 @@
 
 * `arms` and `counters` have the steps; `calibration` sets the noise and the widths of the bounds.
 * `kernels` has hand-optimised forms of some steps.
-* `blocks`, with the arithmetic of `sweeps`, plays many rounds at once. Its results equal the results of single rounds
+* `blocks` plays many rounds at once, with the arithmetic in `sweeps`. Its results equal the results of single rounds
   bit for bit.
 """
 
@@ -44,11 +44,11 @@ NOISES = ("laplace", "gaussian")
 
 
 class Steps(NamedTuple):
-    """The steps of a round that have more than one implementation.
+    """The steps of a round that have two implementations, in plain JAX and in `kernels`.
 
     Attributes:
         opponent: (key, active) -> right arm.
-        noise_line: (trees, params, digits) -> (intercept, slope) of bounds on the counters' errors.
+        noise_line: (trees, params, digits) -> (intercept, slope) of a bound on each counter's error.
     """
 
     opponent: Callable[..., jax.Array]
@@ -69,27 +69,29 @@ def ebs_elimination(
     active arms, n_i the number of duels of arm i as the left arm against arms in S, and w_i the counter's estimate of
     arm i's wins in these duels. After each round, arm i is dropped if
 
-        w_i / n_i + r_i < max_j (w_j / n_j - r_j),
+        w_i / n_i + r_i < max_j (w_j / n_j - r_j).
 
-    Then the counter of every remaining arm receives minus the number of this arm's wins over the dropped arms, so that
-    duels with dropped arms no longer count. The last remaining arm duels with itself. Ties between least played arms
-    are resolved by a random order that is fixed for the run, so the arms' numbering gives no advantage.
+    Duels with dropped arms then no longer count: the counter of every remaining arm receives minus the number of this
+    arm's wins over the dropped arms. The last remaining arm duels with itself. A random order of the arms, fixed for
+    the run, breaks ties between least played arms, so the arms' numbering gives no advantage.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        constants: "tight" or "paper". "tight": n r = c sqrt(n x / 2) + the counter's Chernoff bound at its clock. Half
-            of failure_prob is for the first term, with c and x as in `radii.score_radii`, which proves it for all n and
-            all sets S at once. The other half is for the counters' errors, which do not depend on the outcomes:
-            failure_prob / (2 K (T + K)) for each arm and each clock value. Counters are trees with combined nodes.
+        constants: "tight" or "paper", the radius r.
+            "tight": n r = c sqrt(n x / 2) + a Chernoff bound on the counter's error at its clock (its number of
+            entries). The first term uses half of failure_prob; c and x are as in `radii.score_radii`, which proves the
+            bound for all n and all sets S at once. The counters' errors do not depend on the outcomes and use the other
+            half: failure_prob / (2 K (T + K)) for each arm and each clock value. Counters are trees that combine the
+            estimates of nodes and their descendants.
             "paper": r = sqrt(ln(K T / failure_prob) / n) + 16 ln(K T / failure_prob) ln(T)^2.5 / (epsilon n), with
-            binary trees that are not combined; for Laplace noise only.
+            binary trees that do not combine estimates; for Laplace noise only.
         noise: the noise of the counters, "laplace" or "gaussian".
         arity: the arity of the counters' trees, >= 2; None means the best arity for the horizon, or 2 with the paper's
             constants.
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right), with blocks. Feedback is [] int32, 1 if the
+        A learner with blocks. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the
         left arm wins, clipped to {0, 1}.
 
     Raises:
@@ -99,28 +101,28 @@ def ebs_elimination(
         epsilon: the privacy budget, > 0.
         delta: with Gaussian noise, in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies r. With 1 and tight constants the best arm is dropped with
-            probability <= failure_prob, if it has the largest effective Borda score in every set that contains it, for
-            example if preferences have a total order. A smaller value drops arms sooner; it is as private, but has no
-            such guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies r. A smaller value drops arms sooner and does not change
+            the privacy. With a value >= 1 and tight constants, the best arm is dropped with probability <=
+            failure_prob, if this arm has the largest effective Borda score in every set that contains it; for example,
+            if preferences have a total order.
 
     Privacy:
         - Claim: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity: an outcome enters only the left arm's counter, at most twice: once itself, and later its
           negative. So the counters of all arms together have L1 sensitivity 2, and L2 sensitivity sqrt(2), since the
-          signs are opposite; with Laplace noise each entry is counted with epsilon / 2. Earlier releases determine
-          which counters receive an entry in which round, and so the counters' clocks.
-        - Slack: none in transcripts, some in the released estimates. An outcome spends at most epsilon / 2 if it enters
-          one entry only: if its duel's right arm is not dropped, or its left arm is. All of epsilon is spent if the
-          outcome is taken back, and the noise of both entries lies on the side that reveals the outcome. But if an
-          arm's only duel is taken back, this arm plays again in the same round, unless an arm with an earlier turn has
-          no duel either. Then the leaves show only the sum of two noises, which exceeds x >= 0 with probability S(x) =
-          (2 + y) e^-y / 4, y = epsilon x / 2. By a step of 1, S falls by the factor e^(-epsilon / 2) (1 + epsilon / (2
-          (2 + y))). So the event "the first entry reveals the outcome, and the sum exceeds x" spends epsilon - ln(1 +
-          epsilon / (2 (2 + y))): all of epsilon only as x goes to infinity. In the registry's example the outcome is
-          taken back in one run of six or seven, always in this way, and events of one run in 20 or in 100 spend 0.82
-          and 0.90.
+          signs are opposite. With Laplace noise each entry is counted with budget epsilon / 2. Earlier releases
+          determine which counters receive an entry in which round, and so the counters' clocks.
+        - Slack: none in transcripts, some in the released estimates. An outcome enters only once, and spends at most
+          epsilon / 2, if the right arm of its duel is not dropped, or the left arm is. All of epsilon is spent if the
+          outcome is removed later, and the noise of both entries lies on the side that reveals the outcome. But if the
+          removed duel was the arm's only duel, this arm plays again in the same round, unless an arm with an earlier
+          turn has no duel either. Then the leaves show only the sum of two noises, which exceeds x >= 0 with
+          probability S(x) = (2 + y) e^-y / 4, y = epsilon x / 2. By a step of 1, S falls by the factor e^(-epsilon / 2)
+          (1 + epsilon / (2 (2 + y))). So the event "the first entry reveals the outcome, and the sum exceeds x" spends
+          epsilon - ln(1 + epsilon / (2 (2 + y))), which tends to epsilon only as x goes to infinity. In the registry's
+          example the outcome is removed in one run of six or seven, always in this way, and events of one run in 20 or
+          in 100 spend 0.82 and 0.90.
         - Released: the counters' estimates; everything else is post-processing.
         - Private: `wins`, `sums`.
 
@@ -130,21 +132,21 @@ def ebs_elimination(
     Deviations:
         * Upon a drop the printed algorithm adds -1 to a counter; here the number of wins over the dropped arms is
           removed.
-        * The printed algorithm feeds counters only after wins, so that clocks depend on the outcomes, which breaks
+        * The printed algorithm feeds counters only after wins. Then clocks depend on the outcomes, which breaks
           privacy.
         * A counter's budget is epsilon / 2 instead of epsilon / 4, because an outcome is in one counter, not two.
         * The printed radius has log(log(K / delta)) where a union bound over rounds gives log(K T / delta). Its noise
-          term, 4 ln(1 / q) ln(T)^2.5 over the counter's budget, is Lemma 1 at epsilon / 4. If this lemma holds (for T
-          >= 16, about), the term is twice as large as these counters need. The radius's first term is proved for fixed
-          sets, and covers all sets that may become active if 2^(K - 1) failure_prob <= K T.
-        * Arms that are dropped together are removed by one entry. Scores are compared after every round; the scores
-          after a removal are compared in the next round.
+          term, 4 ln(1 / q) ln(T)^2.5 divided by the counter's budget, is Lemma 1 at epsilon / 4. If this lemma holds
+          (for T >= 16, about), the term is twice as large as these counters need. The radius's first term is proved for
+          fixed sets. It covers all sets that may become active if 2^(K - 1) failure_prob <= K T.
+        * One entry removes all arms that are dropped together. Scores are compared after every round; scores that a
+          removal changes are compared in the next round.
         * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale, which is post-processing. Noise is
           integer, as in `laplace`.
 
     Math:
-        With $w_i$ the counter's estimate of the wins of arm $i$ in its $n_i$ duels as the left arm against active arms,
-        after each round arm $i$ is dropped if
+        Let $w_i$ be the counter's estimate of the wins of arm $i$ in its $n_i$ duels as the left arm against active
+        arms. After each round arm $i$ is dropped if
 
         $$
         \frac{w_i}{n_i} + r_i < \max_j \Big( \frac{w_j}{n_j} - r_j \Big)
@@ -222,7 +224,7 @@ def ebs_elimination(
         return jnp.stack([arms.least_played(public), steps.opponent(key, public.active)])
 
     def bounds(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
-        """Returns the paper's LCB and UCB of effective Borda scores, [num_arms] float each."""
+        """Returns lower and upper bounds (the paper's LCB and UCB) on effective Borda scores, [num_arms] float each."""
         intercept, slope = steps.noise_line(trees, params, public.digits)
         return arms.interval(
             jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],

@@ -1,4 +1,4 @@
-"""The arms of elimination by effective Borda scores: their state, the next duel, and bounds on their scores."""
+"""State of elimination by effective Borda scores, the next duel, and bounds on the arms' scores."""
 
 from typing import Any, NamedTuple
 
@@ -22,9 +22,9 @@ class Params:
         quantum: [] float, a power of two; noisy nodes are rounded to multiples of it.
         squared_radius: [num_arms + 1] float >= 0; entry k is r^2 for k active arms: the number of wins in n duels
             deviates from its mean by less than r sqrt(n).
-        intercepts: [lines] float >= 0, intercepts of bounds on a counter's error that are linear in the digits of its
-            clock.
-        slopes: [levels, lines] float >= 0, slopes of these bounds.
+        intercepts: [lines] float >= 0. Each line bounds a counter's error by its intercept plus, for each level, its
+            slope times the digit of the counter's clock.
+        slopes: [levels, lines] float >= 0, the slopes of these lines.
     """
 
     epsilon: Scalar
@@ -40,7 +40,7 @@ class Private(NamedTuple):
 
     Attributes:
         wins: [num_arms, num_arms] integer, how many duels the row's arm, on the left, won against the column's arm.
-        sums: [levels, num_arms] integer, the exact sums of the blocks of each arm's counter.
+        sums: [levels, num_arms] integer, the exact sums of the blocks of each arm's counter, by level of its tree.
     """
 
     wins: jax.Array
@@ -54,9 +54,9 @@ class Public(NamedTuple):
         active: [num_arms] bool, the remaining arms.
         dropped: [num_arms] bool, the arms that the latest round dropped.
         plays: [num_arms, num_arms] integer, number of duels of the row's arm, on the left, against the column's arm.
-        digits: [levels, num_arms] int32, the digits of the clocks of the arms' counters.
+        digits: [levels, num_arms] int32, the digits of the number of entries of each arm's counter, in base arity.
         estimates: [levels, num_arms] float, noisy sums of the blocks of each level of the arms' counters.
-        turn: [num_arms] int32, each arm's rank in the random order of turns, from 0.
+        turn: [num_arms] int32, each arm's rank, from 0, in the random order that breaks ties.
     """
 
     active: jax.Array
@@ -68,7 +68,7 @@ class Public(NamedTuple):
 
 
 def random_turns(key: jax.Array, num_arms: int) -> jax.Array:
-    """Returns a random order of turns, [num_arms] int32, from a key that nothing else uses."""
+    """Draws the order that breaks ties, [num_arms] int32; nothing else may use the key."""
     return jnp.argsort(ties.ranks(own_word(key), num_arms)).astype(jnp.int32)
 
 
@@ -89,7 +89,7 @@ def least_played(public: Public) -> jax.Array:
 
 
 def opponent(key: jax.Array, active: jax.Array) -> jax.Array:
-    """Draws one of the active arms at random, [] int32."""
+    """Draws an active arm uniformly at random, [] int32."""
     size, draw = jnp.sum(active, dtype=jnp.int32), uniform_from_key(key)
     rank = (draw * size.astype(draw.dtype)).astype(jnp.int32)  # less than `size`, even in float32
     return jnp.argmax(jnp.cumsum(active, dtype=jnp.int32) > rank).astype(jnp.int32)
@@ -102,12 +102,12 @@ def interval(
 
     Args:
         squared_radius: [] float, `Params.squared_radius` for the number of active arms.
-        estimates: [..., num_arms] float, estimates of wins.
-        played: [..., num_arms] integers, number of duels that count.
+        estimates: [..., num_arms] float, estimates of the arms' wins.
+        played: [..., num_arms] integers, number of each arm's duels, on the left, with active arms.
         noise_radius: [..., num_arms] float, bound on the noise in the estimates.
 
     Returns:
-        (low, high), each [..., num_arms]; infinite without duels.
+        (low, high), each [..., num_arms]; -inf and inf for arms without such duels.
     """
     n = played.astype(estimates.dtype)
     radius = jnp.sqrt(squared_radius * n) + noise_radius

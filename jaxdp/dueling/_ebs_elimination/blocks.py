@@ -17,17 +17,17 @@ from jaxdp.dueling._ebs_elimination.sweeps import Block, Swept, Turns, schedule,
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 
-SWEEPS = 15  # sweeps in a block: counts below 16 can share a word, see `sweeps`
+SWEEPS = 15  # largest number of sweeps in a block; `sweeps` packs counts below 16 into a word
 FEW = 3  # with fewer columns, separate blocks are not worth compiling
 LONE = 256  # rounds in a block when only one arm is left
 
 
 class Columns(NamedTuple):
-    """The active arms, in the order of their turns: the columns of a block.
+    """A table of the active arms in the order of their turns. Arrays of a block have a column for each.
 
     Attributes:
         arm: [columns] int32, the arm of each column.
-        active: [columns] bool, whether the column has an arm.
+        active: [columns] bool, whether the column holds an arm.
         column: [num_arms] int32, the column of each active arm.
     """
 
@@ -36,7 +36,7 @@ class Columns(NamedTuple):
     column: jax.Array
 
     def of(self, values: jax.Array) -> jax.Array:
-        """Selects the columns' values, [..., columns], from values of arms, [..., num_arms]."""
+        """Selects each column's value, [..., columns], from values of arms, [..., num_arms]."""
         return values.at[..., self.arm].get(mode="clip")
 
     def back(self, values: jax.Array, default: jax.Array | int, active: jax.Array) -> jax.Array:
@@ -45,7 +45,7 @@ class Columns(NamedTuple):
 
 
 def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
-    """Builds blocks with columns for all arms, for half of them (if they are not too few), and for the last arm."""
+    """Builds blocks for all arms, for half of the arms (if at least `FEW`), and for the last arm."""
     narrow = -(-num_arms // 2)
     widths = [num_arms, narrow] if narrow >= FEW else [num_arms]
     swept = [
@@ -56,11 +56,11 @@ def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
 
 
 def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: SwitchWhenFn) -> Blocks:
-    """Builds blocks of sweeps over the arms, at most as many sweeps as a counter's smallest inner node has entries.
+    """Builds blocks of at most as many sweeps over the arms as a counter's smallest inner node has entries.
 
-    Until an arm is dropped, the least played arms take turns on the left. A block has a slot for each sweep and column,
-    in this order; slots of arms without a turn stay empty. In a block, at most one inner node of the lowest level ends
-    in each counter, possibly with nodes above it.
+    Until an arm is dropped, the least played arms take turns on the left. A block has one slot for each pair of sweep
+    and column, sorted by sweep; slots of columns without a turn stay empty. In a block, each counter completes at most
+    one inner node of the lowest level, possibly together with nodes above it.
     """
     num_sweeps = min(SWEEPS, trees.arity)
     block = num_sweeps * width
@@ -134,7 +134,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
         return State(Private(private.wins + wins.astype(private.wins.dtype), after.sums), next_public), used
 
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
-        """Draws the noise of inner nodes that may end, [levels - 1, columns], from the keys of their last rounds."""
+        """Draws the noise, [levels - 1, columns], of inner nodes that may end, with the keys of their last rounds."""
         if trees.levels == 1:
             return jnp.zeros((0, width), jnp.result_type(int))
         row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
@@ -173,7 +173,7 @@ def _columns(public: Public, width: int) -> Columns:
 
 
 def _at_most(size: int) -> SwitchWhenFn:
-    """Returns a function (params, public) -> whether at most `size` arms are left."""
+    """Returns a function (params, public) -> whether at most `size` arms are active."""
 
     def switch_when(params: Params, public: Public) -> jax.Array:
         del params
@@ -187,7 +187,8 @@ def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -
 
     # A loop instead of a branch: for a batch of lanes, a branch would always compute both sides.
     def body(carry):
-        # The inputs are tied to the carry. Otherwise XLA would move the computation out of the loop, and always do it.
+        # The barrier ties the inputs to the carry. Without it, XLA moves the computation out of the loop, and always
+        # does it.
         _, held = jax.lax.optimization_barrier((carry[0], inputs))
         return jnp.zeros((), bool), compute(*held)
 

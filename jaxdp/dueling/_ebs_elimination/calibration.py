@@ -1,4 +1,4 @@
-"""The values of elimination by effective Borda scores: the noise of the counters, and the widths of the bounds."""
+"""Calibrates elimination by effective Borda scores: the noise of the counters, and the widths of the bounds."""
 
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from jaxdp.mechanisms._grid import LARGEST_SCALE
 from jaxdp.validation import WITH_X64, check_epsilon, check_positive, check_probability, largest_integer
 
 LATTICE_BITS = 12  # noisy nodes are multiples of about 2^-12 times the noise's scale
-TAILS = {"laplace": 44, "gaussian": 10}  # bounds on the noise, in units of its scale
+TAILS = {"laplace": 44, "gaussian": 10}  # bounds on the size of the noise, in units of its scale
 
 
 class Sizes(NamedTuple):
@@ -36,19 +36,19 @@ class Sizes(NamedTuple):
 def calibrate(
     trees: Trees, sizes: Sizes, *, epsilon: float, delta: float, failure_prob: float, confidence_multiplier: float
 ) -> Params:
-    """Calibrates the traced values of a grid point.
+    """Computes the traced values of a grid point.
 
     Args:
-        trees: the counters' trees.
+        trees: the shape and the noise of the counters' trees.
         sizes: sizes of the problem.
         epsilon: the privacy budget.
-        delta: the privacy budget's delta, for Gaussian noise.
+        delta: delta of the privacy budget, for Gaussian noise.
         failure_prob: the failure probability of all bounds together.
-        confidence_multiplier: factor of the bounds' widths.
+        confidence_multiplier: factor that multiplies the bounds' widths.
 
     Raises:
-        ValueError: if a value is out of range, integers cannot hold the noise, or a bound is not within the range of
-            JAX's default float type.
+        ValueError: if a value is out of its range, the noise is too large for JAX's integers, or a bound is not within
+            the range of JAX's default float type.
     """
     budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
     check_probability("failure_prob", failure_prob)
@@ -61,9 +61,9 @@ def calibrate(
         node = trees.noise.params(epsilon=epsilon / 2)
         scale = float(node.l1_sensitivity) / float(node.epsilon)
     limit = min(largest_integer() / TAILS[trees.name], LARGEST_SCALE / 2)
-    if scale > limit:  # clipped noise would not hide the sums
+    if scale > limit:  # noise of this scale would be clipped, and would not hide the sums
         raise ValueError(
-            f"epsilon must be larger, as integers hold noise of scale <= {limit:.3g}, got {epsilon}, which needs "
+            f"epsilon must be larger: integers hold noise of scale <= {limit:.3g}, got {epsilon}, which needs "
             f"{scale:.3g}{'' if jax.config.read('jax_enable_x64') else WITH_X64}"
         )
     quantum = 2.0 ** (math.ceil(math.log2(max(scale, 1.0))) - LATTICE_BITS)
@@ -76,8 +76,8 @@ def calibrate(
         intercepts, slopes = (on_lattice(confidence_multiplier * line, confidence_multiplier * scale) for line in lines)
     if not all(np.isfinite(table).all() for table in (squared, intercepts, slopes)) or not (squared[2:] > 0).all():
         raise ValueError(
-            f"epsilon and confidence_multiplier must give intervals within the range of {budget.dtype}, got "
-            f"{epsilon} and {confidence_multiplier}"
+            f"epsilon and confidence_multiplier must give bounds within the range of {budget.dtype}, got {epsilon} and "
+            f"{confidence_multiplier}"
         )
     return Params(
         epsilon=budget,
@@ -90,7 +90,7 @@ def calibrate(
 
 
 def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float) -> tuple[np.ndarray, NoiseLines]:
-    """Returns the published `Params.squared_radius` and noise line: sqrt(x n) + 16 x ln(T)^2.5 / epsilon."""
+    """Returns the paper's `Params.squared_radius` and noise line: sqrt(x n) + 16 x ln(T)^2.5 / epsilon."""
     log_events = (
         math.log(sizes.num_arms) + math.log(sizes.horizon) - math.log(failure_prob)
     )  # x: ln(K T / failure_prob)
@@ -101,10 +101,10 @@ def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float
 def _tight_radii(
     trees: Trees, sizes: Sizes, scale: float, quantum: float, failure_prob: float
 ) -> tuple[np.ndarray, NoiseLines]:
-    """Returns the proved forms: half of failure_prob for shares of wins, half for all counters at all clock values."""
+    """Returns the proved bounds: half of failure_prob for shares of wins, half for all counters at all clock values."""
     share = failure_prob / (2 * sizes.num_arms * sizes.entries)
     if not share > 0:
-        raise ValueError(f"failure_prob must be larger, to be shared by all arms and rounds, got {failure_prob}")
+        raise ValueError(f"failure_prob must be larger: all arms and rounds share it, got {failure_prob}")
     lines = noise_lines(
         arity=trees.arity,
         levels=trees.levels,

@@ -1,4 +1,4 @@
-"""The arms' counters of wins: trees with noisy nodes, the entries of these trees, and bounds on their errors."""
+"""The arms' counters of wins: trees with noisy nodes, the counters' entries, and bounds on the counters' errors."""
 
 import functools
 from typing import NamedTuple
@@ -16,16 +16,16 @@ from jaxdp.mechanisms.lattice import lattice_gaussian, lattice_laplace
 from jaxdp.mechanisms.noisy_sums import add_noise
 from jaxdp.numerics.kernels import own_kernel
 
-# Each further draw of a round folds its tag into the round's key. The leaf uses the key without a tag.
+# Each further draw in a round folds its tag into the round's key. The draw of the leaf uses the key without a tag.
 UPPER, REMOVED_LEAF, REMOVED_UPPER = range(1, 4)
 
 
 class Trees(NamedTuple):
-    """The shape of the arms' counters.
+    """The shape and the noise of the arms' counters.
 
     Attributes:
         arity: number of children of a node.
-        variances: [levels], variances of the blocks' estimates in units of a node's noise variance.
+        variances: [levels], variances of the blocks' estimates, in units of a node's noise variance.
         noise: the noise of a node.
         name: the noise's name, "laplace" or "gaussian".
     """
@@ -37,7 +37,7 @@ class Trees(NamedTuple):
 
     @property
     def in_floats(self) -> bool:
-        """Whether floats hold all sums exactly, so that precautions for large sums are not needed."""
+        """Whether floats hold all sums exactly. Then large sums need no precautions."""
         return self.arity**self.levels <= 2 ** (jnp.finfo(default_float()).nmant + 1)
 
     @property
@@ -55,15 +55,15 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
 
 
 def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
-    """Returns exact sums of nodes, floats of whole numbers, plus noise of `draw`, rounded to a lattice.
+    """Adds noise from `draw` to exact sums of nodes (floats of whole numbers), and rounds the result to a lattice.
 
-    The rounding is post-processing of an exact sum of integers. On the lattice, sums of leaves do not depend on their
-    order, so programs with different rounding agree.
+    The rounding is post-processing of an exact sum of integers. Sums of numbers on the lattice do not depend on the
+    order of the numbers, so programs that add in different orders agree.
     """
     quantum = jnp.asarray(params.quantum)
     fine = noise.astype(quantum.dtype) * jnp.minimum(quantum, 1)  # exact if the quantum is at most 1
     integers = exact.astype(noise.dtype)
-    half = (integers & noise) + ((integers ^ noise) >> 1)  # half of their sum, rounded down, without overflow
+    half = (integers & noise) + ((integers ^ noise) >> 1)  # half of the sum, rounded down, without overflow
     small = exact.astype(fine.dtype) + fine if trees.in_floats else add_noise(integers, fine)
     noisy = jnp.where(quantum > 1, 2 * half.astype(fine.dtype), small)
     return jnp.round(noisy / quantum) * quantum
@@ -79,10 +79,10 @@ def feed(
     *,
     shared: bool,
 ) -> tree.Nodes:
-    """Adds the arm's entry, an integer, to the counter of each arm in `fed`, which is public.
+    """Adds an integer entry to the counter of each arm in `fed`, a public set: [num_arms] bool.
 
-    The keys are of the leaves and of larger blocks. If `shared`, only one arm's counter receives an entry, and only its
-    noise is drawn.
+    keys[0] is for the noise of leaves, keys[1] for the noise of larger blocks. If `shared`, only one arm's counter
+    receives an entry, and only noise for this counter is drawn.
     """
     done = tree.ending_blocks(nodes, entries, fed, trees.arity)
     arms = (1,) if shared else entries.shape
@@ -98,8 +98,8 @@ def feed(
         )
         values = jnp.concatenate([values, noisy(trees, params, sums, noise)])
     combined = functools.partial(tree.combine_estimates, variances=trees.variances)
-    # Estimates of larger blocks use estimates of smaller blocks. In one fused kernel, each would draw both noises
-    # again.
+    # Estimates of larger blocks use estimates of smaller blocks. In one fused kernel, XLA would draw the noise of the
+    # smaller blocks again.
     estimates = combined(nodes, values) if shared else own_kernel(combined, nodes, values)
     return tree.advance(nodes, done, estimates)
 
@@ -113,7 +113,7 @@ def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private
 
 
 def upper(estimates: jax.Array) -> jax.Array:
-    """Sums the estimates of the levels above the leaves, in a fixed order: [num_arms]."""
+    """Sums the estimates of the levels above the leaves, in a fixed order: [num_arms] float."""
     total = jnp.zeros_like(estimates[0])
     for level in estimates[1:]:
         total = total + level
@@ -126,10 +126,10 @@ def estimated_wins(estimates: jax.Array) -> jax.Array:
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the line that bounds a counter's error until its next inner node ends: intercept and slope in leaves.
+    """Returns the line that bounds each counter's error until its next inner node ends: (intercept, slope).
 
-    It is the line, [num_arms] each, that is lowest at half of the leaves. The digits are [levels, num_arms]; the
-    leaves' digits are not used.
+    Both are [num_arms] float; the slope is per leaf. The function selects the line that is lowest at half of the
+    leaves. The digits are [levels, num_arms]; the digits of leaves are not used.
     """
     intercepts, slopes = jnp.asarray(params.intercepts), jnp.asarray(params.slopes)
     counts = digits.astype(intercepts.dtype)
@@ -142,7 +142,7 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
 def _record_and_draw(
     trees: Trees, key: jax.Array, params: Params, sums: jax.Array, shape: tuple[int, ...], nodes: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Records exact sums on an auditor's tape, and draws their noise; an entry changes `nodes` of the sums."""
+    """Records exact sums on an auditor's tape, and draws their noise; an entry changes at most `nodes` of the sums."""
     noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
     units = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
     unit = jnp.where(scale > 0, units / scale, 0)  # the scale is zero if nothing is private

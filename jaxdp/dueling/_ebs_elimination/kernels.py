@@ -1,6 +1,7 @@
-"""Steps of elimination, laid out for XLA on CPU: loops over lanes, with loops over arms, lines and levels unrolled.
+"""Steps of elimination laid out for XLA on CPU: loops over lanes, with loops over arms, lines and levels unrolled.
 
-Tests check that they equal the plain steps, `arms.opponent` and `counters.noise_line`, bit for bit.
+Tests check that the results equal the results of the plain steps, `arms.opponent` and `counters.noise_line`, bit for
+bit.
 """
 
 import jax
@@ -12,7 +13,7 @@ from jaxdp.random import uniform_from_key
 
 
 def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
-    """Computes `arms.opponent` for each key: [...] int32."""
+    """Draws an active arm for each key, as `arms.opponent` does: [...] int32."""
     size = jnp.sum(active, dtype=jnp.int32)
     draws = jnp.vectorize(uniform_from_key, signature="()->()")(keys)
     ranks = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than `size`, even in float32
@@ -24,7 +25,7 @@ def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Computes `counters.noise_line`."""
+    """Returns the line that `counters.noise_line` returns."""
     float_ = params.intercepts.dtype
     counts, half = digits.astype(float_), jnp.asarray(trees.arity // 2, float_)
     lowest = chosen = steepness = jnp.full(counts.shape[1:], jnp.inf, float_)

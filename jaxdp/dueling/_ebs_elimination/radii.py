@@ -1,4 +1,4 @@
-"""Tables for elimination by effective Borda scores: bounds on the errors of shares of wins, and of counters."""
+"""Tables for elimination by effective Borda scores: bounds on errors of win shares, and on errors of counters."""
 
 import math
 from typing import NamedTuple
@@ -14,11 +14,11 @@ LATTICE_BITS = 8
 
 
 class NoiseLines(NamedTuple):
-    """Bounds on a counter's error, linear in the digits of its clock. Each line is a valid bound; the lowest is used.
+    """Lines that bound a counter's error, linear in the digits of its clock. All lines are valid; the lowest is used.
 
     Attributes:
-        intercepts: [lines] float64.
-        slopes: [levels, lines] float64, the slope of each line in each digit, from the lowest digit.
+        intercepts: [lines] float64, >= 0.
+        slopes: [levels, lines] float64, each line's slope in each digit of the clock, from the lowest digit.
     """
 
     intercepts: np.ndarray
@@ -28,18 +28,18 @@ class NoiseLines(NamedTuple):
 def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
     """Bounds the errors of sums of wins at all times, for each size of the active set.
 
-    Let S be a fixed set of k arms. While all of S is active, the duels of arm i, on the left, with arms in S are
-    independent, and arm i wins each with probability B = B_S(i): an opponent is uniform over the active arms, so
-    uniform over S if it is in S. For x > 0 and any rate, exp(rate (wins - n B) - n rate^2 / 8) is a supermartingale.
-    So, by Ville's inequality, with probability at least 1 - exp(-x), for all n at once
+    Let S be a fixed set of k arms. While S is the active set, the duels of arm i, on the left, with arms in S are
+    independent, and arm i wins each with probability B = B_S(i). For x > 0 and any rate, exp(rate (wins - n B) - n
+    rate^2 / 8) is a supermartingale: an opponent is uniform over the active arms, so uniform over S if it is in S. So,
+    by Ville's inequality, with probability at least 1 - exp(-x), for all n at once
 
         wins - n B < sqrt(x n / 2) (sqrt(m / n) + sqrt(n / m)) / 2,  m = 8 x / rate^2.
 
-    Take E numbers m in geometric progression with ratio w = T^(1 / E). For any n <= T, one of them is within a factor
-    of sqrt(w) of n. For this m the right side is at most c sqrt(x n / 2), c = (w^(1/4) + w^(-1/4)) / 2. One-sided
-    bounds are needed: a lower bound on the best arm's wins, and upper bounds on all other arms' wins. They fail with
-    probability at most failure_prob over K arms, K - 1 sizes and all sets of each size with the arm, if x is ln(E K (K
-    - 1) C(K - 1, k - 1) / failure_prob). The E that minimises c^2 x is used.
+    Take E numbers m in geometric progression with ratio w = T^(1 / E). For any n <= T, one of these numbers is within a
+    factor of sqrt(w) of n. For this m the right side is at most c sqrt(x n / 2), c = (w^(1/4) + w^(-1/4)) / 2.
+    One-sided bounds are needed: a lower bound on the best arm's wins, and upper bounds on all other arms' wins. They
+    fail with probability at most failure_prob over K arms, K - 1 sizes and all sets of each size with the arm, if x is
+    ln(E K (K - 1) C(K - 1, k - 1) / failure_prob). The function uses the E that minimises c^2 x.
 
     Args:
         num_arms: K, >= 2.
@@ -47,7 +47,7 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
         failure_prob: in (0, 1).
 
     Returns:
-        [num_arms + 1] float64: r^2 at index k, where wins deviate from their mean by less than r sqrt(n).
+        [num_arms + 1] float64: entry k is r^2; for sets of k arms, wins deviate from their mean by less than r sqrt(n).
 
     Source:
         Ville (1939); Howard, Ramdas, McAuliffe & Sekhon (2021) for the stitching of several lines.
@@ -65,13 +65,13 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
 def noise_lines(
     *, arity: int, levels: int, combine: bool, noise: str, scale: float, quantum: float, failure_prob: float
 ) -> NoiseLines:
-    """Bounds a tree counter's error on one side, with probability 1 - failure_prob at each time.
+    """Bounds a tree counter's error on one side, with probability at least 1 - failure_prob at each time.
 
     Chernoff's bound for any rate, (ln(1 / failure_prob) + ln E exp(rate * error)) / rate, is linear in the digits of
-    the clock, d_h blocks of each level h. The lines have the rates that are best for typical clocks of each length. The
-    lowest line is within 1% of the bound at the best rate for most clocks, within 25% if a prefix has only a few
-    blocks, and a fifth above it with Laplace noise in binary trees. For Gaussian noise ln(1 / failure_prob) becomes
-    half the squared normal quantile, and the bound at the best rate is exact.
+    the clock: digit h is the number of blocks of level h. The lines use the rates that are best for typical clocks of
+    each length. For most clocks the lowest line is within 1% of the bound at the best rate; if a prefix has only a few
+    blocks, within 25%; with Laplace noise in binary trees, a fifth above it. For Gaussian noise, half the squared
+    normal quantile replaces ln(1 / failure_prob), and the bound at the best rate is exact.
 
     Args:
         arity: arity of the tree.
@@ -79,13 +79,13 @@ def noise_lines(
         combine: whether nodes are combined with their descendants.
         noise: "laplace" or "gaussian".
         scale: the scale of a node's noise, >= 0.
-        quantum: noisy sums of nodes are rounded to multiples of it.
+        quantum: noisy sums of nodes are rounded to multiples of this number.
         failure_prob: in (0, 1).
 
     Returns:
         The lines.
     """
-    from scipy.optimize import minimize_scalar  # SciPy only where it is used
+    from scipy.optimize import minimize_scalar  # imported here because SciPy is slow to import
     from scipy.special import ndtri
 
     variances = level_variances(arity, levels, combine)

@@ -1,6 +1,6 @@
 """The arithmetic of elimination in blocks: computes the effects of a block of duels, sweep by sweep.
 
-The last axis of arrays is lanes: there are few arms, so vector units work across lanes.
+The last axis of arrays is lanes: there are few arms, so vector instructions work across lanes.
 """
 
 import functools
@@ -18,18 +18,18 @@ from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import own_kernel, tree_reduce
 
-CHAIN = 4  # sums in one kernel, which recomputes each of them
-PACKED, BITS = 8, 4  # opponents with counts in one word, and bits of a count (fewer than 16 duels)
+CHAIN = 4  # successive sums in one kernel, which recomputes each of them
+PACKED, BITS = 8, 4  # a 32-bit word holds the counts of 8 opponents, in 4 bits each (fewer than 16 duels)
 
 
 class Turns(NamedTuple):
-    """The least played arms. They take turns on the left until another arm has been played as rarely as they.
+    """The least played arms. They take turns on the left until their number of duels reaches another arm's number.
 
     Attributes:
         turns: [num_arms, ...] bool, whether the arm is a least played arm.
         rank: [num_arms, ...] int32, the arm's rank among the least played arms.
         size: [1, ...] int32, the number of least played arms.
-        length: [...] integer, rounds until another arm joins them, at most the rounds of a block.
+        length: [...] integer, rounds until another arm is a least played arm too, at most the rounds of a block.
     """
 
     turns: jax.Array
@@ -39,18 +39,18 @@ class Turns(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The state at the start of a block, and the block's draws. Shapes are for one lane.
+    """The state at the start of a block, and the block's random draws. Shapes are for one lane.
 
     Attributes:
-        params: of the learner.
+        params: the learner's parameters.
         squared_radius: [] float, `Params.squared_radius` for the number of active arms.
         active: [num_arms] bool.
         played: [num_arms] integers, number of duels of each arm, on the left, with active arms.
-        nodes: [levels, num_arms], the counters, after the removals of the last drop.
+        nodes: [levels, num_arms], the counters, after the removals that followed the last drop.
         length: [] int32, number of rounds.
         won: [block] int32, users' answers.
-        right: [block] int32, opponents.
-        noise: [block] integers of `counters.draw`, the noise of the leaves.
+        right: [block] int32, right arms.
+        noise: [block] integers from `counters.draw`, the noise of the leaves.
         upper_noise: [levels - 1, num_arms] integers, the noise of inner nodes that may end.
     """
 
@@ -71,11 +71,11 @@ class Swept(NamedTuple):
 
     Attributes:
         used: [] int32, rounds played, up to the first drop.
-        dropped: [num_arms] bool, which arms the last of these rounds drops.
+        dropped: [num_arms] bool, the arms that the last of these rounds drops.
         nodes: the counters after these rounds.
-        plays: [words, num_arms] uint32, counts of duels for each left arm; a word holds the counts of several
-            opponents.
-        wins: as `plays`, for duels that the left arm won.
+        plays: [words, num_arms] uint32, counts of duels for each left arm; a word holds the counts of up to 8 right
+            arms.
+        wins: as `plays`, the counts of duels that the left arm won.
     """
 
     used: jax.Array
@@ -93,12 +93,12 @@ class Swept(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The values of counters that do not depend on leaves, [num_arms, lanes] float each.
+    """The parts of counters' estimates and bounds above the leaves, [num_arms, lanes] float each.
 
     Attributes:
         upper: the sum of the estimates above the leaves.
         intercept: the intercept of the line that bounds a counter's error.
-        slope: the slope of this line, in leaves.
+        slope: the slope of this line per leaf.
     """
 
     upper: jax.Array
@@ -107,7 +107,7 @@ class Levels(NamedTuple):
 
 
 def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
-    """Determines which arms are next on the left. Arrays are [num_arms] or [num_arms, lanes]."""
+    """Determines which arms are next on the left. Inputs are [num_arms] or [num_arms, lanes]."""
     largest = jnp.iinfo(played.dtype).max
     least = _over_arms(jnp.minimum, jnp.where(active, played, largest))
     turns = active & (played == least)
@@ -123,7 +123,7 @@ def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
 def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
     """Computes the effects of a block, up to the first drop; all arrays have a last axis of lanes.
 
-    `num_opponents` arms may be on the right; the arms on the left may be a subset.
+    There are `num_opponents` possible right arms; the arms on the left may be a subset of them.
     """
     num_arms, lanes = block.active.shape
     num_sweeps = len(block.noise) // num_arms
@@ -182,7 +182,7 @@ def _drop_arms(
     done: jax.Array,
     levels: tuple[Levels, Levels],
 ) -> jax.Array:
-    """Returns, for each arm, whether its score is below another arm's score at the end: [num_arms, lanes] bool."""
+    """Returns, for each arm, whether the bounds at the end of the block drop it: [num_arms, lanes] bool."""
     level = Levels(*(jnp.where(done, after, before) for before, after in zip(*levels, strict=True)))
     low, high = arms.interval(
         squared,
@@ -221,9 +221,9 @@ def _intervals(
 
 
 def _first_drop(low: jax.Array, high: jax.Array, turns: Turns) -> jax.Array:
-    """Returns the first round after which an arm is dropped, or the block's length: [1, lanes] int32."""
+    """Returns the number, from 0, of the first round that drops an arm, or the block's length: [1, lanes] int32."""
     num_sweeps, num_arms, lanes = len(low) - 1, *low.shape[1:]
-    # After an arm's turn, this arm and earlier arms have this sweep's intervals, and later arms the last sweep's.
+    # After an arm's turn in a sweep, it and earlier arms have this sweep's bounds; later arms have the last sweep's.
     highest, lowest = (
         _windows(operation, ends.reshape(-1, lanes), num_arms)
         for operation, ends in ((jnp.maximum, low), (jnp.minimum, high))
@@ -244,7 +244,7 @@ def _windows(operation, values: jax.Array, size: int) -> jax.Array:
 
 
 def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array) -> jax.Array:
-    """Returns sums of leaves that are in no ended node, after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] float."""
+    """Sums the leaves that are in no ended node, after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] float."""
 
     # Leaves are added one by one, as in single rounds: after a drop an entry may be so large that the order matters.
     def add_leaves(start: jax.Array, leaf: jax.Array, entries_left: jax.Array, ends: jax.Array) -> jax.Array:
@@ -264,9 +264,9 @@ def _inner_nodes(
 ) -> tree.Nodes:
     """Returns the counters right after the entry that ends an inner node, for counters with such an entry.
 
-    The nodes are from before the block; upper_noise is [levels - 1, num_arms, lanes]; entries are, for each sweep, the
-    exact entries, the noisy entries, and the sums of leaves. `last` is the number of the entry that ends the node, and
-    `ends` whether a node ends, [num_arms, lanes] each.
+    `nodes` are the counters before the block; `upper_noise` is [levels - 1, num_arms, lanes]. `entries` holds, for each
+    sweep, the exact entries, the noisy entries, and the sums of leaves. For each arm and lane, `last` is the number of
+    the entry that ends a node, and `ends` is whether a node ends: [num_arms, lanes] each.
     """
 
     def read(won, leaf, leaves, last):

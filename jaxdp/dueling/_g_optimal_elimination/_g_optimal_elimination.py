@@ -2,13 +2,13 @@
 
 The steps of Algorithm 2 of DP-Dueling (Saha & Asi, 2024):
 
-* Init: D_1 are the given features; kappa is `Params.slope`, and delta failure_prob.
+* Init: D_1 are the given features; kappa is `Params.slope`, and the paper's delta is failure_prob.
 * The active arms D_l are `Public.active`; xi_l is `margin_of(phase)` for phase = l - 1.
 * `first_design` and `next_design` compute pi_l. `plan_tight` or `plan_paper` computes the pairs C_l and their numbers
   of duels T_l, from the N of `duels_tight` or `duels_paper`. Only `plan_paper` plays the t_0 exploratory duels.
-* `act` plays a phase's duels: all duels of the first slot of `Public.duels`, then of the second, and so on.
-* `release` computes the noisy counts o^_l, the model w^_l and the arms D_(l+1) that stay, once per phase.
-* The duels of the last remaining arm form an endless phase, which `start_phase` builds.
+* `act` plays a phase's duels: all duels of the first pair in `Public.duels`, then of the second pair, and so on.
+* `release` computes the noisy counts o^_l, the weights w^_l and the arms D_(l+1) that stay, once per phase.
+* The duels of the last remaining arm with itself form an endless phase, which `start_phase` builds.
 """
 
 import math
@@ -65,9 +65,9 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         failure_prob: [] float in (0, 1).
-        confidence_multiplier: [] float > 0, factor of the number of a phase's duels.
-        radius: [] float > 0, the largest norm of a model's weights.
-        slope: [] float > 0, kappa, a lower bound on the link's slope.
+        confidence_multiplier: [] float > 0, multiplies the number of a phase's duels.
+        radius: [] float > 0, the largest norm of estimated weights.
+        slope: [] float > 0, kappa, a lower bound on the slope of the logistic function.
         features: [num_arms, dim] float.
         first: the design for all arms.
     """
@@ -85,8 +85,8 @@ class Private(NamedTuple):
     """The state that only the curator knows.
 
     Attributes:
-        wins: [num_slots] integer, how many duels of this phase the left arm of each pair won. The first round of a
-            phase restarts the counts from zero.
+        wins: [num_slots] integer, for each pair of this phase the number of duels that its left arm won. The first
+            round of a phase restarts the counts from zero.
     """
 
     wins: jax.Array
@@ -97,13 +97,13 @@ class Public(NamedTuple):
 
     Attributes:
         active: [num_arms] bool, the remaining arms.
-        estimate: [dim] float, the weights that the last ended phase estimated; 0 in the first phase.
+        estimate: [dim] float, the weights estimated at the end of the last phase; 0 in the first phase.
         phase: [] int32, number of phases that have ended.
         played: [] integer, number of rounds of this phase that have been played.
         duels: [num_slots, 2] int32, the pairs of this phase.
-        plays: [num_slots] integer >= 0, the number of duels of each pair in this phase. The numbers sum to the largest
-            integer if the phase is too long to end, and if one arm is left.
-        rank: [] int32, dimension of the span of the pairs' differences.
+        plays: [num_slots] integer >= 0, the number of duels of each pair in this phase. They sum to the largest integer
+            if the phase is too long to end or only one arm is left.
+        rank: [] int32, dimension of the span of the differences of the pairs' features.
         tie_word: [] uint32, a random word that breaks ties in the recommendation.
     """
 
@@ -123,50 +123,52 @@ def g_optimal_elimination(
 ) -> Learner:
     r"""Plays a few pairs in phases; after each phase, fits utilities to noisy wins, and drops arms of low utility.
 
-    Utilities are r(x) = x.w*, |w*| <= radius, and the left arm wins with probability sigma(r[left] - r[right]), for the
-    logistic function sigma. Phase l = 1, 2, ... has the margin xi = 2^-l:
+    The utility of an arm with features x is r(x) = x.w*, with |w*| <= radius. The left arm wins with probability
+    sigma(r[left] - r[right]), for the logistic function sigma. Phase l = 1, 2, ... has the margin xi = 2^-l:
 
-    1. A G-optimal design pi for the differences z = x - y of active arms has m pairs. Its value g is the largest
-    z.V(pi)^-1.z over all differences; g is the rank d of the differences if the design is optimal. 2. Each pair of the
-    design duels T(z) = ceil(N pi(z)) times, and Laplace(1 / epsilon) noise is added once to its number of wins, O(z).
-    3. w minimises the sum of T(z) ln(1 + e^{z.w}) - O(z) z.w over |w| <= radius. 4. Arm x stays if its estimated
-    utility x.w is at most xi below that of every active arm.
+    1. A G-optimal design pi for the differences z = x - y of active arms is computed; it has m pairs. Its value g is
+    the largest z.V(pi)^-1.z over all differences; if the design is optimal, g is the rank d of the differences.
+    2. Each pair of the design duels T(z) = ceil(N pi(z)) times, and Laplace(1 / epsilon) noise is added once to its
+    number of wins, O(z).
+    3. w minimises the sum of T(z) ln(1 + e^{z.w}) - O(z) z.w over |w| <= radius.
+    4. Arm x stays if its estimated utility x.w is at most xi below the largest estimated utility of an active arm.
 
     N is the root of (A / 2) sqrt(g / N) / kappa + g B / (kappa epsilon N) = xi, with A = sqrt(d) + sqrt(2 x), B = m +
     sqrt(2 m x) + x, x = ln(4 l^2 / failure_prob), and kappa = sigma'(2 radius). The first design is computed on the
     host. Later designs are computed within the program, for the remaining arms of each lane. N uses the value g of the
-    design found, so the bound holds even if the design is not optimal. The last remaining arm duels with itself.
+    computed design, so the bound holds even if the design is not optimal. The last remaining arm duels with itself.
 
     Args:
         features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.
         constants: "tight", as above; or "paper": the published numbers of duels, for the same estimator. With delta =
-            failure_prob, T = horizon, d = dim and kappa = sigma'(2 (radius + 1)) these are N = 16 d^5 ln(d T / delta) /
-            (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2, and every phase has, in addition, t0 = 2 (d^1.5 + d
-            sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)) duels in proportion to the design for all
-            arms. Arms stay if they are less than 2 xi below.
+            failure_prob, T = horizon, d = dim and kappa = sigma'(2 (radius + 1)), the published number is N = 16 d^5
+            ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2. Every phase then plays t0 = 2
+            (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)) further duels, in proportion to
+            the design for all arms. Arms stay if they are less than 2 xi below the largest estimated utility.
         horizon: rounds T, >= 2; required for "paper", and not allowed otherwise.
         design_gap: > 0, the fraction by which the value g of a design within the program may exceed its minimum.
-            Smaller gaps take more steps, and save at most this fraction of the duels; float32 reaches 1e-2, and hardly
-            less.
+            Smaller gaps take more steps, and save at most this fraction of the duels. In float32 the gap can hardly be
+            smaller than 1e-2.
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
-        the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}. Its
+        A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
+        1 if the left arm wins, clipped to {0, 1}. Counts are for ordered pairs, in the order of a flattened matrix. Its
         recommendation is the active arm with the largest estimated utility; ties are broken at random.
 
     Raises:
-        ValueError: if features are not as above, constants is unknown, or horizon is out of range, missing for
-            "paper" or given for "tight", or design_gap is not > 0; from `params`, if a value is out of range.
+        ValueError: if features are not as above, constants is unknown, design_gap is not > 0, or horizon is out of
+            range, missing for "paper", or given for "tight"; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies N and t0.
-        radius: > 0, by default 1, an upper bound on the norm of w*. If confidence_multiplier is 1, and users follow the
-            logistic model with |w*| <= radius, then the best arm is dropped with probability <= failure_prob, and after
-            phase l all remaining arms have a utility within 2 xi of the best arm's. A smaller value explores less; it
-            is as private, but has no such guarantee. For arms without features, use the rows of an identity matrix;
-            then the guarantee assumes logistic preferences (Bradley-Terry-Luce).
+        radius: > 0, by default 1, an upper bound on the norm of w*. Suppose that confidence_multiplier >= 1, and users
+            follow the logistic model with |w*| <= radius. Then the best arm is dropped with probability <=
+            failure_prob, and after phase l all remaining arms have a utility within 2 xi of the best arm's. A smaller
+            value explores less; this does not change the privacy, but gives up the guarantee. For arms without
+            features, use the rows of an identity matrix; then the guarantee assumes logistic preferences
+            (Bradley-Terry-Luce).
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -185,7 +187,7 @@ def g_optimal_elimination(
         * A phase's design is for the differences of its active arms; the published text uses the differences of all
           arms.
         * Only differences are estimated, since the published bound on single arms needs 0 among the arms. Arms are
-          dropped if they are more than xi below, instead of 2 xi.
+          dropped if they are more than xi below the best estimate, instead of 2 xi.
         * The number of a pair's duels is rounded up.
         * The weights are confined to the ball, so a minimum always exists, and kappa is larger.
         * One bound holds for all differences at once, so neither t0 nor a union bound over arms is needed.
@@ -194,7 +196,7 @@ def g_optimal_elimination(
         * Floating-point noise, as in `laplace`.
 
     Math:
-        The model of phase $l$ is, with $z$ over the pairs of its design,
+        The estimated weights of phase $l$ are, with $z$ over the pairs of its design,
 
         $$
         \hat w = \operatorname{argmin}_{|w| \le r}
@@ -223,7 +225,7 @@ def g_optimal_elimination(
     largest = int(jnp.iinfo(integer).max)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     if is_paper != (horizon is not None):
-        raise ValueError(f"horizon must be given for 'paper', and only for it, got {horizon} for {constants!r}")
+        raise ValueError(f"horizon must be given for 'paper' and left out otherwise, got {horizon} for {constants!r}")
     rounds = None if horizon is None else check_horizon(horizon, minimum=2)
     gap = check_positive("design_gap", design_gap)
     leaf, design = points.astype(default_float()), first_design(points)
@@ -235,7 +237,7 @@ def g_optimal_elimination(
         decay = math.exp(-2 * (check_positive("radius", radius) + is_paper))
         slope = decay / (1 + decay) ** 2
         if not slope >= np.finfo(leaf.dtype).smallest_normal:
-            raise ValueError(f"radius must leave the link a slope within the range of {leaf.dtype}, got {radius}")
+            raise ValueError(f"radius must be smaller: the link's slope underflows {leaf.dtype}, got {radius}")
         return Params(
             epsilon=leaf_rounded_down("epsilon", check_laplace(epsilon)),
             failure_prob=scalar_leaf("failure_prob", check_probability("failure_prob", failure_prob)),
@@ -273,7 +275,7 @@ def g_optimal_elimination(
         return jnp.asarray(design.pairs), num_duels, jnp.asarray(design.rank)
 
     def plan_paper(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Returns the same as `plan_tight`; slots of the phase's design come first, then slots of the first design."""
+        """Returns as `plan_tight` the pairs, numbers and rank; pairs of the first design follow the phase's pairs."""
         assert rounds is not None
         first = jax.tree.map(jnp.asarray, params.first)
         published: Any = {"dim": dim, "horizon": rounds, "failure_prob": params.failure_prob, "slope": params.slope}
@@ -281,9 +283,8 @@ def g_optimal_elimination(
         num_duels = duels_of(params.confidence_multiplier * number, design)
         explored = duels_of(params.confidence_multiplier * explored_paper(**published), first)
         same = jnp.all(design.pairs[:, None] == first.pairs[None], axis=2) & (design.weights > 0)[:, None]
-        num_duels = num_duels + jnp.sum(
-            jnp.where(same, explored[None], 0), axis=1
-        )  # pairs of both designs have one count
+        # Pairs of both designs have one count.
+        num_duels = num_duels + jnp.sum(jnp.where(same, explored[None], 0), axis=1)
         explored = jnp.where(jnp.any(same, axis=0), 0, explored)
         return jnp.concatenate([design.pairs, first.pairs]), jnp.concatenate([num_duels, explored]), first.rank
 
@@ -292,7 +293,7 @@ def g_optimal_elimination(
     def start_phase(
         params: Params, active: jax.Array, estimate: jax.Array, phase: jax.Array, design: Design, word
     ) -> Public:
-        """Returns the public state at the start of a phase, after `phase` phases and with the last phase's estimate."""
+        """Returns the public state before the first round of a phase; `phase` phases have ended."""
         duels, num_duels, rank = plan_phase(params, design, phase)
         # A phase with more duels than an integer can count does not end: its numbers sum to the largest integer.
         is_endless = ~(jnp.sum(num_duels) < largest * (1 - 1e-5))  # the error of a float sum is smaller than this
@@ -323,7 +324,7 @@ def g_optimal_elimination(
         return public.plays.sum(dtype=integer)
 
     def slots(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the slots of `Public.duels` that are played in the given rounds of the phase, counted from 0."""
+        """Returns the indices in `Public.duels` of the pairs that the given rounds of the phase, from 0, play."""
         slot = jnp.searchsorted(jnp.cumsum(public.plays), played, side="right")
         return jnp.minimum(slot, num_slots - 1).astype(jnp.int32)
 
@@ -336,7 +337,7 @@ def g_optimal_elimination(
         return jnp.where(state.public.played == 0, 0, state.private.wins)
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> Public:
-        """Returns the state after a phase: an estimate from noisy wins, the arms that stay, and the next duels."""
+        """Returns the state after a phase: an estimate from noisy wins, the arms that stay, and the next pairs."""
         noisy = laplace(key, wins, params.epsilon, l1_sensitivity=1.0)
         points = jnp.asarray(params.features)
         differences = points[public.duels[:, 0]] - points[public.duels[:, 1]]
@@ -350,7 +351,7 @@ def g_optimal_elimination(
         )
 
     def advance(key, params: Params, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """Advances by rounds of the phase; if the last round ends the phase, drops arms."""
+        """Counts `rounds` further rounds of the phase; if the last one ends the phase, drops arms."""
         after = public._replace(played=public.played + rounds)
         ends = (after.played == length(public)) & (jnp.sum(public.active, dtype=jnp.int32) > 1)
 

@@ -1,7 +1,7 @@
 """Plays many rounds of elimination by designs at once: as blocks, or as counts of duels.
 
-Blocks give the results of single rounds, bit for bit. A bulk step plays rounds of one phase; the phase's duels are
-known in advance.
+Blocks give the same results as single rounds, bit for bit. A block or count plan plays rounds of one phase only, since
+the duels of a phase are known in advance.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ BLOCK = 128
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that bulk forms use.
+    """The functions of the algorithm that the bulk forms use.
 
     Attributes:
         num_arms: number of arms.
-        slots: (public, indices of rounds in the phase) -> int32, the slots of `public.duels` played in these rounds.
+        slots: (public, indices of rounds in the phase) -> int32, the rows of `public.duels` played in these rounds.
         length: (public) -> [] integer, number of rounds of the phase.
         wins_so_far: (state) -> [num_slots] integer, the wins of this phase.
         advance: (key, params, public, wins, rounds) -> state after `rounds` more rounds of the phase; `wins` are the
@@ -63,7 +63,7 @@ def counts(algorithm: Algorithm) -> Counts:
     num_arms = algorithm.num_arms
 
     def count_duels(public: Any, ahead: jax.Array) -> jax.Array:
-        """Returns the number of duels of each pair in the next `ahead` rounds of the phase: [num_slots]."""
+        """Counts the duels of each pair in the next `ahead` rounds of the phase: [num_slots] integer."""
         ends = jnp.cumsum(public.plays)
         starts = jnp.maximum(ends - public.plays, public.played)
         return jnp.maximum(jnp.minimum(ends, public.played + ahead) - starts, 0)

@@ -1,4 +1,4 @@
-"""Designs for all arms (on the host) and for remaining arms (within the program), and numbers of duels."""
+"""Designs for all arms (on the host) and for active arms (within the program), and the numbers of a phase's duels."""
 
 import math
 
@@ -10,7 +10,7 @@ from jaxdp.core import Scalar, default_float
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.design import g_optimal_differences, masked_difference_design
 
-HOST_GAP = 1e-3  # the fraction by which a design's value may exceed its minimum
+HOST_GAP = 1e-3  # largest fraction by which the value of the first design may exceed its minimum
 MOST_STEPS = 4096
 
 
@@ -38,7 +38,7 @@ def most_pairs(num_arms: int, dim: int) -> int:
 
 
 def first_design(arms: np.ndarray) -> Design:
-    """Computes the design for all arms, [num_arms, dim] float64, on the host."""
+    """Computes the design for all arms on the host, from their features [num_arms, dim] float64."""
     dtype, design = default_float(), g_optimal_differences(arms, gap=HOST_GAP)
     spare = most_pairs(*arms.shape) - len(design.weights)
     weights = design.weights.astype(dtype)
@@ -52,7 +52,7 @@ def first_design(arms: np.ndarray) -> Design:
 
 
 def next_design(arms: jax.Array, active: jax.Array, gap: float) -> Design:
-    """Computes the design for the active arms, [num_arms] bool, within the program."""
+    """Computes the design for the active arms within the program; `active` is [num_arms] bool."""
     slots = most_pairs(*arms.shape)
     design = masked_difference_design(arms, active, num_slots=slots, max_steps=MOST_STEPS, gap=gap)
     return Design(pairs=design.pairs, weights=design.weights, value=design.value, rank=design.rank)
@@ -63,7 +63,7 @@ def duels_tight(
 ) -> jax.Array:
     """Returns the N of `g_optimal_elimination`, [] float: the root of sampling / sqrt(N) + private / N = xi.
 
-    Here xi > 0 is the margin, slope is kappa, and l - 1 phases have ended.
+    The margin is xi > 0, slope is kappa, and `phase` = l - 1 phases have ended.
     """
     number = (phase + 1).astype(xi.dtype)  # l
     tail = jnp.log(4 * number**2 / failure_prob)  # x
@@ -79,9 +79,9 @@ def duels_tight(
 def duels_paper(
     xi: jax.Array, *, dim: int, horizon: int, epsilon: Scalar, failure_prob: Scalar, slope: Scalar
 ) -> jax.Array:
-    """Returns the published N, [] float.
+    """Returns the paper's N, [] float.
 
-    It is 16 d^5 ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2, where xi > 0 is the margin,
+    N = 16 d^5 ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2, where xi > 0 is the margin,
     delta is failure_prob, and kappa is slope.
     """
     tail = math.log(horizon) - jnp.log(failure_prob)  # ln(T / delta)
@@ -90,9 +90,9 @@ def duels_paper(
 
 
 def explored_paper(*, dim: int, horizon: int, failure_prob: Scalar, slope: Scalar) -> jax.Array:
-    """Returns the published t0, [] float, with C1 = C2 = 1; symbols are as for `duels_paper`.
+    """Returns the paper's t0, [] float, with C1 = C2 = 1; symbols are as for `duels_paper`.
 
-    It is 2 (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)).
+    t0 = 2 (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)).
     """
     tail = -jnp.log(failure_prob)  # ln(1 / delta)
     explored = 16 * dim * (dim**2 + math.log(horizon) + tail) / slope**4

@@ -9,8 +9,8 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30
-LENGTHS = 4.0 ** -np.arange(10)  # lengths of a step; the longest length that fits is taken
-SHORT = float(np.log(1.5))  # a step that moves no utility by more than this is taken whole
+LENGTHS = 4.0 ** -np.arange(10)  # lengths of a step; a step has the longest length that fits
+SHORT = float(np.log(1.5))  # a step that changes no utility by more than this has length 1
 WIDENINGS = 6  # iterations of `widen` in each step, from the previous step's result
 
 
@@ -19,8 +19,8 @@ def fit_in_ball(
 ) -> jax.Array:
     """Returns the w with |w| <= radius that minimises the sum of plays ln(1 + e^{z.w}) - wins z.w over pairs.
 
-    z are the pairs' differences. The sum is convex for all wins, even below 0 or above plays. Each step of Newton's
-    method goes toward the minimum of the quadratic model over the ball: the whole way, or a part of it such that the
+    z is a pair's difference of features. The sum is convex for all wins, even below 0 or above plays. Each step of
+    Newton's method moves towards the minimum of the quadratic model over the ball. The step is shortened until the
     sum's slope along the step is at most half of the initial descent. The component of w orthogonal to all differences
     has no effect, and is 0.
 
@@ -43,20 +43,20 @@ def fit_in_ball(
     shares = plays.astype(dtype) / total
     won = jnp.where(is_played, wins, 0).astype(dtype) / total
     differences = jnp.where(is_played[:, None], differences, 0)
-    # In these coordinates, directions with little effect are separate axes, and lose no digits.
+    # In the coordinates of eigenvectors, directions with little effect are separate axes, and lose no digits.
     basis = eigh(_times((differences * shares[:, None]).T, differences)).vectors[:, ::-1]
     is_spanned = jnp.arange(dim, dtype=rank.dtype) < rank
     inside = jnp.where(is_spanned[None], _times(differences, basis), 0)
     unspanned = jnp.diag((~is_spanned).astype(dtype))
 
     def excess(weights: jax.Array) -> jax.Array:
-        """Returns the model's expected wins minus the observed wins, as shares of all duels: [num_pairs]."""
+        """Returns the model's expected wins minus the noisy wins, as shares of all duels: [num_pairs]."""
         return shares * jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1)) - won
 
     def step(state):
         count, weights, widening, _ = state
         utilities = jnp.sum(inside * weights[None], axis=1)
-        # The smaller probability is not computed as 1 minus the larger probability, which floats would round to 0.
+        # The smaller probability is not computed as 1 minus the larger probability: in floats this may be 0.
         curvature = (shares * jax.nn.sigmoid(utilities) * jax.nn.sigmoid(-utilities))[:, None] * inside
         hessian = _times(curvature.T, inside) + unspanned
         slope = jnp.sum(inside * excess(weights)[:, None], axis=0)
@@ -68,27 +68,26 @@ def fit_in_ball(
         lengths = jnp.asarray(LENGTHS, dtype)
         slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
         fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))
-        # A short step fits whole: if utilities move by at most a, a logistic curvature grows by at most e^a. By
-        # rounding, the test above may fail for it, since a move along the ball's boundary is nearly orthogonal to the
-        # slope.
+        # A short step always fits: if utilities move by at most a, a logistic curvature grows by at most e^a. But the
+        # test above may fail for a short step by rounding, since a move along the ball's boundary is nearly orthogonal
+        # to the slope.
         fits = fits | ((lengths == 1) & (moved <= SHORT))
         length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), len(LENGTHS) - 1)]  # the longest length that fits
         return count + 1, weights + length * move, widening, moved
 
-    def goes_on(state) -> jax.Array:
+    def needs_step(state) -> jax.Array:
         count, _, _, moved = state
         return any_lane((count < MOST_STEPS) & (moved > jnp.finfo(dtype).eps ** 0.625))
 
     start = jnp.int32(0), jnp.zeros(dim, dtype), jnp.zeros((), dtype), jnp.asarray(jnp.inf, dtype)
-    _, weights, _, _ = jax.lax.while_loop(goes_on, step, start)
+    _, weights, _, _ = jax.lax.while_loop(needs_step, step, start)
     return jnp.sum(basis * weights[None], axis=1)
 
 
 def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns the x that minimises x.matrix.x / 2 - rhs.x for |x| <= radius, and c >= 0 with (matrix + c) x = rhs."""
     # Newton's method for 1 / |x| = 1 / radius approaches the least such c. It starts at `widening`, or at a lower bound
-    # on c if the bound is larger: without the bound, floats might not hold x for a matrix that is small relative to
-    # rhs.
+    # on c if that bound is larger. Without the bound, floats could not hold x if the matrix is small relative to rhs.
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)
     least = jnp.sqrt(jnp.sum(rhs**2)) / radius - jnp.sqrt(jnp.sum(matrix**2))
     widening = jnp.maximum(widening, least)
@@ -100,9 +99,9 @@ def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax
 
     def widen(_, widening: jax.Array) -> jax.Array:
         lower, solution, norm = solve(widening)
-        bent = jnp.sum(solution * cholesky_solve(lower, solution))
-        bent = jnp.where(bent > 0, bent, 1)
-        return jnp.maximum(widening + (norm / radius - 1) * norm**2 / bent, 0)
+        derivative = jnp.sum(solution * cholesky_solve(lower, solution))
+        derivative = jnp.where(derivative > 0, derivative, 1)
+        return jnp.maximum(widening + (norm / radius - 1) * norm**2 / derivative, 0)
 
     widening = jax.lax.fori_loop(0, WIDENINGS, widen, widening)
     _, solution, norm = solve(widening)

@@ -1,12 +1,12 @@
-"""Relative upper confidence bounds from reports that each user randomizes, or, in `blocks`, from noisy totals.
+"""Relative upper confidence bounds from randomized reports of users. The module `blocks` uses noisy totals instead.
 
 The steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) for release="local":
 
 * The wins w_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate.
 * `view` compares the upper bounds u_ij with 1/2; `duel` computes the bounds of all arms against the left arm.
 * C, the arms that may beat all others, is `champions`. B, which holds at most one arm of C, is `hypothesis`;
-  `next_hypothesis` derives it from C.
-* `draw_left` draws a_c from C; `draw_right` finds a_d, the arm that may beat it most easily.
+  `next_hypothesis` derives B from C.
+* `draw_left` draws a_c from C; `draw_right` finds a_d, the arm that may beat a_c most easily.
 """
 
 from collections.abc import Callable
@@ -52,8 +52,8 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
     """Draws the arms of this round, [2] int32, by uniforms for the left arm and the right arm.
 
-    All bounds are computed minus 1/2, and divided by the factor c of `rucb` that they share. `unmet` is the bound of
-    two arms that have not met in this form, (2 - 1/2) / c; spread is exploration_rate ln t.
+    All bounds share the factor c of `rucb`; here they are (bound - 1/2) / c. `unmet` is this number for two arms that
+    have not met, (2 - 1/2) / c. `spread` is exploration_rate ln t.
     """
     champions, hypothesis = view(wins, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
@@ -65,10 +65,10 @@ def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: ja
 
 
 class Steps(NamedTuple):
-    """The steps of a round that are computed from reports.
+    """The steps of a round that are computed from reports, in plain JAX or in `kernels`.
 
     Attributes:
-        view: (wins, hypothesis, spread) -> (champions in the implementation's format, hypothesis).
+        view: (wins, hypothesis, spread) -> (champions as bools or as packed bits, hypothesis).
         duel: (uniforms, wins, hypothesis, spread, unmet) -> pair of arms.
         count_duel: (wins, report) -> wins.
     """
@@ -86,12 +86,13 @@ KERNELS = Steps(kernels.view, kernels.duel, kernels.count_duel)
 def rucb(*, num_arms: int, release: str = "local") -> Learner:
     r"""Plays an arm that may beat all others against the arm that may beat it most easily (RUCB).
 
-    In round t, arm i is a champion if its upper bounds on P[i, j] are at least 1/2 for all j. The hypothesis is the
-    latest arm that was the only champion, if it has been a champion in every round since.
+    In round t, arm i is a champion if its upper bounds on P[i, j] are at least 1/2 for all j. An arm that is the only
+    champion becomes the hypothesis. It stays the hypothesis as long as it is a champion and no other arm becomes the
+    only champion.
 
-    * The left arm is the hypothesis if it is the only champion. Otherwise it is the hypothesis with probability 1/2,
-      and each other champion with equal probability. Without a hypothesis it is a uniformly random champion, and
-      without a champion a uniformly random arm.
+    * The left arm is the hypothesis if it is the only champion. If there are other champions, the left arm is the
+      hypothesis with probability 1/2, and each other champion with equal probability. Without a hypothesis the left arm
+      is a uniformly random champion, and without a champion a uniformly random arm.
     * The right arm has the largest bound against the left arm. Ties are broken at random, among arms other than the
       left arm.
 
@@ -110,8 +111,8 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         release: "local" (each user randomizes the outcome) or "blocks" (a curator releases noisy totals).
 
     Returns:
-        A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
-        wins, clipped to {0, 1}.
+        A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
+        clipped to {0, 1}.
 
     Raises:
         ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown.
@@ -128,22 +129,22 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         - Sensitivity, "blocks": given the earlier releases, the pair of a duel and the duel's index among the pair's
           duels are fixed. So an outcome changes one total of wins, by at most 1, and this total is released once with
           Laplace(1 / epsilon) noise. Blocks have different users, so they compose in parallel.
-        - Released: all reports ("local"), or the noisy totals, `released`.
-        - Private: nothing ("local"), or the wins of unfinished blocks.
+        - Released: all reports ("local"), or the noisy totals, `released` ("blocks").
+        - Private: nothing ("local"), or the wins of unfinished blocks ("blocks").
 
     Source:
-        Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, which "local" equals at epsilon = inf; from privatized
-        responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Boucheron, Lugosi & Massart
+        Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1; at epsilon = inf, "local" is this algorithm. "Optimal
+        Rates for Private Stochastic Dueling Bandits" (2025), for privatized responses. Boucheron, Lugosi & Massart
         (2013), Section 2.4, for the bound on sums of sub-gamma variables, such as Laplace variables.
 
     Deviations:
-        "local": all bounds minus 1/2 are divided by the factor c that they share, which changes no decision. "blocks":
-        at epsilon = inf there is no noise, but bounds still change only at the end of a block. A pair without a release
+        "local": all bounds minus 1/2 are divided by their common factor c, which changes no decision. "blocks": at
+        epsilon = inf there is no noise, but bounds still change only at the end of a block. A pair without a release
         has the bound 2, which the paper gives to a pair that has not met. Noise is integer, as in `laplace`.
 
     Math:
-        With $N_{ij}$ duels of arms $i$ and $j$ so far, and $\hat p_{ij}$ the debiased share of those that $i$ won, the
-        upper bounds of "local" are
+        Let $N_{ij}$ be the number of duels of arms $i$ and $j$ so far, and $\hat p_{ij}$ the debiased share that $i$
+        won. The upper bounds of "local" are
 
         $$
         u_{ij} = \hat p_{ij} + c \sqrt{\frac{\alpha \ln t}{N_{ij}}}, \quad
@@ -157,7 +158,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         \operatorname{argmax}_j u_{ja}
         $$
 
-        For "blocks", with weighted sums $\tilde W_{ij}$ of released wins and $N_{ij}$ of their duels,
+        For "blocks", with weighted sums $\tilde W_{ij}$ of released wins and $N_{ij}$ of the duels of these releases,
 
         $$
         u_{ij} = \frac{\tilde W_{ij}}{N_{ij}} + \sqrt{\frac{\alpha \ln t}{N_{ij}}} +

@@ -22,7 +22,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        released: the releases for pairs.
+        released: the noisy wins of each pair of arms.
         hypothesis: [] int32, the hypothesised best arm; -1 for none.
     """
 
@@ -44,7 +44,7 @@ def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread:
     """Draws the arms of this round, [2] int32, by uniforms for left and right. All bounds are computed minus 1/2."""
     champions, hypothesis = view(released, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
-    # Each arm against the left arm.
+    # The evidence on each arm against the left arm.
     lead, weight, allowance = (matrix[:, left] for matrix in _pair_blocks.evidence(released, spread))
     share = 1 / jnp.where(weight > 0, weight, 1)
     bounds = jnp.where(weight > 0, (allowance + lead) * share / 2 + jnp.sqrt(spread * share), UNMET)
@@ -52,10 +52,10 @@ def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread:
 
 
 class Steps(NamedTuple):
-    """The steps of a round that are computed from releases.
+    """The steps of a round that are computed from releases, in plain JAX or in `blocks_kernels`.
 
     Attributes:
-        view: (released, hypothesis, spread) -> (champions in the implementation's format, hypothesis).
+        view: (released, hypothesis, spread) -> (champions as bools or as packed bits, hypothesis).
         duel: (uniforms, released, hypothesis, spread) -> pair of arms.
     """
 

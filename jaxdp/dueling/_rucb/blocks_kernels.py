@@ -1,8 +1,8 @@
 """The steps of RUCB by blocks for few arms, laid out for XLA on CPU: loops over lanes, with pairs unrolled.
 
-Tests check that they equal the plain steps of `blocks` bit for bit. In a sweep's program of 256 lanes, the plain steps
-take 1.8 times as long with 3 arms, and 4.8 times as long with 10 arms: `python benchmarks/run.py --clock processor
-"fast form of rucb_blocks"`.
+Tests check that the results equal the results of the plain steps in `blocks` bit for bit. In a sweep's program of 256
+lanes, the plain steps take 1.8 times as long with 3 arms, and 4.8 times as long with 10 arms: `python benchmarks/run.py
+--clock processor "fast form of rucb_blocks"`.
 """
 
 import functools
@@ -20,13 +20,13 @@ from jaxdp.numerics.rounding import round_product
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Computes `blocks.view` with packed champions: [] uint32, one bit per arm."""
+    """Finds champions, packed into [] uint32 with one bit per arm, and the hypothesis, as `blocks.view` does."""
     packed = own_kernel(_champions, *released[1:], spread)
     return packed, own_kernel(functools.partial(written_hypothesis, len(released.duels)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """Computes `blocks.duel`."""
+    """Draws the same arms as `blocks.duel`."""
     packed, hypothesis = view(released, hypothesis, spread)
     left = own_kernel(functools.partial(written_left, len(released.duels)), uniforms[0], packed, hypothesis)
     return jnp.stack([left, own_kernel(_right, uniforms[1], *released[1:], left, spread)])

@@ -1,4 +1,4 @@
-"""The draws of RUCB: a hypothesis and two arms, from given bounds."""
+"""Draws the hypothesis and the two arms of RUCB from given bounds."""
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +12,11 @@ UNMET = 1.5  # the bound of two arms that have not met, minus 1/2
 def next_hypothesis(champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
     """Returns the hypothesised best arm, [] int32, or -1 for none.
 
-    It is the only champion, if there is exactly one; otherwise the previous round's hypothesis, if it is still a
-    champion.
+    If there is exactly one champion, this arm is the hypothesis. Otherwise the previous round's hypothesis is kept if
+    it is still a champion.
 
     Args:
-        champions: [num_arms] bool.
+        champions: [num_arms] bool, arms that may beat all others.
         hypothesis: [] int32, of the previous round.
     """
     is_alone = jnp.sum(champions, dtype=jnp.int32) == 1
@@ -25,12 +25,12 @@ def next_hypothesis(champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
 
 
 def draw_left(uniform: jax.Array, champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    """Draws a champion, [] int32: the hypothesis with probability 1/2. If there is no champion, draws any arm.
+    """Draws a champion, [] int32: the hypothesis with probability 1/2. Draws from all arms if there is no champion.
 
     Args:
         uniform: [] float in [0, 1).
-        champions: [num_arms] bool.
-        hypothesis: [] int32, of this round.
+        champions: [num_arms] bool, arms that may beat all others.
+        hypothesis: [] int32, the hypothesised best arm of this round, or -1.
     """
     candidates = champions | ~jnp.any(champions)
     num_others = jnp.sum(candidates, dtype=jnp.int32) - 1
@@ -44,11 +44,13 @@ def draw_right(uniform: jax.Array, bounds: jax.Array, left: jax.Array) -> jax.Ar
 
     Args:
         uniform: [] float in [0, 1).
-        bounds: [num_arms] float, bounds against the left arm minus 1/2; the entry of the left arm is replaced by 0.
+        bounds: [num_arms] float, upper bounds on the probability of beating the left arm, minus 1/2. The left arm's
+            entry is replaced by 0.
         left: [] int32.
     """
     is_left = jnp.arange(len(bounds), dtype=jnp.int32) == left
-    # A kernel stores the bounds: XLA on CPU would recompute them for each use, and then none might equal the maximum.
+    # A kernel stores the bounds. Otherwise XLA on CPU would compute them again for each use, and perhaps no bound would
+    # equal the maximum.
     bounds = own_kernel(lambda bounds, is_left: jnp.where(is_left, 0, bounds), bounds, is_left)
     tied = bounds == jnp.max(bounds)
     other_arms = tied & ~is_left

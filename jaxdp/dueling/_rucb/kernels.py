@@ -1,8 +1,8 @@
 """The steps of RUCB for few arms, laid out for XLA on CPU: loops over lanes, with arms and pairs unrolled.
 
-Tests check that they equal the plain steps of `_rucb` bit for bit. For more than `MOST_ARMS` arms the plain steps are
-faster. In a sweep's program of 256 lanes, the plain steps take 1.5 times as long with 3 arms, and 2.7 times as long
-with 10 arms: `python benchmarks/run.py --clock processor "fast form of rucb"`.
+Tests check that the results equal the results of the plain steps in `_rucb` bit for bit. For more than `MOST_ARMS` arms
+the plain steps are faster. In a sweep's program of 256 lanes, the plain steps take 1.5 times as long with 3 arms, and
+2.7 times as long with 10 arms: `python benchmarks/run.py --clock processor "fast form of rucb"`.
 """
 
 import functools
@@ -16,17 +16,17 @@ from jaxdp.dueling.reports import count_report
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST_ARMS = WRITTEN_OUT  # up to this number lanes are the fast axis, and one word holds a bit for each arm
+MOST_ARMS = WRITTEN_OUT  # with at most so many arms, lanes are the fast axis, and one word holds a bit for each arm
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Computes `_rucb.view` with packed champions: [] uint32, one bit per arm."""
+    """Finds champions, packed into [] uint32 with one bit per arm, and the hypothesis, as `_rucb.view` does."""
     packed = own_kernel(_champions, wins, spread)
     return packed, own_kernel(functools.partial(written_hypothesis, len(wins)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """Computes `_rucb.duel`."""
+    """Draws the same arms as `_rucb.duel`."""
     packed, hypothesis = view(wins, hypothesis, spread)
     left = own_kernel(functools.partial(written_left, len(wins)), uniforms[0], packed, hypothesis)
     right = own_kernel(_right, uniforms[1], wins, left, spread, unmet)
@@ -34,7 +34,7 @@ def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: ja
 
 
 def count_duel(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
-    """Computes `count_report` in the memory layout that a simulation's loop carries."""
+    """Adds one report to the wins as `count_report` does, in the memory layout of the simulation's loop."""
     return lanes_last(count_report(wins, report))
 
 
@@ -50,7 +50,7 @@ def _champions(wins: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def members(num_arms: int, packed: jax.Array) -> list[jax.Array]:
-    """Unpacks one [] bool for each arm."""
+    """Unpacks the bits of `packed`: one [] bool for each arm."""
     return [(packed >> i) & 1 == 1 for i in range(num_arms)]
 
 
@@ -89,7 +89,7 @@ def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Arr
 
 
 def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
-    """Selects entries[index], by comparing `index` with every position."""
+    """Selects entries[index] by comparing `index` with every position."""
     selected = entries[0]
     for i in range(1, len(entries)):
         is_index = index == i

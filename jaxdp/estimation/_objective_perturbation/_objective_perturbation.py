@@ -5,8 +5,8 @@ This list maps the lines of Algorithm 2 of DP-Reward (Chowdhury, Zhou & Nataraja
 equivalent to noise on S:
 
 * 1: beta is `Params.regularization`, and the ball Theta_B has the radius `Params.radius`.
-* 2: w is S - S~. `release_statistic` draws it, and reports S~ = S + noise. The paper's sigma is `noise_multiplier`
-  times `sensitivity_unit`, which is L with the paper's constants and otherwise the largest |x_i|.
+* 2: w is S - S~. `release_statistic` draws w, and reports S~ = S + noise. The paper's sigma is `noise_multiplier` times
+  `sensitivity_unit`. This unit is L with the paper's constants, and otherwise the largest |x_i|.
 * 3: `statistic_objective` is l_D(theta) + (beta / 2n) |theta|^2 + w.theta / n, written with S~; `full_batch_estimator`
   finds its minimiser.
 """
@@ -50,7 +50,8 @@ class _Coordinates(NamedTuple):
 
     Attributes:
         features: [num_samples, dim] float.
-        back: [dim, dim] float, as `Whitening.back`; None without whitening.
+        back: [dim, dim] float, maps a statistic back to the original coordinates, as `Whitening.back`; None without
+            whitening.
         basis: [dim, rank] float, as `LabelNoise.basis`, in these coordinates.
     """
 
@@ -69,7 +70,7 @@ def _coordinates(release: Release, zero_sum: bool, features: jax.Array) -> _Coor
 
 
 def report_statistic(release: Release, zero_sum: bool):
-    """Builds `Estimator.privatize`: it releases the noisy statistic in the features' original coordinates."""
+    """Builds `Estimator.privatize`, which releases the noisy statistic in the features' original coordinates."""
 
     def privatize(key, params: Params, features, labels):
         rows, back, basis = _coordinates(release, zero_sum, features)
@@ -88,7 +89,7 @@ def report_statistic(release: Release, zero_sum: bool):
 def _ridge(
     release: Release, params: Params, coordinates: _Coordinates, unit: jax.Array, weights: jax.Array | None
 ) -> jax.Array:
-    """Returns beta: the requested one, or of whitened noise the one of least predicted margin error if that is 0."""
+    """Returns the requested beta; if it is 0 and noise is whitened, the beta of least predicted margin error."""
     rows = coordinates.features
     requested = jnp.asarray(params.regularization, rows.dtype)
     if coordinates.back is None or params.margin_stddev is None:
@@ -115,7 +116,8 @@ def objective_perturbation(
 ) -> Estimator:
     r"""Builds central label-private maximum likelihood under BTL: the logistic loss with a noisy sufficient statistic.
 
-    The objective and S~ stand under Math. With all weights w_i = 1 it is the paper's, with the vector w = S - S~.
+    The objective and S~ are defined under Math. With all weights w_i = 1 the objective is the paper's, with the vector
+    w = S - S~.
 
     Features are public, so weights may depend on them: `weights="cut"` uses w_i = min(1, c / |x_i|). The estimate stays
     consistent, and the sensitivity falls from max |x_i| to c. For Gaussian features the c with the least predicted
@@ -123,30 +125,37 @@ def objective_perturbation(
     `noise="k_norm"` gives pure epsilon-DP with about the same error in few dimensions.
 
     `geometry="whitened"` adds the noise in coordinates in which the second moment of the features is the identity, on
-    its range alone: every margin then gets about the same noise. Use it if the margins x.theta are what counts, as for
-    preferences, and for columns in unlike units, unequal spectra or dependent columns. The ridge is chosen too.
+    its range only. Every margin x.theta then gets about the same noise. Use it if the margins matter rather than theta,
+    as for preferences, and if columns have different units, unequal spectra or are dependent. It also chooses the
+    ridge.
 
     Args:
-        constants: of Gaussian noise: "analytic", "classical" (raises for finite epsilon >= 1) or "paper".
-        weights: "none", or "cut".
+        constants: the calibration of Gaussian noise: "analytic", "classical" (raises for finite epsilon >= 1) or
+            "paper".
+        weights: "none" or "cut".
         noise: "gaussian", or "k_norm", which takes no delta.
-        geometry: "isotropic", or "whitened"; |x_i| is then the norm in whitened coordinates, in weights too.
+        geometry: "isotropic", or "whitened"; |x_i| is then the norm in whitened coordinates, also in weights.
         zero_sum: constrain sum(theta) = 0; features are centred first, which never increases their norms. K-norm noise
             then lies in the remaining dim - 1 dimensions.
-        privacy_unit: "label"; or "person": `params` then take persons, and all labels of one person may change at once.
-            Weights are then w_i = min(1, c / D) for the persons' D (see Privacy).
-        max_dim: largest number of features; the claim counts rounding for this many. None is 4,096 with Gaussian noise,
+        privacy_unit: "label" or "person". With "person", `params` also take persons, all labels of one person may
+            change at once, and weights are w_i = min(1, c / D) for the persons' D (see Privacy).
+        max_dim: largest number of features; the claim counts rounding for this number of features. None means 4,096
+            with Gaussian noise, and 100 with K-norm noise.
             and 100 with K-norm noise.
         optimizer: as for `mle`.
-        max_steps: gradient evaluations at most, >= 1.
+        max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
-        `params` take epsilon, delta, and radius (default inf), regularization beta (0), tolerance (1e-5); for
-        weights="cut" cut, c (0: the c with the least predicted error; infinity: no cut); and for constants="paper"
-        feature_norm L (inf or a value below half the largest |x_i| is replaced by this half); for privacy_unit="person"
-        persons, [num_samples] public ids; for geometry="whitened" margin_stddev (1), a guess of the margins' standard
-        deviation, which chooses beta by the least predicted margin error if regularization is 0 (infinity: no ridge).
+        `params` take epsilon, delta, radius (default inf), regularization beta (0) and tolerance (1e-5).
+
+        * For weights="cut" they take cut, c (0: the c with the least predicted error; infinity: no cut).
+        * For constants="paper" they take feature_norm L (inf or a value below half the largest |x_i| is replaced by
+          this half).
+        * For privacy_unit="person" they take persons, [num_samples] public ids.
+        * For geometry="whitened" they take margin_stddev (1), a guess of the margins' standard deviation. If
+          regularization is 0, beta is the value of least predicted margin error for this guess (infinity: no ridge).
+
         Its report is S~; with weights it is a `WithCut`.
 
     Raises:
@@ -155,7 +164,7 @@ def objective_perturbation(
             constants are classical at finite epsilon >= 1; for data, if there are more than max_dim features.
 
     Privacy:
-        - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
+        - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
         - Unit: one label; adjacency: replace one.
         - Sensitivity: A label enters only through S, with L2 sensitivity max w_i |x_i| over the public features (at
           most 2 L, or c): another label changes S by w_i (y - y') x_i, and |y - y'| <= 1 also for labels in {0, 1/2,
@@ -165,19 +174,20 @@ def objective_perturbation(
           the least of sum_i |x_i|, sqrt(sum_ij |x_i.x_j|) and sqrt(k) |X|_op, for the matrix X of the person's k
           features x_i, with the spectral norm |X|_op.
         - Whitened noise is the same mechanism for other public features; S~ is post-processing of its release (proof:
-          docs/proofs/whitened_noise.md). So is the ridge, which reads features, epsilon, delta and margin_stddev alone.
+          docs/proofs/whitened_noise.md). The ridge is too: it depends only on features, epsilon, delta and
+          margin_stddev.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010).
-        The weights, the person as unit and the whitened noise are our additions.
+        The weights, the person as unit and the whitened noise are additions of this library.
 
     Deviations:
         The noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
         `constants="paper"` uses sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs the exact
-        minimiser and beta > 0; this one needs neither. The paper has neither weights nor pure privacy. Terms of S are
-        rounded to multiples of a unit, at most 2^-59 n times the largest term, and summed as integers. The noise covers
-        the change that this rounding can add to a label's term; noise and sum are rounded as in `gaussian` and
-        `k_norm`. Whitened K-norm noise has all dim coordinates (dim - 1 with `zero_sum`) also where features are
+        minimiser and beta > 0; the proof here needs neither. The paper has neither weights nor pure privacy. Terms of S
+        are rounded to multiples of a unit, at most 2^-59 n times the largest term, and summed as integers. The noise
+        covers the change that this rounding can add to a label's term; noise and sum are rounded as in `gaussian` and
+        `k_norm`. Whitened K-norm noise has all dim coordinates (dim - 1 with `zero_sum`) even if features are
         dependent.
 
     Math:
@@ -221,7 +231,7 @@ def objective_perturbation(
         lengths, basis = params.lengths(coordinates.features), search_basis(features, zero_sum=zero_sum)
         unit, weights = sensitivity_unit(params, lengths, release), None
         if release.is_weighted:
-            # the report's cut is not available here: compute it again from the same features
+            # The report's cut is not available here, so it is computed again from the same features.
             unit = cut_of(params, lengths, _rows(coordinates.features), release, coordinates.basis)
             weights = cut_weights(lengths, unit)
         spread, beta = jnp.ones((), features.dtype), _ridge(release, params, coordinates, unit, weights)
@@ -232,7 +242,7 @@ def objective_perturbation(
         return LabelNoise(spread, stddev, beta, basis, weights, scale, coordinates.back)
 
     def covariance(params: Params, features, report, theta) -> Covariance:
-        del report  # known only through theta
+        del report  # theta already depends on it
         return statistic_covariance(features, theta, label_noise(params, features))
 
     return full_batch_estimator(

@@ -41,8 +41,8 @@ def sgd_objective_perturbation(
 ) -> Estimator:
     r"""Builds one pass of projected SGD on the objective of `objective_perturbation`.
 
-    Labels enter gradients only through S~. Weights, S~ and beta are divided by the mean weight, so that weights do not
-    change the size of steps.
+    Labels enter gradients only through the noisy statistic S~. Weights, S~ and beta are divided by the mean weight, so
+    that weights do not change the size of steps.
 
     Args:
         constants: as for `objective_perturbation`.
@@ -54,7 +54,7 @@ def sgd_objective_perturbation(
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
 
     Returns:
-        An estimator as `objective_perturbation`. Its `params` take learning_rate (0.1) in place of tolerance.
+        An estimator like `objective_perturbation`, but its `params` take learning_rate (0.1) in place of tolerance.
 
     Raises:
         ValueError: as `objective_perturbation`, and if average is unknown.
@@ -66,8 +66,8 @@ def sgd_objective_perturbation(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6 ("objective perturbation using SGD updates").
 
     Deviations:
-        The paper's updates use raw labels, which its Theorem 5.2 does not cover (`literal_objective_perturbation`);
-        averaging is added and on by default.
+        The paper's updates use raw labels, which its Theorem 5.2 does not cover (see `literal_objective_perturbation`).
+        Averaging is an addition, and on by default.
 
     Math:
         $$
@@ -101,14 +101,15 @@ def literal_objective_perturbation(
 ) -> Estimator:
     r"""Builds the paper's simulation literally: SGD on raw labels, with the linear term w / n in every gradient.
 
-    It exists to reproduce the published figure. With a constant step the last iterate's error does not fall with n.
+    It exists to reproduce the published figure. With a constant step the error of the last iterate does not fall with
+    n.
 
     Args:
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
 
     Returns:
-        An estimator as `sgd_objective_perturbation`.
+        An estimator with the same `params` as `sgd_objective_perturbation`, and constants="paper".
 
     Raises:
         ValueError: as `sgd_objective_perturbation`.

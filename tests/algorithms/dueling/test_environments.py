@@ -239,7 +239,7 @@ def test_preferences_switch():
         (lambda: utility_duels([0.0, math.inf]), r"utilities must be finite, got inf"),
         (lambda: switching_duels([MATRIX], 0), r"starts must be a list, got 0"),  # pyright: ignore[reportArgumentType]
         (lambda: switching_duels(None, [0]), r"preference_matrices must be a list, got None"),  # pyright: ignore[reportArgumentType]
-        (lambda: switching_duels([], []), r"preference_matrices must be at least one, got none"),
+        (lambda: switching_duels([], []), r"preference_matrices must hold at least one matrix, got none"),
         (
             lambda: switching_duels([MATRIX, lower_bound_matrix(2)], [0, 5]),
             r"must have one shape, got \(3, 3\) and then",

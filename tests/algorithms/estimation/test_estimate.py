@@ -46,7 +46,7 @@ def test_no_radius_is_advised_where_one_was_given():
 
 @pytest.mark.skipif(X64, reason="64 bits reach this tolerance")
 def test_a_tolerance_below_rounding_is_named():
-    with pytest.warns(RuntimeWarning, match=r"The tolerance, 1e-12, may be below the rounding of 32-bit floats"):
+    with pytest.warns(RuntimeWarning, match=r"The tolerance, 1e-12, may be below the rounding errors of 32-bit floats"):
         fit = estimate(mle(), FEATURES, LABELS, key=jax.random.key(0), tolerance=1e-12)
     assert fit.certificate < 1e-6
 

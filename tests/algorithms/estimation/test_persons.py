@@ -62,7 +62,7 @@ def test_norms_are_the_persons_and_not_rounded_down():
     assert (norms >= np.asarray(exact)[index]).all()
     assert len(set(norms)) == 3
     assert most_labels(jnp.asarray(index)) == 6
-    with pytest.raises(ValueError, match=r"persons must have one id a sample, 10, got shape \(9,\)"):
+    with pytest.raises(ValueError, match=r"persons must have one id per sample, 10, got shape \(9,\)"):
         person_norms(rows, jnp.asarray(index[:9]))
 
 
@@ -123,7 +123,7 @@ def test_an_estimate_is_near_the_clear_one_at_a_large_budget(estimator, values):
     clear = estimate(mle(), rows, labels, key=KEY, radius=5.0)
     private = estimate(estimator, rows, labels, key=KEY, persons=persons, epsilon=1e3, radius=5.0, **values)
     np.testing.assert_allclose(private.theta, clear.theta, atol=0.05)
-    with pytest.raises(ValueError, match=r"persons must have one id a label, 400, got shape \(399,\)"):
+    with pytest.raises(ValueError, match=r"persons must have one id per label, 400, got shape \(399,\)"):
         estimate(estimator, rows, labels, key=KEY, persons=persons[1:], epsilon=1.0, **values)
     with pytest.raises(TypeError, match="persons"):
         estimate(estimator, rows, labels, key=KEY, epsilon=1.0, **values)

@@ -277,7 +277,7 @@ def raises(text):
 
 
 def test_what_is_refused():
-    with raises("weights must be 'none' if features are private, as weights would reveal them, got 'cut'"):
+    with raises("weights must be 'none', since features are private and weights would reveal them, got 'cut'"):
         objective_perturbation_full(weights="cut")
     for factory in (objective_perturbation, sgd_objective_perturbation, plackett_luce_objective_perturbation, mle):
         with raises("weights must be one of"):

@@ -157,7 +157,7 @@ def test_bad_input_is_refused():
         ({"delta": 0.0}, "delta must be"),
         ({"margin_stddev": 0.0}, "margin_stddev must be > 0"),
         ({"radius": -1.0}, "radius must be"),
-        ({"persons": [1, 2]}, r"persons must have one id a label, 30, got shape \(2,\)"),
+        ({"persons": [1, 2]}, r"persons must have one id per label, 30, got shape \(2,\)"),
     ]:
         with pytest.raises(ValueError, match=message):
             release_head(features, labels, **{**BUDGET, **values})

@@ -164,7 +164,7 @@ def test_a_person_with_a_fifth_of_all_labels():
 
 def test_predictions_refuse_too_few_ids_and_have_no_ridge_without_a_guess():
     features, _, _ = pairs(200, 4, power=1.0, size=2.0, seed=6)
-    with pytest.raises(ValueError, match=r"persons must have one id a sample, 200, got shape \(50,\)"):
+    with pytest.raises(ValueError, match=r"persons must have one id per sample, 200, got shape \(50,\)"):
         predicted_margin_errors(features, **BUDGET, persons=np.arange(50))
     ridges = [predicted_ridge(features, **BUDGET, margin_stddev=size) for size in (1.0, 1e3, math.inf)]
     assert ridges[0] > ridges[1] > ridges[2] == 0

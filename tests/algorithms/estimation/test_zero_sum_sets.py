@@ -151,7 +151,7 @@ def test_a_singular_matrix_at_ridge_0_is_refused():
     features, labels = np.asarray([[1.0, -1.0], [-1.0, 1.0]]), np.asarray([1, 1])
     values = {"epsilon": 1.0, "delta": 1e-3, "radius": 8.0, "curvature": 0.25}
     with pytest.raises(
-        ValueError, match="ridge must be > 0, and not within rounding of 0, if features do not span all"
+        ValueError, match="ridge must be > 0, and larger than rounding errors, if features do not span all"
     ):
         fitted(estimator, features, labels, **values)
     assert np.isfinite(fitted(estimator, features, labels, **values, ridge=1e-3).confidence.width)
@@ -164,7 +164,7 @@ def test_a_singular_matrix_that_is_traced_has_no_width():
     for zero_sum, wrong in ((False, features), (True, apart)):
         plain = objective_perturbation(zero_sum=zero_sum)
         with pytest.raises(
-            ValueError, match="ridge must be > 0, and not within rounding of 0, if features do not span all"
+            ValueError, match="ridge must be > 0, and larger than rounding errors, if features do not span all"
         ):
             fitted(plain, wrong, labels, **values)
         fit = fitted(plain, wrong, labels, **values, ridge=1e-3)

@@ -366,8 +366,8 @@ def test_errors():
         ({"features": np.eye(3)[:2]}, "features must have at most as many columns as rows, got dim 3 for 2 arms"),
         ({"features": [[0.1], [0.1]]}, "features must have different rows, got the same row for arms 0 and 1"),
         ({"constants": "loose"}, "constants must be one of tight, paper, got 'loose'"),
-        ({"constants": "paper"}, "horizon must be given for 'paper', and only for it, got None for 'paper'"),
-        ({"horizon": 10}, "horizon must be given for 'paper', and only for it, got 10 for 'tight'"),
+        ({"constants": "paper"}, "horizon must be given for 'paper' and left out otherwise, got None for 'paper'"),
+        ({"horizon": 10}, "horizon must be given for 'paper' and left out otherwise, got 10 for 'tight'"),
         ({"horizon": 1, "constants": "paper"}, "horizon must be a whole number >= 2, got 1"),
         ({"design_gap": math.nan}, "design_gap must be > 0, got nan"),
     ]
@@ -380,5 +380,5 @@ def test_errors():
                 LEARNER().params(**{"epsilon": 1.0, name: value})
     with pytest.raises(ValueError, match=r"failure_prob must be in \(0, 1\), got 1.0"):
         LEARNER().params(epsilon=1.0, failure_prob=1.0)
-    with pytest.raises(ValueError, match="radius must leave the link a slope within the range of float"):
+    with pytest.raises(ValueError, match="radius must be smaller: the link's slope underflows float"):
         LEARNER().params(epsilon=1.0, radius=1000.0)
