@@ -1,4 +1,4 @@
-"""Losses that react to plays of earlier rounds; the losses of a round never depend on the play of the same round."""
+"""Losses that depend on the plays of earlier rounds, but never on the play of the same round."""
 
 from typing import NamedTuple
 
@@ -31,11 +31,11 @@ class AdaptiveParams:
 
 
 class LastPlay(NamedTuple):
-    """The statistics of past plays and losses on which later losses and metrics depend.
+    """Statistics of past plays and losses, for later losses and metrics.
 
     Attributes:
         last: [] int32, the expert played in the round before; -1 at the start.
-        comparison: the losses so far.
+        comparison: sums of past losses, for metrics.
     """
 
     last: jax.Array
@@ -56,12 +56,12 @@ class RepeatParams:
 
 
 class Plays(NamedTuple):
-    """The statistics of past plays and losses on which later losses and metrics depend.
+    """Statistics of past plays and losses, for later losses and metrics.
 
     Attributes:
         good_expert: [] int32, the expert with the smaller mean.
         since: [num_experts] integers in [1, memory + 1], rounds since each expert was played.
-        comparison: the losses so far.
+        comparison: sums of past losses, for metrics.
     """
 
     good_expert: jax.Array
@@ -92,13 +92,13 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
             default the argument.
 
     Source:
-        None; this is the simplest adversary that adapts.
+        None; this is a simple adaptive adversary.
 
     Deviations:
         In float32 a probability is a multiple of 2^-24.
     """
     means, switches = means_vector("means", means), check_switches(num_switches)
-    unplayed_means = cast(means)  # one object at every penalty
+    unplayed_means = cast(means)  # the same object for every penalty
 
     def params(*, penalty: float = penalty) -> AdaptiveParams:
         check_within("penalty", check_number("penalty", penalty), 0.0, 1.0)
@@ -128,8 +128,8 @@ def punish_repeats(
 ) -> Environment:
     """Losses that punish repeated plays: an expert that was played in the last `memory` rounds has loss 1.
 
-    All other experts have losses of 0 or 1 with mean 1/2, except one with mean 1/2 - gap. This good expert is drawn for
-    each lane and unknown to the learner.
+    The other experts have losses of 0 or 1 with mean 1/2, except one good expert with mean 1/2 - gap. Each lane draws
+    its good expert, which the learner does not know.
 
     Args:
         num_experts: number of experts, >= 2.
@@ -152,7 +152,7 @@ def punish_repeats(
         gap: in (0, 1/2]; the good expert's mean is 1/2 - gap; by default the argument.
 
     Source:
-        None; after the adversaries of Asi, Feldman, Koren & Talwar (2023), against which only learners that change
+        None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023). Against them only learners that change
         their expert often have small regret.
 
     Deviations:

@@ -1,4 +1,4 @@
-"""The comparators of a learner's loss: the best fixed expert, and the best sequence of experts with few switches."""
+"""Regret against the best fixed expert, and against the best sequence of experts with few switches."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class Comparison(NamedTuple):
 
 
 def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
-    """Returns the comparator's number of switches as an int, or None.
+    """Checks the comparator's number of switches, and returns it as an int, or None for None.
 
     Raises:
         ValueError: if num_switches is not a whole number >= 0, or not below the horizon.
@@ -44,7 +44,7 @@ def init_comparison(num_experts: int, num_switches: int | None) -> Comparison:
 
 
 def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
-    """Returns the comparison after one more round, in O((num_switches + 1) num_experts).
+    """Adds one round to the comparison, in O((num_switches + 1) num_experts).
 
     Args:
         before: the comparison before this round.
@@ -72,7 +72,7 @@ def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Compari
 
 
 def add_rounds(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
-    """Returns the comparisons after each of many rounds, as repeated calls of `add_round` do.
+    """Returns the comparisons after each of several rounds, as repeated calls of `add_round` would.
 
     Args:
         before: the comparison before these rounds.

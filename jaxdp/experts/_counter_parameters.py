@@ -18,7 +18,7 @@ class CounterParameters(NamedTuple):
     Attributes:
         learning_rate: > 0.
         rho: the zCDP budget of the counter; infinity without privacy.
-        noise_stddev: >= 0, standard deviation of the noise in one expert's total after the last round, when it is
+        noise_stddev: >= 0, standard deviation of the noise in one expert's total after the last round, in which it is
             largest.
         regret_bound: bound on the expected regret against each expert, for oblivious losses; None if no bound is
             proved.
@@ -57,7 +57,7 @@ def counter_weights_parameters(
     Let v be the variance of the noise in one expert's total after the last round. Over single experts the rate is
     sqrt(ln N / (T / 8 + v / 2)), which minimises the bound ln N / rate + rate (T / 8 + v / 2). Over other classes it is
     the smaller of sqrt(8 ln(1 / pi) / T), the best rate without noise, and 1 / sqrt(v). The choice of 1 / sqrt(v) is
-    measured, not proved: rates of 1 to 1.5 times 1 / sqrt(v) give about the same regret.
+    not proved to be good: in measurements, rates of 1 to 1.5 times 1 / sqrt(v) gave about the same regret.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the tuning without privacy.

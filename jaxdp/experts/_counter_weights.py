@@ -38,7 +38,7 @@ class Public(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         totals: [num_experts] float, the last noisy totals of losses.
-        weights: weights of the class, computed from noisy totals alone.
+        weights: weights of the class, computed only from noisy totals.
     """
 
     round: jax.Array
@@ -50,25 +50,25 @@ class Public(NamedTuple):
 def counter_weights(
     *, num_experts: int, horizon: int, sequences: Sequences | None = None, num_switches: int | None = None
 ) -> Learner:
-    r"""Plays by exponential weights over a class of sequences; losses are differences of noisy totals.
+    r"""Plays by exponential weights over a class of sequences, computed from noisy totals of losses.
 
     One counter releases the noisy totals L_t + n_t of all experts after each round t. The weights of the class use
     their differences, the noisy losses l_t + n_t - n_{t-1}. Each round draws an expert with probability proportional to
-    its weight. Everything after the counter is post-processing, so every class costs the same privacy, and the draws
-    cost none.
+    its weight. Everything after the counter is post-processing: the privacy cost is the same for every class, and draws
+    cost no privacy.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
         sequences: a class of `jaxdp.experts.classes`, by default `static()`.
-        num_switches: switches of the comparator for which the rate is tuned; by default 0 for `static()`, S for
-            `switching(num_switches=S)`, the expected number of switches for `markov(switch_rate=...)`. `markov()` has
-            no default.
+        num_switches: number of switches of the comparator, for which the rate is tuned. The default is 0 for
+            `static()`, S for `switching(num_switches=S)`, and the expected number of switches for
+            `markov(switch_rate=...)`. `markov()` has no default.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32). For
-        each expert a lane stores the counter (5 to 7 leaky sums, and 2 words of the exact total), the last noisy total,
-        and 2 words for each row of the class. No table grows with the horizon.
+        each expert a lane stores 5 to 7 leaky sums and an exact total of 2 words (the counter), the last noisy total,
+        and 2 words for each row of the class. Memory does not grow with the horizon.
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; from `params`, if a value
@@ -102,7 +102,7 @@ def counter_weights(
 
     Deviations:
         Losses and noise are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`. Noisy
-        losses are differences of the released floats, so they add up to the released total, and rounding does not
+        losses are differences of released floats, so their sum is the released total, and rounding errors do not
         accumulate.
 
     Math:

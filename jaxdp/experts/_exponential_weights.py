@@ -59,13 +59,13 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or noise is neither of the two.
+        ValueError: if num_experts < 2, horizon < 1, or noise is not one of these names.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian noise, in (0, 1).
-        learning_rate: > 0 and finite, by default sqrt(ln N / (T (1/8 + s^2 / 2))); s is the standard deviation of one
-            entry's noise.
+        learning_rate: > 0 and finite, by default sqrt(ln N / (T (1/8 + s^2 / 2))), where s is the standard deviation of
+            the noise of one entry.
 
     Privacy:
         - Claim: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model.
@@ -83,7 +83,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         which holds from T = 4.1 ln N on.
 
     Deviations:
-        Totals of reports are compensated sums: plain float32 would stall.
+        Totals of reports are compensated sums, because plain float32 sums stop growing at long horizons.
 
     Math:
         Round $t$ plays expert $i$ with probability proportional to

@@ -1,4 +1,4 @@
-"""Fixed share without privacy: the limit, at epsilon = inf, of private learners that track the best expert."""
+"""Fixed share without privacy: private learners that track the best expert equal it at epsilon = inf."""
 
 import math
 
@@ -29,12 +29,13 @@ class Params:
 
 @factory
 def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
-    r"""Plays by exponential weights; after each round, every expert passes a part of its weight to all others.
+    r"""Plays by exponential weights; after each round, every expert passes a share of its weight to all others.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 2.
-        num_switches: switches S of the comparator, for the defaults: >= 1 and < T. For S = 0 use `hedge`.
+        num_switches: number of switches S of the comparator, >= 1 and < T, from which defaults are computed. For S = 0
+            use `hedge`.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).

@@ -1,4 +1,4 @@
-"""Hard losses: the adversary of a lower bound, and arrays of losses that are drawn or computed in advance."""
+"""Losses of a lower bound, and arrays of losses that are drawn or computed in advance."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ from jaxdp.validation import check_count, check_horizon, check_key
 def lower_bound_losses(
     *, num_experts: int, horizon: int, num_phases: int, gap: float = 0.5, num_switches: int | None = None
 ) -> Environment:
-    """The adversary of the lower bound for shifting losses: phases draw their good experts from disjoint sets.
+    """Losses of the lower bound for shifting adversaries: phases draw their good experts from disjoint sets.
 
-    The rounds are num_phases phases of equal length. Each phase draws its good expert from N / num_phases experts that
-    no other phase uses. So earlier phases carry no information about this expert, and each phase costs a private
-    learner a regret of about ln(N / num_phases) / epsilon.
+    The rounds are divided into num_phases phases of equal length. Each phase draws its good expert from N / num_phases
+    experts that no other phase uses. So earlier phases carry no information about this expert, and each phase costs a
+    private learner a regret of about ln(N / num_phases) / epsilon.
 
     Args:
         num_experts: number of experts N, >= num_phases and >= 2.
@@ -44,8 +44,8 @@ def lower_bound_losses(
         static lower bound of Asi, Feldman, Koren & Talwar (2023).
 
     Deviations:
-        The paper's phases repeat a static lower bound, for which it cites losses that depend on the learner's epsilon.
-        Here the gap is a value.
+        In the paper, each phase uses the losses of a static lower bound, which depend on the learner's epsilon. Here
+        the gap is a value.
     """
     return shifting_losses(
         num_experts=num_experts,
@@ -58,11 +58,11 @@ def lower_bound_losses(
 
 
 def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | None = None, **values: Any) -> np.ndarray:
-    """Draws losses in advance, so that all lanes of a run can meet the same losses.
+    """Draws an array of losses from an environment, so that all lanes of a run can use the same losses.
 
     Args:
-        environment: an environment, usually with losses that do not depend on the plays. If they do, the losses are
-            those that a learner meets if it always plays expert 0.
+        environment: an environment, usually with losses that do not depend on the plays. If they depend on the plays,
+            the result has the losses for a learner that always plays expert 0.
         key: typed PRNG key.
         horizon: rounds, >= 1; by default the environment's horizon.
         values: values for the environment's `params`.
@@ -89,28 +89,29 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
     params = environment.params(**values)
 
     def step(world: Any, round_: jax.Array) -> tuple[Any, jax.Array]:
-        key_now = jax.random.fold_in(key_rounds, round_)
-        world, losses, _ = environment.feedback(key_now, params, world, jnp.int32(0))
+        round_key = jax.random.fold_in(key_rounds, round_)
+        world, losses, _ = environment.feedback(round_key, params, world, jnp.int32(0))
         return world, losses
 
-    def all_rounds(key: jax.Array) -> jax.Array:
+    def draw_all(key: jax.Array) -> jax.Array:
         return jax.lax.scan(step, environment.init(key, params), jnp.arange(rounds))[1]
 
-    losses = np.asarray(jax.jit(all_rounds)(key_world))
+    losses = np.asarray(jax.jit(draw_all)(key_world))
     return losses.astype(np.uint8) if np.isin(losses, (0, 1)).all() else losses
 
 
 def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np.ndarray:
     """Returns deterministic losses against which follow-the-leader loses most rounds.
 
-    For `period` rounds the experts with even indices have loss 1 and the others 0; then the two groups swap, and so on.
-    In the first period, losses are 1/2 instead of 1. So after each period, the experts with the smaller total loss have
-    loss 1 in the next period, while a sequence that switches after every period has no loss.
+    In one period of `period` rounds, experts with even indices have loss 1 and experts with odd indices have loss 0. In
+    the next period the two groups swap their losses, and so on. In the first period, losses are 1/2 instead of 1. So
+    the experts with the smaller total loss after a period have loss 1 in the next period, while a sequence that
+    switches after every period has no loss.
 
     Args:
         num_experts: number of experts, >= 2.
         horizon: rounds, >= 1.
-        period: rounds until the experts swap, >= 1.
+        period: rounds after which the two groups of experts swap their losses, >= 1.
 
     Returns:
         [horizon, num_experts] float16 in {0, 1/2, 1}.

@@ -1,4 +1,4 @@
-"""Exponential weights (Hedge) without privacy: the limit of the private forms at epsilon = inf."""
+"""Exponential weights (Hedge) without privacy, which private learners equal at epsilon = inf."""
 
 import math
 

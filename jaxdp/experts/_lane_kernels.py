@@ -1,6 +1,6 @@
-"""The carry of simulation loops, laid out for XLA on CPU: lanes of `jax.vmap` are the fast axis of short arrays.
+"""State layouts for simulation loops of XLA on CPU: lanes of `jax.vmap` are the fast axis of short arrays.
 
-A loop's carry keeps the layout that the loop's body gives it. Values do not change.
+The state of a loop (its carry) keeps the layout that the loop's body gives it. Values do not change.
 """
 
 from typing import Any
@@ -22,12 +22,12 @@ def keep_lane_layout(state: Any) -> Any:
 
 
 def select(condition: jax.Array, one: Any, other: Any) -> Any:
-    """Returns `one` if the condition, [] bool, holds, otherwise `other`: trees of arrays, in the carry's layout."""
+    """Returns `one` if the condition, [] bool, holds, otherwise `other`: trees of arrays, lanes as the fast axis."""
     return jax.tree.map(lambda left, right: lanes_last(jnp.where(condition, left, right)), one, other)
 
 
 def add_losses(totals: Sum, losses: jax.Array) -> Sum:
-    """Computes `compensated.add` in the carry's layout."""
+    """Computes `compensated.add` with lanes as the fast axis of short arrays."""
     if len(losses) <= MOST:
         return separate_kernels(compensated.add, totals, losses)
     # The difference is fused into the loop that makes the losses. With an excess of 0 the formula gives the same bits.

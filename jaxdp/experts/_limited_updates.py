@@ -1,4 +1,4 @@
-"""Limited updates: each block of rounds plays the best expert of the block before it, which was half as long."""
+"""Limited updates: each block of rounds plays the best expert of the preceding block, which is half as long."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -65,12 +65,12 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         num_experts: number of experts N, >= 2.
         noise: the noise of the selection, as for `jaxdp.mechanisms.noisy_min`: "exponential" (permute-and-flip),
             "gumbel" (the exponential mechanism) or "laplace" (the paper's).
-        losses: "bounded" ([num_experts] float, clipped to [0, 1]) or "binary" (the same, then rounded to 0 or 1, and
-            counted as integers).
+        losses: "bounded" ([num_experts] float, clipped to [0, 1]) or "binary" (also rounded to 0 or 1, and summed as
+            integers).
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). The learner has
-        blocks. For binary losses it also has counts, which use totals of losses of 0 or 1 instead of single rounds.
+        blocks. For binary losses it also has counts, which use totals of losses instead of single rounds.
 
     Raises:
         ValueError: if num_experts < 2, or noise or losses is not one of the strings above; from `params`, if epsilon is
@@ -93,7 +93,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     Deviations:
         * The expert with the smallest noisy total is selected. Line 4 of the paper has the arg max of losses; its
           proof has the arg min.
-        * Noise is one-sided exponential by default, of the paper's scale 2 / epsilon: never worse in utility.
+        * By default noise is one-sided exponential, of the paper's scale 2 / epsilon; its utility is never worse than
+          with the paper's Laplace noise.
         * Theorem 3.1 omits a factor log T of the paper's Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
         * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.
@@ -188,7 +189,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
 
 
 def begins_block(round_: jax.Array) -> jax.Array:
-    """Returns whether round `round_` + 1, counted from 1, begins a block: whether its number is a power of two."""
+    """Returns whether round `round_` + 1, counted from 1, begins a block, because its number is a power of two."""
     following = round_ + 1
     return (following & (following - 1)) == 0
 

@@ -1,6 +1,7 @@
-"""Limited updates over many rounds at once: as blocks, with the same bits as single rounds, and as counts.
+"""Plays many rounds of limited updates at once: in blocks, and by counts of plays.
 
-The rounds of a step lie in one block of the algorithm. If they reach its end, an expert is selected.
+The results of blocks equal the results of single rounds bit for bit. Rounds that are played at once lie in one block of
+the algorithm. If they reach the end of this block, an expert is selected.
 """
 
 from collections.abc import Callable
@@ -12,11 +13,11 @@ import jax.numpy as jnp
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.experts._rounds_together import sum_rounds
 
-SHORT, LONG = 16, 256  # rounds of a step: the first releases are only a few rounds apart
+SHORT, LONG = 16, 256  # rounds that are played at once; short in early rounds, in which releases are frequent
 
 
 class Algorithm(NamedTuple):
-    """The steps of the algorithm that bulk forms use.
+    """The parts of the algorithm that its blocks and counts use.
 
     Attributes:
         num_experts: number of experts.
@@ -55,7 +56,7 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the counts of plays, for binary losses."""
+    """Returns the functions that play rounds by counts of plays, for binary losses."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params

@@ -1,4 +1,4 @@
-"""The exponential mechanism on all losses so far, applied once for each batch of rounds."""
+"""The exponential mechanism on all past losses, applied once for each batch of rounds."""
 
 import math
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_delta, check_epsilon, check_horizon
 
 ACCOUNTING = ("pure", "zcdp")
-CANDIDATES = 4096  # at most about this many batch lengths are tried
+CANDIDATES = 4096  # approximate largest number of batch lengths that are tried
 
 
 @pytree_dataclass
@@ -47,9 +47,9 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
-    r"""Plays, throughout each batch of rounds, expert i with probability proportional to exp(-rate * total loss of i).
+    r"""Plays one expert in each batch of rounds, drawn with probability proportional to exp(-rate * its total loss).
 
-    The total is taken over all earlier batches. The first batch plays an expert drawn uniformly.
+    The total loss is the loss in all earlier batches. The expert of the first batch is drawn uniformly.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -60,8 +60,8 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or accounting is neither of the two; from `params`, if epsilon is
-            not > 0, delta is not in (0, 1), or batch is not a whole number in [1, horizon].
+        ValueError: if num_experts < 2, horizon < 1, or accounting is not one of these names; from `params`, if epsilon
+            is not > 0, delta is not in (0, 1), or batch is not a whole number in [1, horizon].
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -73,10 +73,10 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
     Privacy:
         - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - The claim also holds against adversaries that adapt to the plays.
+        - The claim also holds for losses that depend on earlier plays.
         - A loss vector changes each later total by at most 1, up or down. A selection by the exponential mechanism at
-          this rate costs 2 rate, or rate^2 / 2 as zCDP. All R = ceil(T / batch) - 1 selections may depend on the
-          vector: rate = epsilon / (2 R), or sqrt(2 rho / R).
+          this rate costs 2 rate in pure DP, or rate^2 / 2 in zCDP. All R = ceil(T / batch) - 1 selections may depend on
+          the vector, so rate = epsilon / (2 R), or sqrt(2 rho / R).
         - Slack: let P be the joint probability of the R experts selected, under the neighbour where it is larger. The
           selections spend at most R ln(x + (1 - x) e^(2 rate)), x = P^(1 / R). This approaches epsilon only as P goes
           to 0, and more slowly for larger R. *Proof.* A weight changes by a factor in [e^-rate, e^rate], so the odds of
@@ -96,7 +96,8 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
     Deviations:
         * Against oblivious adversaries the expected regret is at most ln N / rate + rate batch T / 8. The default batch
           minimises this bound over at most about 4,096 whole numbers in [1, T]. For pure DP the minimum is of order
-          T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts can punish the expert of a batch.
+          T^(2/3) (ln N)^(2/3) / epsilon^(1/3). The bound does not hold against an adaptive adversary, which can punish
+          the expert of a batch.
         * Losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.
 
@@ -147,13 +148,13 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
 
     def claim(epsilon: float, batch: int | None, delta: float = 0.0) -> Guarantee:
         argument = "every loss vector is in the totals of all later batches; each batch selects by the exponential "
-        chosen = params(epsilon=epsilon, delta=delta, batch=batch)
-        updates = -(-horizon // int(chosen.batch))
+        leaves = params(epsilon=epsilon, delta=delta, batch=batch)
+        updates = -(-horizon // int(leaves.batch))
         fields = {
             "trust_model": "central",
             "privacy_unit": UNIT,
             "argument": argument + "mechanism",
-            "numerical_delta": selection_delta(num_experts, 2 * float(chosen.learning_rate), selections=updates),
+            "numerical_delta": selection_delta(num_experts, 2 * float(leaves.learning_rate), selections=updates),
         }
         return Guarantee.pure(epsilon, **fields) if is_pure else Guarantee.zcdp(zcdp_rho(epsilon, delta), **fields)
 

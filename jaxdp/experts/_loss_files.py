@@ -1,4 +1,4 @@
-"""Users' losses from files."""
+"""Reads losses from files."""
 
 import csv
 import io
@@ -20,11 +20,12 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
     """Reads losses from a .csv, .npy or .parquet file: a row is a round, a column is an expert.
 
     - `.csv`: numbers, quoted or not, separated by commas, UTF-8; the first line may name the experts; blank lines are
-      skipped. The reader refuses a file in which a header or an index may have been mistaken for losses: if the first
-      line has whole numbers unlike the later lines, if the first column counts the rows and the other columns do not
-      look like counts, or if a column is named like an index. If only one or two rows are counted, the reader warns
+      skipped. The reader refuses a file in which a header or an index could be mistaken for losses: the first line has
+      whole numbers unlike the later lines; the first column numbers the rows and the other columns do not look like
+      counts; or a column has the name of an index. If the first column numbers only one or two rows, the reader warns
       instead.
-    - `.npy`: a matrix as `numpy.save` writes it. The matrix stays in the file; its parts are read when they are used.
+    - `.npy`: a matrix as `numpy.save` writes it. The matrix stays in the file, and its parts are read when they are
+      needed.
     - `.parquet`: columns of numbers or booleans. Reading it requires pyarrow: `pip install 'jaxdp[parquet]'`.
 
     `loss_sequence` checks the range of the losses.
@@ -34,16 +35,16 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
 
     Returns:
         [rounds, num_experts] numbers or booleans, finite. For `.npy`, the file's type; for `.parquet`, the smallest
-        type that holds all columns; for `.csv`, uint8 if all are whole numbers in [0, 255], otherwise JAX's default
-        float type.
+        type that holds all columns; for `.csv`, uint8 if all entries are whole numbers in [0, 255], otherwise JAX's
+        default float type.
 
     Warns:
         UserWarning: if the first line is 0,1,... and the other lines do not show whether it is a header; or if there
             are only one or two rounds and the first column holds their numbers.
 
     Raises:
-        ValueError: if the file is malformed; the message names the file, the line or the row (from 0), and the reason.
-            Also if the file's name has another ending, or the file is Parquet and pyarrow is not installed.
+        ValueError: if the file is malformed (the message names the file, the line or the row from 0, and the reason),
+            if the file's name has another ending, or if the file is Parquet and pyarrow is not installed.
         OSError: if the file cannot be read, for example FileNotFoundError.
     """
     name = os.fspath(path)
@@ -63,7 +64,7 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
     return losses
 
 
-_ROWS = 2**16  # number of rows checked at a time
+_ROWS = 2**16  # number of rows checked at once
 _WHOLE = re.compile("[0-9]{1,15}")
 _INDEX_REASON = "the first column looks like an index, not like an expert: leave it out (in pandas index=False)"
 
@@ -120,7 +121,7 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
 
 
 def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray) -> bool:
-    """Returns whether the first line is probably a header: it has whole numbers, and is unlike the other lines."""
+    """Returns whether the first line is probably a header: it has whole numbers, and differs from later lines."""
     if not all(map(_WHOLE.fullmatch, titles)) or not values.size:
         return False
     numbers = np.array([int(title) for title in titles], float)
@@ -131,14 +132,14 @@ def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray)
 
 
 def _is_index(title: str, values: np.ndarray) -> bool:
-    """Returns whether a column's name is an index's name; an expert may be named "index" if it does not count rows."""
+    """Returns whether a column is named as an index; an expert may be named "index" if it does not number rows."""
     title = title.strip().lower()
     counts = len(values) > 1 and values[0] in (0, 1) and bool(np.all(np.diff(values) == 1))
     return bool(re.fullmatch(r"unnamed: \d+|__index_level_\d+__", title)) or (title == "index" and counts)
 
 
 def _counts_rows(lines: str, values: np.ndarray) -> bool:
-    """Returns whether the first column may number the rows: it counts up, unlike the others (if short, from 0 or 1)."""
+    """Returns whether the first column may number the rows: it counts up by 1, unlike the other columns."""
     first = values[:, 0]
     if (len(first) < 3 and first[0] not in (0, 1)) or not np.all(np.diff(first) == 1):
         return False
@@ -149,7 +150,7 @@ def _counts_rows(lines: str, values: np.ndarray) -> bool:
 
 
 def _bad_line(text: str, name: str, has_names: bool) -> ValueError:
-    """Returns the error for the first line that does not hold finite numbers, as many as the first line."""
+    """Returns the error for the first line with a field that is no finite number, or with a wrong number of fields."""
     reader, fields = csv.reader(io.StringIO(text, newline="")), 0
     for row in reader:
         if not "".join(row).strip() or (has_names and reader.line_num == 1):
@@ -206,10 +207,10 @@ def _read_parquet(name: str) -> np.ndarray:
 
 
 def _column(column: Any, title: str, name: str) -> np.ndarray:
-    import pyarrow.types as kinds
+    import pyarrow.types as arrow_types
 
     kind = column.type
-    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+    if not (arrow_types.is_integer(kind) or arrow_types.is_floating(kind) or arrow_types.is_boolean(kind)):
         raise file_error(name, "schema", f"column {short_repr(title)} must hold numbers or truth values, got {kind}")
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])

@@ -14,12 +14,12 @@ UNIT = "one round's loss vector"  # the privacy unit
 
 
 def losses_interface(num_experts: int) -> Interface:
-    """Returns the interface of full information: an action is an expert, feedback is the losses of all experts."""
+    """Returns the interface of full information: an action is an expert, the feedback the losses of all experts."""
     return Interface(arms(num_experts), Space("numbers", (num_experts,), 0, 1))
 
 
 def clip_losses(losses: jax.Array) -> jax.Array:
-    """Clips losses to [0, 1], NaN to 0.
+    """Clips losses to [0, 1]; NaN becomes 0.
 
     Examples:
         >>> print(clip_losses(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
@@ -43,19 +43,19 @@ def loss_privatizer(num_experts: int, *, is_gaussian: bool) -> PrivatizeFn:
 
 
 def reveal_losses(key, params, public, context, action, feedback) -> jax.Array:
-    """Returns the clipped losses as they are, as a `PrivatizeFn`: in the central model the curator sees them."""
+    """Returns the clipped losses without noise (a `PrivatizeFn`): in the central model the curator sees them."""
     del key, params, public, context, action
     return clip_losses(feedback)
 
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
-    """Returns the loss of one expert, []; 0 if no such expert exists."""
+    """Returns the loss of one expert, []; 0 if `expert` is out of range."""
     masked = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
     return jnp.sum(masked, dtype=losses.dtype)
 
 
 def units_of(losses: jax.Array) -> jax.Array:
-    """Converts losses, clipped to [0, 1] and NaN to 0, to integers: multiples of 2^-20.
+    """Clips losses to [0, 1] (NaN becomes 0), and converts them to integer multiples of 2^-20.
 
     Examples:
         >>> print(units_of(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
@@ -65,11 +65,11 @@ def units_of(losses: jax.Array) -> jax.Array:
 
 
 def reveal_units(key, params, public, context, action, feedback) -> jax.Array:
-    """Returns the losses as integers, as a `PrivatizeFn`: in the central model the curator sees them."""
+    """Returns the losses as integers without noise (a `PrivatizeFn`): in the central model the curator sees them."""
     del key, params, public, context, action
     return units_of(feedback)
 
 
 def units_in_kernel(losses: jax.Array) -> jax.Array:
-    """Converts losses as `units_of` does, in a kernel of its own: for a result that several sums read."""
+    """Converts losses as `units_of` does, in a separate kernel, for results that enter several sums."""
     return lanes_last(own_kernel(lambda values: lanes_last(units_of(lanes_last(values))), losses))

@@ -28,11 +28,11 @@ class SequenceParams:
 
 
 class Replay(NamedTuple):
-    """The next round, and the losses so far.
+    """Number of the round, and sums of past losses.
 
     Attributes:
         round: [] integer, rounds played.
-        comparison: the losses so far.
+        comparison: sums of past losses, for metrics.
     """
 
     round: jax.Array
@@ -49,8 +49,8 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
 
     Args:
         losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array is not copied.
-        scale: finite and > 0: the entry that means loss 1. Use 255 for uint8 losses over the whole range; by default
-            the uint8 entry 1 means loss 1.
+        scale: finite and > 0; an entry is divided by `scale` to give the loss. Use 255 for uint8 losses that use their
+            whole range; by default the uint8 entry 1 is the loss 1.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
             horizon); None omits this metric.
 
@@ -58,9 +58,9 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
         1]), with blocks. Outcome: `loss`, the loss of the expert played. Metrics in hindsight: `best_loss`, the total
         loss of the best fixed expert so far; `regret`, the learner's total loss less `best_loss`. If num_switches is
-        given, also `best_sequence_loss` and `dynamic_regret`, the same for the best sequence of experts so far with at
-        most this many switches. An expert outside [0, num_experts) has loss NaN. So have all experts in rounds beyond
-        the horizon.
+        given, also `best_sequence_loss`, the total loss of the best sequence of experts so far with at most
+        num_switches switches, and `dynamic_regret`, the learner's total loss less `best_sequence_loss`. An expert
+        outside [0, num_experts) has loss NaN, as have all experts in rounds beyond the horizon.
 
     Raises:
         ValueError: if losses are not a matrix of at least one round and two experts, with entries in [0, scale], or

@@ -1,4 +1,4 @@
-"""The sum of losses of several rounds, in a kernel for XLA on CPU."""
+"""Sums the losses of several rounds, in a kernel for XLA on CPU."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
 
     Args:
         losses: [rounds, num_experts] units of up to 2^10 rounds.
-        planned: [rounds] bool, which rounds count.
+        planned: [rounds] bool, whether a round enters the sum.
     """
     is_short = losses.shape[1] <= WRITTEN_OUT and len(losses) <= MOST  # then lanes of `jax.vmap` are the fast axis
 

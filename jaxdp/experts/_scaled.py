@@ -52,7 +52,7 @@ def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
 
 
 def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns (change, power), exp(-values) = (1 + change) * 2^power: change in [-0.3, 0.42], power int32.
+    """Returns (change, power) with exp(-values) = (1 + change) * 2^power: change in [-0.3, 0.42], power int32.
 
     |values| must be < 10^5 in float32. If |values| < 0.34, the power is 0. The function returns the change instead of 1
     + change: if losses are equal in all rounds, 1 + change would have the same rounding error in all rounds.
@@ -63,10 +63,10 @@ def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:
-    """Returns exp(values) - 1: in 32 bits by its series, with an error below half a unit of the last place.
+    """Returns exp(values) - 1; in 32 bits the series has an error below half a unit in the last place.
 
-    |values| must be <= 0.36; for `GENTLE_TERMS` <= 1/8. `jnp.expm1` is accurate for all values, but takes several times
-    as long.
+    |values| must be <= 0.36, or <= 1/8 with `GENTLE_TERMS` terms. `jnp.expm1` is accurate for all values, but takes
+    several times as long.
     """
     if values.dtype != jnp.float32:
         return jnp.expm1(values)

@@ -1,4 +1,4 @@
-"""Types of classes of sequences: their weights, and the functions that learners use."""
+"""Types for classes of sequences of experts: weights, and the functions that learners use."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -23,7 +23,7 @@ class Label(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """The weights of all sequences, added up by their current state.
+    """For each state, the sum of the weights of all sequences in this state.
 
     Attributes:
         sums: [num_rows, num_experts] numbers, each with a separate power of two. For `switching`, F(c, j) of the

@@ -32,14 +32,14 @@ def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Reduces of(*inputs), [n] float of an elementwise function, by one of `REDUCTIONS`: [] float."""
+    """Reduces the array of(*inputs), [n] float, by an operation in `REDUCTIONS`, to [] float; `of` is elementwise."""
     size = max(len(array) for array in inputs if jnp.ndim(array))
 
-    def all_(*inputs):
+    def fold_all(*inputs):
         return functools.reduce(operation, [of(*inputs)[i] for i in range(size)])
 
     if size <= WRITTEN_OUT:
-        return kernel(all_, *inputs)
+        return kernel(fold_all, *inputs)
     if size > LARGEST_UNROLLED:
         return own_kernel(lambda *inputs: REDUCTIONS[operation](of(*inputs)), *inputs)
 
@@ -48,16 +48,16 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
         starts = range(0, size - WRITTEN_OUT + 1, WRITTEN_OUT)
         return avoid_xla_tiling(functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts]))
 
-    few, remainder = own_kernel(columns, *inputs), size % WRITTEN_OUT
+    reduced, remainder = own_kernel(columns, *inputs), size % WRITTEN_OUT
     ends = [array[-remainder:] if jnp.ndim(array) else array for array in inputs] if remainder else []
 
-    def last(few, *inputs):
-        values = of(*inputs) if inputs else few[:0]
+    def last(reduced, *inputs):
+        values = of(*inputs) if inputs else reduced[:0]
         return functools.reduce(
-            operation, [*(few[i] for i in range(WRITTEN_OUT)), *(values[i] for i in range(remainder))]
+            operation, [*(reduced[i] for i in range(WRITTEN_OUT)), *(values[i] for i in range(remainder))]
         )
 
-    return own_kernel(last, few, *ends)
+    return own_kernel(last, reduced, *ends)
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Steps of weights that keep every expert's share above 0: fixed share, and the projection on a clipped simplex."""
+"""Updates of weights that keep every expert's share above 0: fixed share, and projection onto a clipped simplex."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: j
 
 
 def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
-    """Takes a `fixed_share_step` as increments of a compensated sum, so that rounding errors do not accumulate.
+    """Computes `fixed_share_step` by increments of compensated sums, so that rounding errors do not accumulate.
 
     If shares were rounded in every round, the shares under neighbouring loss sequences would drift apart by more than
     the privacy claim permits at small learning rates. Losses must differ little: a share that becomes far smaller in
@@ -42,12 +42,12 @@ def read(shares: Sum) -> jax.Array:
 
 
 def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> jax.Array:
-    """Applies losses; then projects, in relative entropy, on shares that are all at least `floor`, in (0, 1 / n]."""
+    """Applies losses; then projects, in relative entropy, onto shares of at least `floor`, which is in (0, 1 / n]."""
     return project(exponential_step(shares, scaled_losses), floor)
 
 
 def project(shares: jax.Array, floor: float) -> jax.Array:
-    """Sets the k smallest shares to `floor` and scales the others, for the smallest k for which all are >= `floor`."""
+    """Sets the k smallest shares to `floor` and scales the others, with the smallest k that makes all >= `floor`."""
     ordered = jnp.sort(shares)
     positions = jnp.arange(len(shares), dtype=shares.dtype)
     scales = (1 - positions * floor) / jnp.cumsum(ordered[::-1])[::-1]

@@ -1,4 +1,4 @@
-"""Independent losses with a best expert that changes from segment to segment."""
+"""Independent losses; the best expert changes from one segment of rounds to the next."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -25,7 +25,7 @@ DISTRIBUTIONS = ("bernoulli", "beta")
 
 @pytree_dataclass
 class ShiftingParams:
-    """Two mean losses, and the times at which the expert with the smaller mean changes.
+    """Traced values: two mean losses, and the rounds in which the good expert changes.
 
     Attributes:
         gap: [] float > 0, the mean loss of the other experts less the good expert's mean loss.
@@ -53,7 +53,7 @@ class Segments(NamedTuple):
         shift_times: [largest num_shifts] integers, ascending, the first rounds of later segments; unused entries are
             the horizon.
         good_experts: [largest num_shifts + 1] int32, the good expert of each segment.
-        comparison: the losses so far; () without a comparator.
+        comparison: sums of past losses, for metrics; () without metrics in hindsight.
     """
 
     round: jax.Array
@@ -76,21 +76,22 @@ def shifting_losses(
 ) -> Environment:
     """Independent losses from a shifting adversary: in each segment of rounds one expert has the smallest mean.
 
-    Shift times and good experts are drawn from the lane's key, so all learners and all gaps meet the same times and
-    experts. With the same key, a smaller mean never gives a larger loss of 0 or 1.
+    Shift times and good experts are drawn from the lane's key, so they are the same for all learners and all gaps. With
+    the same key, a smaller mean never gives a larger loss of 0 or 1.
 
     Args:
-        num_experts: number of experts, >= 2.
-        horizon: rounds T, >= 1, which the segments divide.
+        num_experts: number of experts N, >= 2.
+        horizon: rounds T, >= 1; segments are parts of these rounds.
         num_shifts: the largest number of shifts, in [0, horizon), and the default of the value `num_shifts`. None if
             times are given.
-        shift_times: "equal": segment s = 0, 1, ... begins in round floor(s T / (num_shifts + 1)), rounds from 0;
-            "drawn": a set of num_shifts of the rounds 1 to T - 1, all sets equally likely; or the first rounds of all
-            segments except the first, ascending, in [1, T).
-        good_experts: "drawn": the first is uniform, each later one is uniform on all experts except the one before it;
-            "own_parts": in segment s = 0, 1, ... of at most k, uniform on the experts floor(s N / k) to floor((s + 1) N
-            / k) - 1, so segments share no expert; or a list of [num_shifts + 1] experts, each different from the one
-            before it.
+        shift_times: the first rounds of all segments except the first; rounds count from 0. "equal": segment s = 0, 1,
+            ... begins in round floor(s T / (num_shifts + 1)). "drawn": num_shifts of the rounds 1 to T - 1, with all
+            sets of rounds equally likely. Or a list of rounds, ascending, in [1, T).
+        good_experts: the good expert of each segment. "drawn": the first good expert is uniform, and each later one is
+            uniform on all experts except its predecessor. "own_parts": with k the largest number of segments, the good
+            expert of segment s = 0, 1, ... is uniform on the experts floor(s N / k) to floor((s + 1) N / k) - 1, so
+            that no two segments share an expert. Or a list of num_shifts + 1 experts, each different from its
+            predecessor.
         distribution: distribution of a loss, "bernoulli" (0 or 1) or "beta".
         gap: the default of the value `gap`.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
@@ -103,8 +104,8 @@ def shifting_losses(
         expert's loss less the good expert's loss, which is the regret against the planted sequence. If num_switches is
         given, metrics in hindsight are as for `loss_sequence`. Bernoulli losses without num_switches have feedback
         totals: [num_experts] integers, how many of each expert's losses are 1. If a total covers plays of several
-        experts in rounds of several segments, it does not say which expert was played when: its feedback is right, but
-        its outcomes are NaN.
+        experts in rounds of several segments, its outcomes are NaN, because it is not known which expert was played in
+        which segment; its feedback is still right.
 
     Raises:
         ValueError: if a size is out of range, given times are not ascending or not in [1, horizon), given experts are
@@ -135,19 +136,19 @@ def shifting_losses(
     size, rounds = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     check_choice("distribution", distribution, DISTRIBUTIONS)
     is_beta, switches = distribution == "beta", check_switches(num_switches, rounds)
-    given_times = None if isinstance(shift_times, str) else _given_times(shift_times, num_shifts, rounds)
+    given_times = None if isinstance(shift_times, str) else _check_times(shift_times, num_shifts, rounds)
     if given_times is None:
         check_choice("shift_times", shift_times, TIMES)  # pyright: ignore[reportArgumentType]
-        largest_shifts = _shifts("num_shifts", num_shifts, rounds - 1)
+        largest_shifts = _check_shifts("num_shifts", num_shifts, rounds - 1)
     else:
         largest_shifts = len(given_times)
     is_drawn, integer = (
         shift_times == "drawn" if given_times is None else False,
         np.dtype(jax.dtypes.canonicalize_dtype(int)),
     )
-    experts = _choice_of_experts(good_experts, size, largest_shifts)
+    experts = _expert_sampler(good_experts, size, largest_shifts)
     default_gap, largest = gap, largest_shifts
-    fixed = None if given_times is None else given_times.astype(integer)  # one object at every gap
+    fixed_times = None if given_times is None else given_times.astype(integer)  # the same object for every gap
 
     def params(
         *,
@@ -160,7 +161,7 @@ def shifting_losses(
         check_within("other_mean", check_positive("other_mean", other_mean), 0.0, 1.0)
         if not gap <= other_mean:
             raise ValueError(f"gap must be <= other_mean = {other_mean}, got {gap}")
-        good_mean, shifts = other_mean - gap, _shifts("num_shifts", num_shifts, largest)
+        good_mean, shifts = other_mean - gap, _check_shifts("num_shifts", num_shifts, largest)
         spread = _concentration(concentration, good_mean, other_mean) if is_beta else np.nan
         return ShiftingParams(
             gap=scalar_leaf("gap", gap),
@@ -168,10 +169,17 @@ def shifting_losses(
             good_mean=scalar_leaf("other_mean - gap", good_mean),
             concentration=scalar_leaf("concentration", spread),
             num_shifts=integer.type(shifts),
-            shift_times=_times(shifts, largest, rounds, is_drawn).astype(integer) if fixed is None else fixed,
+            shift_times=_shift_times(shifts, largest, rounds, is_drawn).astype(integer)
+            if fixed_times is None
+            else fixed_times,
         )
 
-    names = ("gap", "other_mean", *(("num_shifts",) if fixed is None else ()), *(("concentration",) if is_beta else ()))
+    names = (
+        "gap",
+        "other_mean",
+        *(("num_shifts",) if fixed_times is None else ()),
+        *(("concentration",) if is_beta else ()),
+    )
     values = only(params, names)
     values()  # checks the defaults
 
@@ -179,7 +187,7 @@ def shifting_losses(
         key_times, key_experts = jax.random.split(key)
         times = jnp.asarray(params.shift_times)
         if is_drawn:
-            times = _drawn_times(key_times, jnp.asarray(params.num_shifts), largest_shifts, rounds)
+            times = _draw_times(key_times, jnp.asarray(params.num_shifts), largest_shifts, rounds)
         good = experts(key_experts)
         start = () if switches is None else init_comparison(size, switches)
         return Segments(jnp.zeros((), integer), times, good, start)
@@ -225,16 +233,18 @@ def shifting_losses(
         is_good, means = jax.vmap(lambda good: means_of(params, good))(world.good_experts)
         played_ones, other_ones = binomial(key, jnp.stack([played, inside - played]), jnp.stack([means, means]))
         losses, dtype = played_ones + other_ones, means.dtype
-        is_one, is_inside = jnp.sum(counts > 0) <= 1, jnp.sum(inside[:, 0] > 0) <= 1
+        has_one_expert, has_one_segment = jnp.sum(counts > 0) <= 1, jnp.sum(inside[:, 0] > 0) <= 1
         loss, good_loss = played_ones.sum().astype(dtype), jnp.sum(jnp.where(is_good, losses, 0)).astype(dtype)
         outcome = {
             "loss": loss,
             "pseudo_regret": jnp.sum(jnp.where(is_good, 0, played)).astype(dtype) * params.gap,
             "planted_regret": loss - good_loss,
         }
-        outcome_or_nan = jax.tree.map(lambda value: jnp.where(is_one | is_inside, value, jnp.nan), outcome)
-        after_these = world._replace(round=world.round + counts.sum(dtype=integer))
-        return after_these, losses.sum(axis=0, dtype=losses.dtype), outcome_or_nan
+        outcome_or_nan = jax.tree.map(
+            lambda value: jnp.where(has_one_expert | has_one_segment, value, jnp.nan), outcome
+        )
+        next_world = world._replace(round=world.round + counts.sum(dtype=integer))
+        return next_world, losses.sum(axis=0, dtype=losses.dtype), outcome_or_nan
 
     return Environment(
         params=values,
@@ -267,7 +277,7 @@ def _split(world: Segments, counts: jax.Array, horizon: int) -> tuple[jax.Array,
     return jnp.minimum(counts[None], inside), inside
 
 
-def _shifts(name: str, value: Any, largest: int) -> int:
+def _check_shifts(name: str, value: Any, largest: int) -> int:
     shifts = check_count(name, value, 0)
     if shifts > largest:
         raise ValueError(f"{name} must be a whole number in [0, {largest}], got {value}")
@@ -287,7 +297,7 @@ def _concentration(value: float | None, good_mean: float, other_mean: float) -> 
     return value
 
 
-def _given_times(times: Sequence[int], num_shifts: int | None, horizon: int) -> np.ndarray:
+def _check_times(times: Sequence[int], num_shifts: int | None, horizon: int) -> np.ndarray:
     checked_times = [check_count("shift_times", time, 1) for time in times]
     if num_shifts is not None and num_shifts != len(checked_times):
         raise ValueError(
@@ -298,9 +308,7 @@ def _given_times(times: Sequence[int], num_shifts: int | None, horizon: int) -> 
     return np.array(checked_times, np.int64)
 
 
-def _choice_of_experts(
-    choice: str | Sequence[int], num_experts: int, num_shifts: int
-) -> Callable[[jax.Array], jax.Array]:
+def _expert_sampler(choice: str | Sequence[int], num_experts: int, num_shifts: int) -> Callable[[jax.Array], jax.Array]:
     """Returns a function that draws the [num_shifts + 1] good experts, int32."""
     segments = num_shifts + 1
     if not isinstance(choice, str):
@@ -312,15 +320,15 @@ def _choice_of_experts(
             )
         return lambda key: jnp.asarray(experts, jnp.int32)
     if check_choice("good_experts", choice, EXPERTS) == "drawn":
-        return lambda key: _others_in_turn(key, num_experts, segments)
+        return lambda key: _draw_changing_experts(key, num_experts, segments)
     if segments > num_experts:
         raise ValueError(f"own_parts must have an expert for each of {segments} segments, got {num_experts} experts")
     edges = np.array([segment * num_experts // segments for segment in range(segments + 1)], np.int32)
     return lambda key: jax.random.randint(key, (segments,), edges[:-1], edges[1:], jnp.int32)
 
 
-def _others_in_turn(key: jax.Array, num_experts: int, segments: int) -> jax.Array:
-    """Draws experts, each uniform on all but the one before it."""
+def _draw_changing_experts(key: jax.Array, num_experts: int, segments: int) -> jax.Array:
+    """Draws [segments] int32 experts; each is uniform on all experts except its predecessor."""
     is_later = jnp.arange(segments, dtype=jnp.int32) > 0
     steps = jax.random.randint(key, (segments,), is_later.astype(jnp.int32), num_experts, jnp.int32)
 
@@ -331,13 +339,13 @@ def _others_in_turn(key: jax.Array, num_experts: int, segments: int) -> jax.Arra
     return jax.lax.scan(add, jnp.int32(0), steps)[1]
 
 
-def _times(shifts: int, size: int, horizon: int, is_drawn: bool) -> np.ndarray:
+def _shift_times(shifts: int, size: int, horizon: int, is_drawn: bool) -> np.ndarray:
     equal = [segment * horizon // (shifts + 1) for segment in range(1, shifts + 1)]
     return np.array([horizon] * size if is_drawn else [*equal, *[horizon] * (size - shifts)], np.int64)
 
 
-def _drawn_times(key: jax.Array, num_shifts: jax.Array, size: int, horizon: int) -> jax.Array:
-    """Draws a set of num_shifts of the rounds 1 to horizon - 1, ascending, padded with the horizon."""
+def _draw_times(key: jax.Array, num_shifts: jax.Array, size: int, horizon: int) -> jax.Array:
+    """Draws num_shifts different rounds from 1 to horizon - 1, ascending, padded with the horizon to [size]."""
     # Floyd's algorithm, in Bentley & Floyd (1987), "A sample of brilliance".
     positions = jnp.arange(size, dtype=num_shifts.dtype)
 

@@ -40,7 +40,8 @@ def stochastic_losses(
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0.
             If None, the environment computes no metrics in hindsight. It then has feedback totals, with which learners
             play many rounds at once.
-        visits: the people who come, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
+        visits: the schedule of visits by people, as for `jaxdp.bandits.bernoulli_bandit`; None for an environment
+            without people.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), with blocks.
@@ -51,7 +52,7 @@ def stochastic_losses(
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not a whole number
-            >= 0; from `params`, if a value is out of range or moves a mean out of [0, 1], or `gap` is given and all
+            >= 0; from `params`, if a value is out of range or moves a mean out of [0, 1], or if `gap` is given and all
             means are equal.
 
     Values:
@@ -109,7 +110,7 @@ def stochastic_losses(
 
 
 def _totals(key: jax.Array, means: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws each expert's number of losses of 1 in the rounds in which it is played, and in the other rounds."""
+    """Draws, for each expert, the number of losses of 1 in rounds in which it is played and in all other rounds."""
     other_rounds = counts.sum(dtype=counts.dtype) - counts
     played_ones, other_ones = binomial(key, jnp.stack([counts, other_rounds]), jnp.stack([means, means]))
     return played_ones, other_ones

@@ -30,7 +30,7 @@ from jaxdp.validation import (
 )
 
 ACCOUNTING = ("pure", "zcdp")
-# How far the log of the weights' sum falls, with probability 1/2 or more, while one expert is played.
+# While one expert is played, the logarithm of the sum of weights falls by at least this with probability >= 1/2.
 DROP = -math.log(0.5 + 0.5 / math.e)
 
 
@@ -39,10 +39,10 @@ class Params:
     """Traced values.
 
     Attributes:
-        monitor_epsilon: [] float > 0, the budget of AboveThreshold, which here costs half of this budget; infinity
-            means exact comparisons.
+        monitor_epsilon: [] float > 0, the budget of AboveThreshold; a run here costs only half of this budget (see
+            Privacy). Infinity means exact comparisons.
         learning_rate: [] float > 0, the rate of the selections.
-        threshold: [] float, the loss of an expert since its selection at which the next one is selected.
+        threshold: [] float, the loss of an expert since its selection at which it is replaced.
         max_switches: [] int32, largest number of selections.
     """
 
@@ -82,7 +82,7 @@ class Public(NamedTuple):
 
 @factory
 def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
-    r"""Plays one expert until its loss is too large, then selects the next by the exponential mechanism on all losses.
+    r"""Plays one expert until its loss is too large, then draws the next expert by the exponential mechanism.
 
     After each round, the sparse vector technique compares the expert's losses since its selection with a threshold.
     After an answer "above" the expert plays one more round. At the end of this round the next expert is drawn with
@@ -98,8 +98,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or accounting is neither of the two; from `params`, if a value is
-            out of range.
+        ValueError: if num_experts < 2, horizon < 1, or accounting is not one of these names; from `params`, if a value
+            is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -113,25 +113,27 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
     Privacy:
         - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - The claim also holds against adversaries that adapt to the plays.
-        - For a given transcript a loss vector enters one run of AboveThreshold at most. It moves all questions of that
-          run from its round on, by one and the same d in [-1, 1], and none before. So a run at 2 e costs e, whereas
-          arbitrary questions of sensitivity 1 would cost 2 e. Let d > 0. If the threshold's noise is larger by d, which
-          is at most e^e times less likely, later comparisons are as without d, and earlier ones are at least as likely
-          to stay below. In the other direction later questions stay below less often, and the last one is above at most
-          e^(e / 2) times as often. Here e = epsilon / 2, or sqrt(rho), which is rho / 2 as zCDP.
-        - A loss vector changes each total by at most 1, up or down, and K selections may depend on it: 2 rate each, or
-          rate^2 / 2 as zCDP, for rate = epsilon / (4 K) or sqrt(rho / K). After K selections no loss is used.
+        - The claim also holds for losses that depend on earlier plays.
+        - For a given transcript, a loss vector enters at most one run of AboveThreshold. The vector changes all queries
+          of this run from its round on by the same d in [-1, 1], and no earlier query. So a run at the budget 2 e costs
+          only e, whereas arbitrary queries of sensitivity 1 would cost 2 e. *Proof.* Let d > 0. Increase the
+          threshold's noise by d, which is at most e^e times less likely. Then later comparisons have the same results
+          as without d, and earlier queries are at least as likely to stay below. In the other direction, later queries
+          stay below less often, and the last query is above at most e^(e / 2) times as often. Here e = epsilon / 2; for
+          zCDP, e = sqrt(rho), which costs rho / 2.
+        - A loss vector changes each total by at most 1, up or down, and K selections may depend on it. Each selection
+          costs 2 rate in pure DP, or rate^2 / 2 in zCDP, with rate = epsilon / (4 K) or sqrt(rho / K). After K
+          selections no loss is used.
         - Slack: none in the limit. A selection of probability p spends at most ln(p + (1 - p) e^(2 rate)), which
           approaches 2 rate as p goes to 0, as `limited_updates_oblivious` proves. A run spends all of e in the limit of
-          a threshold far below k >= 3 questions that are nevertheless answered "below", for any later answers. *Proof.*
-          Let q be the first question less the threshold, and g(s) the probability of all answers if the threshold's
-          noise is q + s. As s goes to -inf, g falls at least as fast as e^(k e s / 2), because a question's noise has
-          scale 2 / e. The answers' probability is P = (e / 2) times the integral of e^(-e |q + s|) g(s) over s. So P
-          e^(e q) converges, as q grows, to (e / 2) times the integral of e^(-e s) g(s), which is finite. If all
-          questions are larger by 1, P is e^-e times as large. In the registry's example, of 11 rounds, the exact
-          distributions show that 0.971 of epsilon is spent. Each outcome that shows as much is rare, so audits of 10^6
-          trials find 0.88.
+          a threshold far below k >= 3 queries that are nevertheless answered "below", for any later answers. *Proof.*
+          Let q be the first query less the threshold, and g(s) the probability of all answers if the threshold's noise
+          is q + s. As s goes to -inf, g falls at least as fast as e^(k e s / 2), because a query's noise has scale 2 /
+          e. The answers' probability is P = (e / 2) times the integral of e^(-e |q + s|) g(s) over s. So P e^(e q)
+          converges, as q grows, to (e / 2) times the integral of e^(-e s) g(s), which is finite. If all queries are
+          larger by 1, P is e^-e times as large. In the registry's example, of 11 rounds, the exact distributions show
+          that 0.971 of epsilon is spent. The outcomes that show this loss are rare, so audits of 10^6 trials find only
+          0.88.
         - Released: the experts, and the rounds in which they change.
         - Private: all of `private`.
 
@@ -141,13 +143,15 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     Deviations:
         * The rate is at most 1. By default threshold = 1 / rate + a with a = 4 (ln T + ln(2 (K + 1) / failure_prob)) /
-          e, the error of the questions' noise. So an expert has lost at least 1 / rate when it is rejected. Against an
-          oblivious adversary, an expert drawn from the weights exp(-rate * loss) takes, with probability 1/2, at least
-          as long to lose that much as half of the experts (by weight). These weights have then shrunk to 1 / e, and the
-          sum of all to 1/2 + 1 / (2 e) = exp(-0.38). The sum starts at N and stays above exp(-rate best_loss). K is the
-          least number for which this many halvings amount to (ln N + rate best_loss) / 0.38 with probability 1 -
-          failure_prob. With probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
-        * A selection waits for the end of the next round, so that its time is public before its noise is drawn.
+          e, a bound on the errors that the noise of queries causes. So an expert has lost at least 1 / rate when it is
+          rejected. Let the adversary be oblivious, and let an expert be drawn from the weights exp(-rate * loss). With
+          probability at least 1/2, half of the experts (by weight) have lost 1 / rate when this expert has lost 1 /
+          rate. The weights of this half have then shrunk to 1 / e, and the sum of all weights to 1/2 + 1 / (2 e) =
+          exp(-0.38). The sum starts at N and stays above exp(-rate best_loss). K is the smallest number of selections
+          among which, with probability 1 - failure_prob, at least (ln N + rate best_loss) / 0.38 have this effect. With
+          probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
+        * A selection takes place one round after the answer "above", so that its time is public before its noise is
+          drawn.
         * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is drawn as in
           `noisy_min` and `above_threshold`.
 
@@ -201,7 +205,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
             return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
 
-        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # 2 e, the level of a run of AboveThreshold of cost e
+        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # 2 e, the budget of a run of AboveThreshold, which costs e
         check_laplace(budget, times=2 * LARGEST_TIMES)
         switches = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
         rate = rate_of(switches)
@@ -222,10 +226,10 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             "each loss vector is in one run of the sparse vector technique, and in a limited number of selections"
         )
         values = {"best_loss": best_loss, "failure_prob": failure_prob, "max_switches": max_switches}
-        chosen = params(epsilon=epsilon, delta=delta, **values)
-        monitored, selections = float(chosen.monitor_epsilon), int(chosen.max_switches)
+        leaves = params(epsilon=epsilon, delta=delta, **values)
+        monitored, selections = float(leaves.monitor_epsilon), int(leaves.max_switches)
         added = all_of(
-            selection_delta(num_experts, 2 * float(chosen.learning_rate), selections=selections),
+            selection_delta(num_experts, 2 * float(leaves.learning_rate), selections=selections),
             sparse_vector_delta(monitored / 2),
         )
         fields = {"trust_model": "central", "privacy_unit": unit, "argument": argument, "numerical_delta": added}
@@ -233,7 +237,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     def start(key, epsilon: Scalar, threshold: Scalar) -> AboveThreshold:
         monitor_run = above_threshold_init(key, jnp.asarray(epsilon), threshold=jnp.asarray(threshold))
-        # On an auditor's tape a run costs half of its level (see `Privacy`).
+        # An auditor's tape records half of the budget as the cost of a run (see Privacy in `svt_lazy`).
         return monitor_run._replace(epsilon=monitor_run.epsilon / 2)
 
     def init(key, params: Params) -> State:
@@ -259,19 +263,19 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         key_threshold, key_query, key_select = jax.random.split(key, 3)
         action, losses = report
         private, public = state
-        fresh, selects = public.played == 0, public.played < 0
+        is_new_run, selects = public.played == 0, public.played < 0
         watches = ~selects & (public.switches < jnp.asarray(params.max_switches))
 
         threshold = in_flagged_lanes(
-            fresh,
+            is_new_run,
             lambda *inputs: start(*inputs).noisy_threshold,
             private.monitor.noisy_threshold,
             key_threshold,
             params.monitor_epsilon,
             params.threshold,
         )
-        monitor = private.monitor._replace(noisy_threshold=threshold, halted=private.monitor.halted & ~fresh)
-        expert_loss = fixed_point.add(private.expert_loss, of_expert(losses, action), restart=fresh)
+        monitor = private.monitor._replace(noisy_threshold=threshold, halted=private.monitor.halted & ~is_new_run)
+        expert_loss = fixed_point.add(private.expert_loss, of_expert(losses, action), restart=is_new_run)
         totals = fixed_point.add(private.totals, losses)
 
         grid = grid_of(monitor)
@@ -311,7 +315,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
 
 def _least(enough, largest: int) -> int:
-    """Returns the least number in [1, largest] that is `enough`, as all larger ones are; `largest` if none is."""
+    """Returns the smallest number in [1, largest] for which the monotone `enough` holds, or `largest`, by bisection."""
     low, high = 1, largest
     while low < high:
         middle = (low + high) // 2

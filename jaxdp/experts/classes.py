@@ -1,8 +1,8 @@
-"""Classes of sequences of experts, with a prior on each, for exponential weights over a class.
+"""Classes of sequences of experts, each class with a prior, for exponential weights over sequences.
 
 The prior draws a sequence as a Markov chain; `Label` is the chain's state. After some rounds, the weight of a sequence
-is its prior times exp(-learning_rate * its total loss). A class stores, for each state, the sum of the weights of all
-sequences in this state: one number for each state instead of one for each sequence.
+is its prior times exp(-learning_rate * its total loss). A class stores, for each state of the chain, the sum of the
+weights of all sequences in this state. So it stores one number for each state, not for each sequence.
 
 >>> from jaxdp.experts import classes
 >>> sequences = classes.switching(num_switches=2)
@@ -34,12 +34,12 @@ from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_count, check_horizon, check_number, check_within
 
-LONGEST_MIXTURE = 2**29  # rounds; weights of rates differ by up to this many powers of two
+LONGEST_MIXTURE = 2**29  # rounds; the weights of two rates may differ by this many powers of two
 
 
 @dataclass(frozen=True)
 class _Static:
-    """See `static`."""
+    """The class that `static` returns."""
 
     def __repr__(self) -> str:
         return "static()"
@@ -71,7 +71,7 @@ class _Static:
 
 @dataclass(frozen=True)
 class _Switching:
-    """See `switching`."""
+    """The class that `switching` returns."""
 
     num_switches: int
 
@@ -102,13 +102,13 @@ class _Switching:
             return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
 
         def shares_before(rounds_left: jax.Array) -> jax.Array:
-            """Returns, for the sums up to m = 1, ..., S, the share of all terms except the last."""
+            """Returns the share of all terms except the last in the sums up to term m = 1, ..., S: [S] float."""
             return jnp.stack(
                 [1 / (1 + ratio) for ratio in _growth(rounds_left, largest, num_experts)] or [rounds_left]
             )[:largest]
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
-            """Returns G(c) / G(0) for c = 0, ..., S: continuations of a sequence that has switched c times."""
+            """Returns G(c) / G(0) for c = 0, ..., S, with G(c) the number of continuations after c switches."""
             del weights
             one = jnp.ones((), default_float())
             futures = [Scaled(one, jnp.int32(0))]
@@ -118,7 +118,7 @@ class _Switching:
             return jax.tree.map(lambda *parts: jnp.stack(parts), *futures)
 
         def chances(round: jax.Array) -> jax.Array:
-            """Returns P(switch from `round` to the next) for c = 0, ..., S."""
+            """Returns the probability of a switch after `round`, given c = 0, ..., S switches so far: [S + 1] float."""
             odds = [
                 (num_experts - 1) / (1 + ratio) for ratio in _growth(rounds_left(round) - 1, largest, num_experts)[::-1]
             ]
@@ -140,7 +140,7 @@ class _Switching:
 
 @dataclass(frozen=True)
 class _Markov:
-    """See `markov`."""
+    """The class that `markov` returns."""
 
     switch_rate: float | None
 
@@ -202,11 +202,10 @@ def static() -> Sequences:
 
 
 def switching(*, num_switches: int) -> Sequences:
-    """Returns the class of all sequences of at most S switches, with equal priors; O((S + 1) N) a round.
+    """Returns the class of all sequences of at most S switches, with equal priors; a round takes O((S + 1) N).
 
     If R rounds are left, a sequence that has switched c times has G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
-    continuations. Ratios of these numbers are computed from R when they are needed, in O(S), without a table and
-    without negative terms.
+    continuations. Ratios of these numbers are computed from R in every round, in O(S), without a table.
 
     Args:
         num_switches: S, >= 0 and < horizon.
@@ -224,7 +223,8 @@ def switching(*, num_switches: int) -> Sequences:
         de Rooij (2013).
 
     Deviations:
-        The paper lists a sequence once for each way to place S changes, so its prior on sequences is not uniform.
+        The paper counts a sequence once for each way to place S changes, so the paper's prior on sequences is not
+        uniform.
     """
     return _Switching(check_count("num_switches", num_switches, 0))
 
@@ -233,22 +233,23 @@ def markov(*, switch_rate: float | None = None) -> Sequences:
     """Returns the class of all sequences; the prior switches after each round with a constant probability.
 
     A switch leads to one of the other experts, drawn uniformly. A sequence of S switches has the log inverse prior ln N
-    + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate S / (T - 1) only about ln(S) / 2 nats more
+    + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate S / (T - 1), about ln(S) / 2 nats more
     than in `switching`.
 
     Args:
         switch_rate: in (0, 1). None averages the priors of the rates 1/2, 1/4, ..., down to 1 / T or less, with equal
-            weights: O(N log T) a round, and at most ln log2 T + S ln 2 + 1 nats more than the best rate.
+            weights. A round then takes O(N log T), and the log inverse prior is at most ln log2 T + S ln 2 + 1 nats
+            larger than at the best rate.
 
     Returns:
         A class for learners.
 
     Raises:
-        ValueError: if switch_rate is not in (0, 1); when a learner uses the class, if the average is over more than
-            2^29 rounds.
+        ValueError: if switch_rate is not in (0, 1); when a learner uses the class without a switch_rate, if the horizon
+            is above 2^29.
 
     Source:
-        Herbster & Warmuth (1998), fixed share, as a prior.
+        Herbster & Warmuth (1998): the prior of fixed share.
 
     Deviations:
         None.
@@ -339,7 +340,7 @@ def _even(weights: Weights, round: jax.Array) -> Scaled:
 
 
 def _growth(rounds_left: jax.Array, largest: int, num_experts: int) -> list[jax.Array]:
-    """Returns, for m = 1, ..., S, term m of sum_k C(left, k) (N - 1)^k, divided by the sum of the terms before it."""
+    """Returns, for m = 1, ..., S, term m of sum_k C(left, k) (N - 1)^k, divided by the sum of the earlier terms."""
     share, growth = jnp.ones((), rounds_left.dtype), []  # share of the last term in the sum so far
     for m in range(1, largest + 1):
         ratio = jnp.maximum(rounds_left - (m - 1), 0) * ((num_experts - 1) / m) * share

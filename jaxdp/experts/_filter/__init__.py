@@ -1,1 +1,1 @@
-"""The step of weights over sequences that switch: plain, in columns, and in kernels."""
+"""Updates of the weights of sequences that switch: in plain form, for one row of many experts, and as kernels."""

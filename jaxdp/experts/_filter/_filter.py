@@ -19,12 +19,12 @@ from jaxdp.random.choice import index_from_uniform
 
 
 class Flow(NamedTuple):
-    """The flow of weight from one expert to another.
+    """The flow of weight between experts that switches cause.
 
     Attributes:
-        odds: [num_rows] > 0 on the host: weight of a switch to one particular other expert, relative to the weight of
-            staying; None for no flow.
-        row_step: 1 if a switch leads to the next row (the last row has no switch); 0 if a switch stays in its row.
+        odds: [num_rows] > 0 on the host: in each row, the prior odds of a switch to one particular other expert against
+            staying; None if sequences never switch.
+        row_step: 1 if a switch leads to the next row (no switch leaves the last row); 0 if a switch stays in its row.
     """
 
     odds: np.ndarray | None
@@ -77,9 +77,9 @@ def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
 def others(sums: Scaled) -> Scaled:
     """Returns, for each entry, the sum of the other entries of its row, without cancellation.
 
-    The sum is the total of the row minus the entry, with one exception: for the only entry with the row's largest power
-    of two, the other entries are summed again, at their own largest power. So the total minus an entry is at least
-    about a fifth of the total.
+    The result is the total of the row minus the entry, with one exception. If only one entry has the row's largest
+    power of two, the other entries are summed again for it, at the second largest power. So a total minus an entry is
+    at least about a fifth of the total.
 
     Args:
         sums: [num_rows, num_experts], mantissas in [0.7, 2.84). Mantissas of the result may leave [1, 2).
@@ -87,20 +87,21 @@ def others(sums: Scaled) -> Scaled:
     mantissa, power = sums
     top = jnp.max(power, axis=1, keepdims=True)
     is_top = power == top
-    is_alone = is_top & (jnp.sum(is_top, axis=1, keepdims=True, dtype=jnp.int32) == 1)
-    second = jnp.max(jnp.where(is_alone, NOTHING - 2, power), axis=1, keepdims=True)
+    is_only_top = is_top & (jnp.sum(is_top, axis=1, keepdims=True, dtype=jnp.int32) == 1)
+    second = jnp.max(jnp.where(is_only_top, NOTHING - 2, power), axis=1, keepdims=True)
     at_top = mantissa * two_to(power - top, mantissa.dtype)
-    at_second = jnp.where(is_alone, 0, mantissa * two_to(jnp.minimum(power - second, 0), mantissa.dtype))
+    at_second = jnp.where(is_only_top, 0, mantissa * two_to(jnp.minimum(power - second, 0), mantissa.dtype))
     at_top_others = jnp.sum(at_top, axis=1, keepdims=True) - at_top
     return Scaled(
-        jnp.where(is_alone, jnp.sum(at_second, axis=1, keepdims=True), at_top_others), jnp.where(is_alone, second, top)
+        jnp.where(is_only_top, jnp.sum(at_second, axis=1, keepdims=True), at_top_others),
+        jnp.where(is_only_top, second, top),
     )
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Returns log2 of the factor by which losses scale each row's sum, up to a constant of all rows: [num_rows] float.
+    """Returns log2 of the factor by which losses scale each row's sum: [num_rows] float, up to a common constant.
 
-    Flow within a row does not change the row's sum, so the ratios of rows change only by these factors.
+    Flow within a row does not change the row's sum, so the ratios of row sums change only by these factors.
     """
     above = scaled_losses - jnp.min(scaled_losses)
     before, top = row_sums(sums)
@@ -112,7 +113,7 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
 
 def log_gain(change: jax.Array, before: jax.Array, after: jax.Array, power: jax.Array) -> jax.Array:
     """Returns log2 of (before + change) / before, which equals after / before * 2^power; the change is <= 0."""
-    # `change` is the accurate input if the sum changes little; `after` is if little of the sum remains.
+    # `change` is accurate if the sum changes little; `after` is accurate if little of the sum remains.
     near = change / before
     far = jnp.log2(after / before) + power.astype(before.dtype)
     return jnp.where(near > -0.5, jnp.log1p(jnp.maximum(near, -0.5)) * near.dtype.type(1 / np.log(2)), far)

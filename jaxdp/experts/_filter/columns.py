@@ -1,8 +1,8 @@
 """The step of `_filter` for one row of many experts, laid out for XLA on CPU.
 
 Each result that several other results use is a separate kernel, so that it is computed once. XLA on CPU compiles a
-reduction of some hundred entries to a slow loop. So `fold` combines slices of 16 entries, which are vector
-instructions. Tests check that the step equals `_filter.step` up to the order of sums.
+reduction of some hundred entries to a slow loop. So `fold` combines slices of 16 entries by vector instructions. Tests
+check that the step equals `_filter.step` up to the order of sums.
 """
 
 import operator
@@ -41,7 +41,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     def share_without_top(share, power, top, has_one_top):
         return jnp.where((power == top) & has_one_top, 0, share)
 
-    # If one entry alone has the largest power, total - share would cancel for it: the other entries are summed again.
+    # If only one entry has the largest power, total - share would cancel for it: the other entries are summed again.
     second_sum = fold(operator.add, share_without_top, share, power, top, has_one_top)
 
     def add_inflow(share, power, top, has_one_top, total, second_sum):
@@ -54,7 +54,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Computes `_filter.columns` for sums of one row: the outlook, a factor of the whole row, cancels."""
+    """Computes `_filter.columns` for sums of one row, where the outlook cancels."""
     del outlook
     mantissa, power = (jnp.squeeze(array, 0) for array in sums)
     top = fold(jnp.maximum, lambda power: power, power)

@@ -1,8 +1,8 @@
 """The step of `_filter`, laid out for XLA on CPU: lanes are the fast axis, and sums over experts are unrolled.
 
 XLA on CPU makes one loop for every result of a kernel, and computes in this loop everything that the result needs. So
-each result that several others use is a separate kernel here, and nothing is computed more than twice. Tests check that
-the step equals the plain step up to the order of sums.
+each result that several other results use is a separate kernel here, and nothing is computed more than twice. Tests
+check that the step equals the plain step up to the order of sums.
 """
 
 import functools
@@ -156,7 +156,7 @@ def _inflow_power(flow: Flow, power, top, alone, second) -> jax.Array:
 
 
 def _after(flow: Flow, mantissa, power, change, shift, top, alone, second, total, second_sum) -> jax.Array:
-    """Returns mantissas of stay + inflow, at the larger of the two powers."""
+    """Returns the mantissas of the sums of staying weight and inflow, at the larger of the two powers."""
     mantissa, power = _apply_losses(mantissa, power, change, shift)
     is_out = (power == top[:, None]) & alone[:, None]
     at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)

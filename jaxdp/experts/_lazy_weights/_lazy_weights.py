@@ -1,4 +1,4 @@
-"""Exponential weights over a class of sequences, with as few resamples as their distribution permits."""
+"""Exponential weights over a class of sequences, which resample the sequence only rarely."""
 
 import functools
 import math
@@ -50,7 +50,7 @@ class Params:
 
     Attributes:
         learning_rate: [] float > 0.
-        fake_switch_prob: [] float in [0, 1], the probability of a resample after a batch, the same for all losses.
+        fake_switch_prob: [] float in [0, 1], p, the probability of a resample after a batch without losses.
         batch: [] integer >= 1, rounds in a batch.
         budget: [] integer >= 0, largest number of resamples.
     """
@@ -65,8 +65,8 @@ class Private(NamedTuple):
     """The state that depends on losses and is not released.
 
     Attributes:
-        weights: weights of the class before this batch; for `static()`, the experts' exact sums of losses. They stay
-            as they are once no resample is left.
+        weights: weights of the class before this batch; for `static()`, the experts' exact sums of losses. They do not
+            change after the last resample that the budget allows.
         losses: [num_experts] sums of the losses in this batch so far.
     """
 
@@ -98,14 +98,14 @@ def lazy_weights(
     accounting: str = "zcdp",
     rounds_per_step: int = 1,
 ) -> Learner:
-    r"""Plays a sequence of experts that is distributed as in exponential weights, and is redrawn as rarely as possible.
+    r"""Plays a sequence of experts with the distribution of exponential weights, and redraws it only rarely.
 
-    A sequence E is drawn from the prior pi of the class and played. Let L be its loss in a batch of B rounds. After the
-    batch, E is kept with probability (1 - p) exp(-rate L). Otherwise, if there were fewer than K resamples, a new
-    sequence E is drawn with probability proportional to pi(E) exp(-rate * total loss of E so far). Sequences switch
-    *between* batches only: the class has ceil(T / B) steps, a step's losses are the losses of a whole batch, and
-    weights change once a batch. Against a comparator that switches within batches, this adds at most floor(B / 2) to
-    the regret for each switch.
+    The learner draws a sequence E of experts from the prior pi of the class, and plays it. Let L be the loss of E in a
+    batch of B rounds. After the batch, E is kept with probability (1 - p) exp(-rate L). Otherwise, if there were fewer
+    than K resamples so far, a new sequence E is drawn with probability proportional to pi(E) exp(-rate * total loss of
+    E so far). Sequences switch only *between* batches: the class has ceil(T / B) steps, the losses of a step are the
+    losses of a whole batch, and weights change after each batch. Against a comparator that switches within batches,
+    this adds at most floor(B / 2) to the regret for each switch.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -113,28 +113,29 @@ def lazy_weights(
         sequences: a class of `jaxdp.experts.classes`, by default `static()`. The switch rate of `markov` is for one
             batch.
         num_switches: switches of the comparator for which parameters are tuned; by default 0 for `static()`, S for
-            `switching(num_switches=S)`, for `markov(switch_rate=...)` the expected number if batches were one round
-            long (pass a number if batches are long). `markov()` has no default.
+            `switching(num_switches=S)`, for `markov(switch_rate=...)` the expected number of switches with batches of
+            one round (pass a number for longer batches). `markov()` has no default.
         accounting: "zcdp" or "pure".
-        rounds_per_step: largest number of rounds of a batch that are played at once, in blocks; it changes speed, not
-            results. The batch's number of rounds is best, if it is at least 4.
+        rounds_per_step: largest number of rounds of a batch that are played at once, in blocks. It changes the speed,
+            not the results. If batches have at least 4 rounds, their length is the fastest choice.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon or rounds_per_step < 1, accounting is neither of the two, or the class
-            does not allow these sizes; from `params`, if a value is out of range or epsilon does not pay for the
-            values.
+        ValueError: if num_experts < 2, horizon < 1, rounds_per_step < 1, accounting is not one of these names, or the
+            class does not allow these sizes; from `params`, if a value is out of range or the values cost more than
+            epsilon allows.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: for "zcdp", in (0, 1).
         learning_rate: > 0. By default this value and the values below minimise the proved regret bound, see
             `lazy_weights_parameters`.
-        fake_switch_prob: p, in (0, 1], or 0 at epsilon = inf.
+        fake_switch_prob: p, the probability of a resample if the loss is 0; in (0, 1], or 0 at epsilon = inf.
         batch: B, in [1, T].
-        budget: K, >= 0. If one of the three values above is given, the default is the largest K that epsilon allows.
+        budget: K, the largest number of resamples, >= 0. If learning_rate, fake_switch_prob or batch is given, the
+            default is the largest K that epsilon allows.
 
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one. Central model, losses may react to plays.
@@ -160,13 +161,13 @@ def lazy_weights(
         see `lazy_weights_parameters`.
 
     Deviations:
-        Privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a list of
-        its sequences. Losses are rounded to multiples of 2^-20. The sums over a batch, and for `static()` over all
-        rounds, are integers. Weights of `static()`, and whether a sequence is kept, are computed from these sums in 64
-        bits. Weights of sequences that may switch are products of floats, which are rounded; `numerical_delta` includes
-        a proved bound on the effect. If there is no bound below 1, as for many rounds in float32, the claim's argument
-        says so; the range of a resample was measured to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7. Switches
-        drawn from the prior have probabilities that are multiples of 2^-23.
+        Privacy constants are proved here, and smaller than in the sources. Every class is computed exactly, without a
+        list of its sequences. Losses are rounded to multiples of 2^-20. The sums over a batch, and for `static()` over
+        all rounds, are integers. Weights of `static()`, and whether a sequence is kept, are computed from these sums in
+        64 bits. Weights of sequences that may switch are products of floats, which are rounded; `numerical_delta`
+        includes a proved bound on the effect. If there is no bound below 1, as for many rounds in float32, the claim's
+        argument says so; in measurements the range of a resample exceeded 2 rate by 3% at T = 10^6 and by 8% at T =
+        10^7. Switches drawn from the prior have probabilities that are multiples of 2^-23.
 
     Math:
         After a batch in which the sequence that is played had the loss $L$, it is kept with probability
@@ -216,13 +217,13 @@ def lazy_weights(
         batch: int | None = None,
         budget: int | None = None,
     ) -> Params:
-        chosen = settings(epsilon, delta, learning_rate, fake_switch_prob, batch, budget)
+        tuned = settings(epsilon, delta, learning_rate, fake_switch_prob, batch, budget)
         integer = jax.dtypes.canonicalize_dtype(int)
         return Params(
-            learning_rate=scalar_leaf("learning_rate", chosen.learning_rate),
-            fake_switch_prob=scalar_leaf("fake_switch_prob", chosen.fake_switch_prob),
-            batch=integer.type(chosen.batch),
-            budget=integer.type(chosen.budget),
+            learning_rate=scalar_leaf("learning_rate", tuned.learning_rate),
+            fake_switch_prob=scalar_leaf("fake_switch_prob", tuned.fake_switch_prob),
+            batch=integer.type(tuned.batch),
+            budget=integer.type(tuned.budget),
         )
 
     def claim(
@@ -240,26 +241,29 @@ def lazy_weights(
         fields = {"trust_model": "central", "privacy_unit": UNIT}
         if epsilon == math.inf:
             return Guarantee.none(**fields, argument=argument)
-        chosen = settings(epsilon, delta, learning_rate, fake_switch_prob, batch, budget)
-        added = rounding_delta(chosen)
-        fields |= {"argument": argument + (DRIFT if added is None else ""), "numerical_delta": added}
-        spent = privacy_cost(chosen.learning_rate, chosen.fake_switch_prob, chosen.budget, accounting=accounting)
+        tuned = settings(epsilon, delta, learning_rate, fake_switch_prob, batch, budget)
+        numerical_delta = rounding_delta(tuned)
+        fields |= {
+            "argument": argument + (DRIFT if numerical_delta is None else ""),
+            "numerical_delta": numerical_delta,
+        }
+        spent = privacy_cost(tuned.learning_rate, tuned.fake_switch_prob, tuned.budget, accounting=accounting)
         spent = float(spent) * (1 + SLACK)
         return Guarantee.pure(spent, **fields) if is_pure else Guarantee.zcdp(spent, **fields)
 
-    def rounding_delta(chosen: LazyParameters) -> float | None:
+    def rounding_delta(tuned: LazyParameters) -> float | None:
         """Returns the delta of the rounding in draws and in weights that are floats; None if no bound is below 1."""
         if is_static:
-            return weighted_delta(num_experts, chosen.budget)
+            return weighted_delta(num_experts, tuned.budget)
         sums = jax.eval_shape(chain.init).sums
         assert isinstance(sums, Scaled)
         return all_of(
-            rounding_of_weights(chosen, num_experts=num_experts, num_weights=sums.mantissa.size, horizon=horizon),
-            weighted_delta(sums.mantissa.size, chosen.budget),
+            rounding_of_weights(tuned, num_experts=num_experts, num_weights=sums.mantissa.size, horizon=horizon),
+            weighted_delta(sums.mantissa.size, tuned.budget),
         )
 
     def steps(params: Params, round: jax.Array) -> jax.Array:
-        """Returns the class's round in the batch of `round`; the class starts late, with one step for each batch."""
+        """Returns the class's round in the batch of `round`. The class has one step for each batch, and starts late."""
         batch = jnp.asarray(params.batch).astype(round.dtype)
         return horizon - (horizon + batch - 1) // batch + round // batch
 
@@ -273,11 +277,11 @@ def lazy_weights(
         return public.label.expert
 
     def advance(key, params: Params, state: State, losses: Sum, rounds: jax.Array) -> State:
-        """Advances by rounds of one batch to total losses `losses` in it; the last round may end the batch."""
+        """Advances by `rounds` rounds of one batch, to its end or less; `losses` are the batch's sums after them."""
         weights, public = state.private.weights, state.public
         played = public.round + rounds
         is_end = (played % params.batch == 0) & (played < horizon)
-        # XLA skips this only if no lane is at the end of its batch.
+        # XLA skips the work at the end of a batch only if no lane is at the end of its batch.
         after = jax.lax.cond(
             any_lane(is_end),
             lambda: _batch_end(
@@ -344,23 +348,24 @@ def _batch_end(
     is_end: jax.Array,
     is_pure: bool,
 ) -> State:
-    """Advances to round `played`; if this ends the batch, updates weights and keeps or redraws the sequence."""
+    """Advances to round `played`; if this ends the batch, updates the weights, and keeps or redraws the sequence."""
     key_keep, key_draw, key_roll = jax.random.split(key, 3)
-    may = is_end & (public.resamples < params.budget)  # public; without resamples to come nothing reads the weights
+    # A public value. After the last resample the weights are not used.
+    may_resample = is_end & (public.resamples < params.budget)
 
     def reconsider() -> tuple[Weights | Sum, jax.Array, Label]:
-        moved = weighing.absorb(params.learning_rate, weights, step, losses)
-        own_loss = Sum(*(of_expert(word, public.label.expert) for word in losses))
-        resampled = may & rejects_sequence(key_keep, params, own_loss, may, is_pure)
-        drawn = draw(key_draw, weighing, params, moved, step + 1, resampled)
-        return select(may, moved, weights), resampled, select(resampled, drawn, public.label)
+        new_weights = weighing.absorb(params.learning_rate, weights, step, losses)
+        played_loss = Sum(*(of_expert(word, public.label.expert) for word in losses))
+        resampled = may_resample & rejects_sequence(key_keep, params, played_loss, may_resample, is_pure)
+        drawn = draw(key_draw, weighing, params, new_weights, step + 1, resampled)
+        return select(may_resample, new_weights, weights), resampled, select(resampled, drawn, public.label)
 
-    moved, resampled, drawn = jax.lax.cond(
-        any_lane(may), reconsider, lambda: (weights, jnp.zeros_like(may), public.label)
+    new_weights, resampled, drawn = jax.lax.cond(
+        any_lane(may_resample), reconsider, lambda: (weights, jnp.zeros_like(may_resample), public.label)
     )
     rolled = chain.roll(key_roll, public.label, step)
     return State(
-        Private(moved, keep_lane_layout(jax.tree.map(lambda word: jnp.where(is_end, 0, word), losses))),
+        Private(new_weights, keep_lane_layout(jax.tree.map(lambda word: jnp.where(is_end, 0, word), losses))),
         Public(
             played,
             select(is_end & ~resampled, rolled, drawn),

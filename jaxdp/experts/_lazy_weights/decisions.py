@@ -21,30 +21,36 @@ def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
     return jnp.asarray(rate).astype(jnp.float64) * fixed_point.to_float(losses, jnp.float64)
 
 
-def rejects_sequence(key: jax.Array, params: Any, own_loss: Sum, may: jax.Array, is_pure: bool) -> jax.Array:
-    """Draws whether to give up a sequence with the loss `own_loss` in the batch: [] bool."""
-    return _exceeds(key, two_uniforms(key), params, scale_losses(params.learning_rate, own_loss), may, is_pure)
+def rejects_sequence(
+    key: jax.Array, params: Any, played_loss: Sum, may_resample: jax.Array, is_pure: bool
+) -> jax.Array:
+    """Draws whether to give up a sequence with the loss `played_loss` in the batch: [] bool."""
+    return _exceeds(
+        key, two_uniforms(key), params, scale_losses(params.learning_rate, played_loss), may_resample, is_pure
+    )
 
 
 @in_64_bits
 def _exceeds(
-    key: jax.Array, uniforms: jax.Array, params: Any, own_loss: jax.Array, may: jax.Array, is_pure: bool
+    key: jax.Array, uniforms: jax.Array, params: Any, played_loss: jax.Array, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
-    """Returns whether a uniform number lies outside the probability of keeping a sequence with this scaled loss."""
-    # The tape records log probabilities: their largest change is the pure cost, and half the range of their changes
+    """Draws whether to give up a sequence with this loss, times the learning rate, by a uniform number: [] bool."""
+    # An auditor's tape records log probabilities. Their largest change is the pure cost; half the range of changes
     # determines the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
     # The two probabilities have sum 1. 1 + change is off by at most 2^-53; `weighted_delta` covers this.
-    change = jnp.expm1(-own_loss)
+    change = jnp.expm1(-played_loss)
     keep_prob, switch_prob = (1 - chance) * (1 + change), chance - (1 - chance) * change
-    scores = jnp.stack([jnp.log1p(-chance) - own_loss, jnp.log(switch_prob)]).astype(uniforms.dtype)  # for the tape
+    scores = jnp.stack([jnp.log1p(-chance) - played_loss, jnp.log(switch_prob)]).astype(uniforms.dtype)  # for the tape
     if is_pure:
         largest_change = jnp.maximum(rate, jnp.log1p((1 - fake) * -jnp.expm1(-rate) / fake))
-        entry = Entry("keep_or_resample", scores, "max", key, largest_change, jnp.where(may, largest_change, 0))
+        entry = Entry(
+            "keep_or_resample", scores, "max", key, largest_change, jnp.where(may_resample, largest_change, 0)
+        )
     else:
         spread = jnp.log1p(jnp.expm1(rate) / fake) / 2  # half the range of log odds
-        epsilon = jnp.where(may, 2 * spread, 0)
+        epsilon = jnp.where(may_resample, 2 * spread, 0)
         entry = Entry("keep_or_resample", scores, "spread", key, spread, epsilon, jnp.square(epsilon) / 8)
     recorded = record(entry)
     if recorded is not scores:  # an auditor's tape replaced the scores
@@ -56,7 +62,7 @@ def _exceeds(
 
 
 class Weighing(NamedTuple):
-    """The weights by which a sequence is redrawn.
+    """The weights from which a sequence is redrawn.
 
     Attributes:
         init: () -> weights before any loss.
@@ -71,7 +77,7 @@ class Weighing(NamedTuple):
 
 
 def weigh_sequences(chain: SequenceClass) -> Weighing:
-    """Returns the weighing of a class of sequences that may switch: weights are floats."""
+    """Returns the weights of sequences that may switch, which are floats."""
 
     def absorb(rate: Scalar, weights: Any, step: jax.Array, losses: Sum) -> Any:
         return chain.forward(weights, step, scale_losses(rate, losses).astype(default_float()))
@@ -80,7 +86,7 @@ def weigh_sequences(chain: SequenceClass) -> Weighing:
 
 
 def weigh_experts(num_experts: int) -> Weighing:
-    """Returns the weighing of sequences of one expert: exact sums of losses, from which weights are computed."""
+    """Returns the weights of sequences of one expert, which are computed from exact sums of losses."""
 
     def absorb(rate: Scalar, totals: Sum, step: jax.Array, losses: Sum) -> Sum:
         del rate, step

@@ -16,11 +16,11 @@ from jaxdp.mechanisms.numerical import below_one
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
 
 ACCOUNTINGS = ("zcdp", "pure")
-SIZES = 80  # batch sizes tried first, in geometric progression; later passes try sizes around the best one
-CHANCES = 97  # probabilities of a fake switch tried in each pass
-SMALLEST = 1e-6  # smallest probability of a fake switch: such a decision is still drawn with 24 binary digits
-HALVINGS = 60  # of the interval in which the learning rate is searched
-SLACK = 1e-9  # relative, of the privacy budget, for parameters that a user computed from it with rounding
+SIZES = 80  # number of batch sizes tried first, in geometric progression; later passes try sizes near the best size
+CHANCES = 97  # number of probabilities of a fake switch tried in each pass
+SMALLEST = 1e-6  # smallest probability of a fake switch; it is still drawn with 24 binary digits
+HALVINGS = 60  # steps of the bisection for the learning rate
+SLACK = 1e-9  # relative tolerance of the privacy budget, for parameters that a user computed with rounding
 
 
 class LazyParameters(NamedTuple):
@@ -28,7 +28,7 @@ class LazyParameters(NamedTuple):
 
     Attributes:
         learning_rate: > 0.
-        fake_switch_prob: in [0, 1], the probability of a resample after a batch, the same for all losses.
+        fake_switch_prob: p in [0, 1], the probability of a resample after a batch without losses.
         batch: rounds in a batch, >= 1.
         budget: largest number of resamples, >= 0.
         regret_bound: bound on the expected regret against each sequence of the class with this many switches, for
@@ -43,7 +43,7 @@ class LazyParameters(NamedTuple):
 
 
 def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
-    """Returns rho ("zcdp") or epsilon ("pure") of resample times, sequences and plays; arrays broadcast.
+    """Returns the privacy cost, rho ("zcdp") or epsilon ("pure"), of everything released; arrays broadcast.
 
     A replaced loss vector changes one decision and every later resample. The decision's log odds change within a range
     r = ln(1 + (e^rate - 1) / p), where p is `fake_switch_prob`. A resample is an exponential mechanism of range 2 rate.
@@ -99,7 +99,7 @@ def regret_bound(
     num_switches: int,
     nats: float,
 ) -> float:
-    """Returns the proved regret bound for given parameters: the horizon if `budget` is below `enough_resamples`.
+    """Returns the proved regret bound for these parameters; the horizon if `budget` is below `enough_resamples`.
 
     `nats` is the comparator's log inverse prior in the class over ceil(T / batch) batches.
     """
@@ -126,10 +126,10 @@ def lazy_weights_parameters(
 
         ln(1 / pi(E)) / rate + rate B T / 8 + S floor(B / 2) + 1
 
-    for sequences E of S switches between batches, with the prior pi of the class over M steps. The third term moves the
-    comparator's switches to the next border of a batch. The last term is T times the probability, at most 1 / T, that
-    the budget is used up. The bound is minimised on a grid of batches and of p, refined around its best point; for each
-    grid point the rate is the best that the privacy budget allows.
+    for sequences E of S switches between batches, with the prior pi of the class over M steps. The third term is the
+    cost of moving each switch of the comparator to the nearest end of a batch. The last term is T times the
+    probability, at most 1 / T, that the budget is used up. The bound is minimised over a grid of B and p, which is
+    refined around its best point. At each grid point the rate is the best rate that the privacy budget allows.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the tuning without privacy: p = 0 and batches of one round.
@@ -190,7 +190,7 @@ def _best(
         return LazyParameters(rate, 0.0, 1, horizon - 1, min(float(horizon), math.sqrt(nats(1) * horizon / 2)))
 
     def try_all(batches: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns bounds and rates, [batches, chances]."""
+        """Returns the regret bounds and the best allowed rates, [len(batches), len(chances)] each."""
         size, p = batches[:, None].astype(float), chances[None]
         price = np.asarray([nats(int(batch)) for batch in batches])[:, None]
         decisions = np.ceil(horizon / size) - 1
@@ -244,7 +244,7 @@ def chosen_parameters(
     sequences: Sequences,
     accounting: str,
 ) -> LazyParameters:
-    """Returns the parameters as the program holds them: the rate rounded down, the probability rounded up."""
+    """Returns given or tuned parameters as the learner uses them: the rate rounded down, the probability up."""
     best = lazy_weights_parameters(
         epsilon=check_epsilon(epsilon),
         delta=delta,
@@ -274,13 +274,13 @@ def chosen_parameters(
         if once > allowed:
             raise ValueError(
                 f"epsilon must pay for one decision at learning_rate {rate:g} and fake_switch_prob {fake:g}, got "
-                f"{epsilon}: larger fake_switch_prob or smaller learning_rate needed"
+                f"{epsilon}: increase fake_switch_prob or reduce learning_rate"
             )
         cap = min(decisions, int((allowed - once) / per_resample))
     if budget is None:
         budget = cap if given_any else min(best.budget, cap)
     elif check_count("budget", budget, 0) > cap and is_private:
         raise ValueError(
-            f"budget must be <= {cap}, the resamples that epsilon pays for or that there are, got {budget}"
+            f"budget must be <= {cap}, the largest number of resamples at this epsilon and horizon, got {budget}"
         )
     return LazyParameters(rate, fake, size, int(budget), best.regret_bound)

@@ -1,4 +1,4 @@
-"""Mirror descent that tracks the best expert: a published algorithm, and corrected forms of it."""
+"""Mirror descent that tracks the best expert: a published algorithm, and corrected forms of this algorithm."""
 
 from jaxdp.core import Learner, factory
 from jaxdp.experts._mirror_descent.intervals import intervals
@@ -22,29 +22,31 @@ def mirror_descent(
     noise: str | None = None,
     constants: str = "corrected",
 ) -> Learner:
-    r"""Plays by exponential steps on weights that stay away from 0, so that they can follow a comparator that switches.
+    r"""Plays by exponential updates of weights that stay away from 0, to follow a comparator that switches.
 
-    - "sampling": weights use the exact losses, and a fresh expert is drawn each round. The rate is at most sqrt(2 rho /
-      D), so that all T draws together are private. A loss vector costs the privacy of only D <= T draws, since fixed
-      share forgets a part of the vector in each round. Regret ent / rate + rate T / 8; losses may react to plays.
-    - "noisy_losses": each loss vector is noised separately; everything else is post-processing. With Gaussian noise of
-      standard deviation s = sqrt(N / (2 rho)), regret is ent / rate + rate T (1/8 + s^2 / 2) for oblivious losses. With
-      Laplace noise of scale b = N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. The regret is smaller than
-      with "sampling" for small N. Losses that react to plays also react to the noise behind the plays: then s sqrt(2 T
-      ln(number of sequences)) must be added.
+    - "sampling": weights use the exact losses, and a new expert is drawn in each round. A loss vector costs the privacy
+      of D <= T draws, because fixed share forgets a part of the vector in each round. The rate is at most sqrt(2 rho /
+      D), so that all draws together are private. Regret is at most ent / rate + rate T / 8, also if losses react to
+      plays.
+    - "noisy_losses": each loss vector gets its own noise; everything else is post-processing. With Gaussian noise of
+      standard deviation s = sqrt(N / (2 rho)), regret is at most ent / rate + rate T (1/8 + s^2 / 2) for oblivious
+      losses. With Laplace noise of scale b = N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. For small N the
+      regret is smaller than with "sampling". Losses that react to plays also react to the noise, and the regret bound
+      then has the additional term s sqrt(2 T ln(number of sequences)).
     - "intervals": Hedge by "sampling" on all dyadic intervals, of length 2^k for each level k. Fixed share by
-      "noisy_losses" chooses a level; its losses are the losses of the experts that the levels drew. Regret of order S +
-      sqrt(S T) up to logarithms, over epsilon, at any N.
+      "noisy_losses" chooses a level; the loss of a level is the loss of the expert that the level drew. Regret is of
+      order (S + sqrt(S T)) / epsilon up to logarithms, for every N.
 
-    At epsilon = inf the draws inside "sampling" and "intervals" are replaced by their distribution, which is public.
+    Here ent = ln N + S ln(N - 1) + (T - 1) H(S / (T - 1)), where H is the entropy of a coin in nats. At epsilon = inf
+    the draws inside "sampling" and "intervals" are replaced by their distributions.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 2.
         num_switches: switches S of the comparator, >= 1 and < T.
         form: "sampling" (the default), "noisy_losses" or "intervals".
-        mixing: for the first two forms. "fixed_share" (the default) at the rate S / (T - 1); or "clipped", the
-            projection in relative entropy on weights >= S / (N T), for which the bounds above are not proved.
+        mixing: for "sampling" and "noisy_losses". "fixed_share" (the default), at the rate S / (T - 1); or "clipped",
+            the projection in relative entropy onto weights >= S / (N T), for which the bounds above are not proved.
         noise: for "noisy_losses": "gaussian" (the default) or "laplace".
         constants: "corrected"; or "paper", the algorithm as published: noisy losses, clipped, Laplace noise of scale 1
             / epsilon, rate min(epsilon, 1) sqrt(S / (T ln(N T))). With "paper", leave out form, mixing and noise.
@@ -53,7 +55,7 @@ def mirror_descent(
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if an argument is out of range, or does not belong to the form; from `params`, if a value is out of
+        ValueError: if an argument is out of range or is not used by the form; from `params`, if a value is out of
             range, or `learning_rate` is larger than the privacy budget allows in form "sampling".
 
     Values:
@@ -81,9 +83,8 @@ def mirror_descent(
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 3 and Theorem 5.2, after Lu & Zhang
         (2019); fixed share: Herbster & Warmuth (1998); ranges: Dong, Durfee & Rogers (2020); intervals: Hazan &
-        Seshadhri (2009), Daniely, Gonen & Shalev-Shwartz (2015). ent = ln N + S ln(N - 1) + (T - 1) H(S / (T - 1)). The
-        bound of "noisy_losses" is by Jensen's inequality: E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E
-        e^{-rate Z}.
+        Seshadhri (2009), Daniely, Gonen & Shalev-Shwartz (2015). The bound of "noisy_losses" is by Jensen's inequality:
+        E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E e^{-rate Z}.
 
     Deviations:
         * Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64
@@ -91,11 +92,11 @@ def mirror_descent(
         * Shares of "sampling" with fixed share are compensated sums. If they were rounded in every round, the shares
           under neighbouring losses would drift apart by more than 2 rate at long horizons. In 32-bit floats a smaller
           rate pays for the rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
-        * D is T in the source, which does not use that fixed share forgets: here, for N = 10, S = 5 and T = 10^5 it is
-          0.4 T, for N = 2 and S = 1 it is 0.25 T.
+        * D is T in the source, which does not use that fixed share forgets. Here D is 0.4 T for N = 10, S = 5 and T =
+          10^5, and 0.25 T for N = 2 and S = 1.
         * The published privacy claim is too small by a factor N, which is the reason for the three forms. "paper" uses
-          the published rate for epsilon <= 1, for which it is stated. For epsilon > 1, where noise no longer dominates,
-          it uses the rate of epsilon = 1.
+          the published rate for epsilon <= 1, the range for which the rate is stated, and the rate of epsilon = 1 for
+          larger epsilon.
 
     Math:
         With fixed share, weights move from losses $\ell_t$ (noisy ones for "noisy_losses") by

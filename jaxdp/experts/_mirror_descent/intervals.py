@@ -37,10 +37,10 @@ class Params:
     """Traced values.
 
     Attributes:
-        epsilon: [] float > 0; infinity is the non-private algorithm; finite values all have the same effect.
-        interval_rates: [num_levels] float > 0.
-        noise_stddev: [] float >= 0, of the noise on the levels' losses.
-        learning_rate: [] float > 0, of fixed share over levels.
+        epsilon: [] float > 0; infinity is the non-private algorithm; all finite values have the same effect.
+        interval_rates: [num_levels] float > 0, the learning rate of Hedge on each level's intervals.
+        noise_stddev: [] float >= 0, standard deviation of the noise on the losses of levels.
+        learning_rate: [] float > 0, the rate of fixed share over levels.
     """
 
     epsilon: Scalar
@@ -54,8 +54,8 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        distributions: [num_levels, num_experts] float, of each level's play in this round: one-hot at the expert drawn;
-            at epsilon = inf the weights of its interval.
+        distributions: [num_levels, num_experts] float, the distribution of each level's play in this round: one-hot at
+            the drawn expert; at epsilon = inf, the weights of the level's interval.
         shares: [num_levels] float, the probabilities of the levels.
     """
 
@@ -93,14 +93,14 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
         rho = zcdp_rho(epsilon, delta)
-        draw_delta = weighted_delta(num_experts, 2**num_levels)  # at most one interval's draws per level
+        draw_delta = weighted_delta(num_experts, 2**num_levels)  # each level draws for at most one changed interval
         return Guarantee.zcdp(rho, **unit, numerical_delta=all_of(draw_delta, normal_delta(num_levels, rho=rho)))
 
     def init(key, params: Params) -> State:
         totals = fixed_point.zero((num_levels, num_experts))
         shares = jnp.full(num_levels, 1 / num_levels, default_float())
         even = jnp.full((num_levels, num_experts), 1 / num_experts, default_float())
-        distributions = play_distribution(params.epsilon, even, _each_drawn(key, even))
+        distributions = play_distribution(params.epsilon, even, _draw_each_row(key, even))
         return State(totals, Public(jnp.zeros((), jnp.result_type(int)), distributions, shares))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -112,7 +112,8 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         round, distributions, shares = state.public
         stddev = jnp.asarray(params.noise_stddev)
         losses = jnp.sum(distributions * (report.astype(distributions.dtype) * (1 / UNITS))[None], axis=1)
-        losses = jnp.minimum(losses, 1)  # a rounded distribution may have a sum above 1, and so a larger sensitivity
+        # A rounded distribution may have a sum above 1, which would increase the sensitivity.
+        losses = jnp.minimum(losses, 1)
         noisy = gaussian(key_losses, losses, stddev, l2_sensitivity=math.sqrt(num_levels))
         # An interval of length 2^k ends, and its totals become 0, when the number of rounds played is a multiple of
         # 2^k.
@@ -121,7 +122,7 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         added = fixed_point.add(state.private, jnp.broadcast_to(report, distributions.shape))
         totals = jax.tree.map(lambda leaf: jnp.where(ends[:, None], 0, leaf), added)
         distributions = play_distribution(
-            params.epsilon, *_weights_and_drawn(key_draws, totals, jnp.asarray(params.interval_rates))
+            params.epsilon, *_weigh_and_draw(key_draws, totals, jnp.asarray(params.interval_rates))
         )
         return State(totals, Public(round + 1, distributions, step(shares, params.learning_rate * noisy)))
 
@@ -140,8 +141,8 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
 
 @in_64_bits
-def _weights_and_drawn(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns weights, [num_levels, num_experts] float with row sums 1, and one draw a row, [num_levels] int32."""
+def _weigh_and_draw(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns weights, [num_levels, num_experts] float with row sums 1, and a draw by each row, [num_levels] int32."""
     exact = -rates.astype(jnp.float64)[:, None] * fixed_point.to_float(
         fixed_point.excess_over_least(totals), jnp.float64
     )
@@ -150,9 +151,9 @@ def _weights_and_drawn(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[j
     recorded = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))
     used = exact if recorded is scores else recorded.astype(jnp.float64)
     weights = jax.nn.softmax(used, axis=1)
-    return weights.astype(rates.dtype), _each_drawn(key, weights)
+    return weights.astype(rates.dtype), _draw_each_row(key, weights)
 
 
-def _each_drawn(key: jax.Array, weights: jax.Array) -> jax.Array:
+def _draw_each_row(key: jax.Array, weights: jax.Array) -> jax.Array:
     """Draws one index for each row: [num_levels] int32."""
     return jax.vmap(fine_index)(jax.random.split(key, len(weights)), weights)

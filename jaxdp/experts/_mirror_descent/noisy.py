@@ -1,4 +1,4 @@
-"""Form "noisy_losses" of `mirror_descent`: each loss vector is noised separately; steps use only noisy losses."""
+"""Form "noisy_losses" of `mirror_descent`: each loss vector gets its own noise; updates use only noisy losses."""
 
 import math
 

@@ -35,7 +35,7 @@ class MirrorParameters(NamedTuple):
 
 
 def check_switches(num_switches: int, horizon: int) -> int:
-    """Returns the number of switches as an int, and checks that it is a whole number in [1, horizon).
+    """Checks that the number of switches is a whole number in [1, horizon), and returns it as an int.
 
     Raises:
         ValueError: if num_switches is not a whole number in [1, horizon), or horizon < 2.
@@ -58,7 +58,7 @@ def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
 
 
 def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns an upper bound, in [0, 1], on the factor by which a round of fixed share contracts ranges of ln(w / w').
+    """Returns an upper bound, in [0, 1], on the factor by which a fixed-share step contracts ranges of ln(w / w').
 
     A step of fixed share is a matrix with 1 - a on its diagonal and a / (N - 1) elsewhere, a = S / (T - 1). Such a map
     contracts ranges by k = |r - 1| / (r + 1), r = (1 - a) (N - 1) / a. Losses that are the same under both neighbours
@@ -80,10 +80,10 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
 
 
 def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns D in (0, T]: in form "sampling" with fixed share, a loss vector costs the privacy of D draws.
+    """Returns D in (0, T], the number of draws to which the privacy cost of a loss vector is equivalent.
 
-    With k the `contraction`, the i-th draw after a replaced vector has the range 2 rate k^i, and all of them cost
-    rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).
+    This is for form "sampling" with fixed share. With k the `contraction`, the i-th draw after a replaced vector has
+    the range 2 rate k^i, and all these draws together cost rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).
     """
     squared = contraction(num_experts, num_switches, horizon) ** 2
     if squared == 1:  # weights are only permuted: nothing is forgotten
@@ -123,8 +123,8 @@ def mirror_descent_parameters(
         As `mirror_descent`.
 
     Deviations:
-        The bound holds at the rate returned. With "sampling" the learner's rate is slightly smaller, to pay for
-        rounding; in 32 bits, a long horizon can lower a rate above 1/8 to 1/8.
+        The bound holds at the rate returned. With "sampling" the learner's rate is slightly smaller, because rounding
+        costs privacy; in 32 bits, a long horizon can lower a rate above 1/8 to 1/8.
 
     Examples:
         >>> best = mirror_descent_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5, num_switches=5)

@@ -32,7 +32,7 @@ from jaxdp.validation import check_epsilon, check_positive
 
 SLACK = 1e-12  # relative tolerance for the rounding of the largest learning rate
 LONGEST_CLIPPED = 10**5  # largest horizon of clipped sampling in float32
-GENTLE = 1 / 8  # largest learning rate at which steps are small increments of compensated sums
+GENTLE = 1 / 8  # up to this learning rate, steps are computed as increments of compensated sums
 
 
 @pytree_dataclass
@@ -62,7 +62,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "sampling"}
 
     def rate_leaf(epsilon: float, delta: float, learning_rate: float | None) -> np.floating:
-        """Returns the learning rate as a leaf, rounded down; checks that epsilon pays for it."""
+        """Checks that epsilon allows the learning rate, and returns the rate as a leaf, rounded down."""
         rho = zcdp_rho(check_epsilon(epsilon), delta)
         # Shares are read as floats. Their rounding widens the range of ln(w / w') at each draw.
         rounding = 2 * float(np.finfo(default_float()).eps) * math.sqrt(horizon)
@@ -131,7 +131,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
 def step_of(
     mixing: str, num_experts: int, horizon: int, num_switches: int
 ) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """Returns the step (shares, scaled losses) -> shares."""
+    """Returns the step (shares, losses times the learning rate) -> shares."""
     if mixing == "clipped":
         floor = num_switches / (num_experts * horizon)
         return lambda shares, scaled_losses: clipped_step(shares, scaled_losses, floor)
@@ -142,7 +142,7 @@ def step_of(
 def exact_step_of(
     mixing: str, num_experts: int, horizon: int, num_switches: int
 ) -> Callable[[compensated.Sum, jax.Array, jax.Array], compensated.Sum]:
-    """Returns the step (shares, losses, learning rate) -> shares: `step_of` on compensated sums."""
+    """Returns the step (shares, losses, learning rate) -> shares, where shares are compensated sums."""
     # Only fixed share needs compensated sums.
     plain_step = step_of(mixing, num_experts, horizon, num_switches)
 

@@ -37,7 +37,7 @@ from jaxdp.numerics.rounding import round_product
 from jaxdp.validation import check_choice, check_count, check_horizon, check_number, check_probability
 
 SENSITIVITY = 2.0  # sensitivity of a window's regret: a replaced loss vector moves one summand within [-1, 1]
-SHARE = 0.5  # the part of epsilon for selections; the rest is for questions
+SHARE = 0.5  # the part of epsilon for selections; the rest is for queries
 # The indices of a round's keys: fold_in(key, i) equals split(key, 3)[i], and is computed where it is used.
 SELECTION, THRESHOLD, QUERY = range(3)
 
@@ -51,7 +51,8 @@ class Params:
         block_slack: [num_blocks] float; entry k is the regret per round attributed to chance in rounds 2^k to 2^(k+1) -
             1 of an epoch.
         slack_before: [num_blocks] float; entry k is the regret attributed to chance in all rounds before block k.
-        window_slack: [] float; for a window of w rounds, another sqrt(w) * window_slack is attributed to chance.
+        window_slack: [] float; in a window of w rounds, additional regret of sqrt(w) * window_slack is attributed to
+            chance.
         margin: [] float; a restart requires that a window's regret exceeds all regret attributed to chance by this
             margin.
     """
@@ -100,25 +101,26 @@ class Public(NamedTuple):
 def svt_restarts(
     *, num_experts: int, horizon: int, windows: str = "dyadic", check_every: int = 1, noise: str = "exponential"
 ) -> Learner:
-    r"""Plays `limited_updates`, and restarts them (a new epoch) when the regret in some window of rounds is too large.
+    r"""Plays `limited_updates`, and restarts it (a new epoch) when the regret in some window of rounds is too large.
 
-    A window's regret is the total loss of the plays in it less the total loss of its best expert. A window is
-    suspicious if its regret exceeds the regret that chance explains with probability 1 - failure_prob. Every
-    check_every rounds, the sparse vector technique is asked one question: by how much does the most suspicious window
-    of this epoch that ends now exceed its threshold? After an answer "above", the next round starts a new epoch, with a
-    new run of the sparse vector technique. The expert of the old epoch plays the first round of the new one.
+    A window's regret is the total loss of the plays in it less the total loss of its best expert. The threshold of a
+    window is the largest regret that chance explains with probability 1 - failure_prob, plus `margin`. Every
+    check_every rounds, the sparse vector technique gets one query: the largest excess of regret over threshold among
+    the windows of this epoch that end in this round. After an answer "above", the next round starts a new epoch, with a
+    new run of the sparse vector technique. The first round of the new epoch still plays the expert of the old epoch.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        windows: the windows that a question covers, besides the whole epoch. "all": every window that starts in the
-            round after a question, with memory of 2 N T / check_every integers and N t / check_every operations for a
-            question in round t. "dyadic": for each k, the windows that start after the last two questions with a number
-            divisible by 2^k, with memory and time O(N log T), but later restarts. With T = 1e5, N = 10, failure_prob =
-            0.01 and a shift of gap 0.5 in the middle, the median delay is 4,200 rounds at epsilon = 1 and 1,300 at
-            epsilon = 4; "all" on a grid of 16 rounds needs 2,800 and 1,000.
-        check_every: a question is asked every check_every >= 1 rounds, counted from the first round of the run. Every
-            later epoch therefore starts in the round after a question.
+        windows: the windows that a query covers, besides the whole epoch. "all": every window that starts in the round
+            after a query; this takes memory of 2 N T / check_every integers, and N t / check_every operations for a
+            query in round t. "dyadic": for each k, the windows that start after the last two queries with a number
+            divisible by 2^k; this takes memory and time O(N log T), but restarts are later. With T = 1e5, N = 10,
+            failure_prob = 0.01 and a shift of gap 0.5 in the middle, the median delay of "dyadic" is 4,200 rounds at
+            epsilon = 1 and 1,300 rounds at epsilon = 4. The median delay of "all" with check_every = 16 is 2,800 and
+            1,000 rounds.
+        check_every: number of rounds between two queries, >= 1, counted from the first round of the run. Every epoch
+            except the first therefore starts in the round after a query.
         noise: noise of the selections, as for `limited_updates`.
 
     Returns:
@@ -131,33 +133,34 @@ def svt_restarts(
 
     Values:
         epsilon: the privacy budget, > 0.
-        failure_prob: in (0, 1), the probability, over all `horizon` rounds, that an epoch ends although the losses'
-            distribution has not changed since it started.
-        margin: finite, by default 1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every questions, rounded up,
+        failure_prob: in (0, 1), bounds the probability, over all `horizon` rounds, that an epoch ends although the
+            losses' distribution has not changed since the epoch started.
+        margin: finite, by default 1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every queries, rounded up,
             and b = failure_prob / 5. With a smaller margin restarts are sooner, but failure_prob is not guaranteed.
-            Privacy depends neither on failure_prob nor on margin.
+            Privacy does not depend on failure_prob or margin.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
         - For a given transcript, epochs are disjoint sets of rounds, and so are the blocks of an epoch. A loss vector
           is used by one selection (epsilon / 2, sensitivity 1) and by one run of AboveThreshold (epsilon / 2), which
-          ends with its first answer "above". The two are interleaved; both are pure, so they compose as if one followed
-          the other. The new epoch starts in the round after that answer.
-        - A question has sensitivity 2. A window's regret is a largest sum of differences of losses, each in [-1, 1],
-          and a replaced loss vector moves one of them from one end to the other. The plays are released, and so fixed.
+          ends with its first answer "above". The selection and the run are interleaved; both are pure DP, so their
+          costs add up as if one followed the other. The new epoch starts in the round after that answer.
+        - A query has sensitivity 2. A window's regret is the largest, over experts, of sums of differences of losses.
+          Each difference is in [-1, 1], and a replaced loss vector changes one difference in each sum, by at most 2.
+          The plays are released, and so fixed.
         - Slack: at least epsilon / 8, at all sizes. A run of AboveThreshold spends at most 3/4 of its budget e =
           epsilon / 2, so that the algorithm spends at most 7/8 of epsilon. *Proof.* Let losses l be replaced by l' in a
           round that j plays, and c = l'(j) - l(j). The regret to expert i of a window with this round changes by c +
           l(i) - l'(i), the regret of other windows by 0. All these changes are in [c - 1, c + 1], and so is the change
-          of a question, which is a largest excess. Increase the threshold's noise by c + 1, and the last question's
-          noise, if its answer is "above", by 2; all other noises stay. Questions that were below are still below, since
-          they grew by at most c + 1; the last one is still above, since it changed by at least c - 1. This bijection of
-          noises makes densities at most exp((c + 1) e / 4 + 2 e / 8) times smaller, for the scales 4 / e and 8 / e; and
-          c is at most 1. (If questions could change by 2 in both directions, as AboveThreshold allows, the last noise
-          would have to grow by 4, not by 2.) The limit is reached with many questions far above the threshold and a
-          last one, which does not change, far below. In the registry's example, of 12 rounds with a question every
-          three, the exact distributions show that 0.576 of epsilon is spent.
+          of a query, which is a largest excess. Increase the threshold's noise by c + 1, and the last query's noise, if
+          its answer is "above", by 2; all other noises stay. Queries that were below are still below, since they grew
+          by at most c + 1. The last query is still above, since it changed by at least c - 1. This bijection of noises
+          makes densities at most exp((c + 1) e / 4 + 2 e / 8) times smaller, for the scales 4 / e and 8 / e; and c is
+          at most 1. (If queries could change by 2 in both directions, as AboveThreshold allows, the last noise would
+          have to grow by 4, not by 2.) The limit is reached with many queries far above the threshold and a last query,
+          which does not change, far below. In the registry's example, of 12 rounds with a query every three rounds, the
+          exact distributions show that 0.576 of epsilon is spent.
         - Released: the experts, and the rounds in which epochs end.
         - Private: all of `private`.
 
@@ -168,17 +171,17 @@ def svt_restarts(
         * Sensitivity 2 instead of the paper's 1, for which standard composition gives only 1.5 epsilon-DP.
         * A new epoch starts in the round after the answer "above". The paper's epoch starts with the round of the
           answer. The losses of this round then enter two runs and may enter two selections.
-        * One question about the largest excess of all windows, instead of one question for each window.
+        * One query for the largest excess of all windows, instead of one query for each window.
         * Thresholds have the factor log T that the paper's Theorem 3.1 omits, with different constants. For m rounds of
           a block whose expert was selected from n rounds: m min(1, sqrt(2 ln(2 N T / b) / n) + r / n) with r = (2 / e)
           ln(N T / b), e = epsilon / 2, for one-sided noise (twice as much for Laplace noise). For a window of w rounds:
-          sqrt(w ln(2 W / b) / 2) + sqrt(w ln(2 N W / b) / 2), W = C^2 windows. They come from Hoeffding bounds for the
-          means over the n rounds, for the sum of the plays' losses in a window and for the sums of the experts' losses
-          in it, and from the tail of the selection's noise. Each of these four bounds fails with probability at most b
-          = failure_prob / 5, and so does the fifth, for the noise of the questions.
+          sqrt(w ln(2 W / b) / 2) + sqrt(w ln(2 N W / b) / 2), W = C^2 windows. These thresholds follow from four
+          bounds: Hoeffding bounds for the means over the n rounds, for the sum of the plays' losses in a window and for
+          the sums of the experts' losses in the window, and the tail of the selection's noise. Each of these bounds
+          fails with probability at most b = failure_prob / 5, as does a fifth bound, for the noise of the queries.
         * The play of a round is chosen before its losses are seen.
-        * Losses, and the regret attributed to chance, are rounded to multiples of 2^-20; regrets, windows and questions
-          are integers. Noise is drawn as in `noisy_min` and `above_threshold`.
+        * Losses, and the regret attributed to chance, are rounded to multiples of 2^-20; regrets, sums of windows and
+          queries are integers. Noise is drawn as in `noisy_min` and `above_threshold`.
 
     Math:
         After every check_every rounds a new epoch starts if
@@ -195,7 +198,7 @@ def svt_restarts(
         \Lambda = 1 + \frac{32}{\varepsilon} ( \ln C + \ln(2 T / b) )
         $$
 
-        for at most $C$ questions, and $b$ = failure_prob / 5.
+        for at most $C$ queries, and $b$ = failure_prob / 5.
 
     Examples:
         >>> import jaxdp
@@ -211,7 +214,7 @@ def svt_restarts(
     check_every = check_count("check_every", check_every)
     check_choice("windows", windows, tuple(windows_of.KINDS))
     limited = selection.limited_updates(num_experts=num_experts, noise=noise)
-    checks = -(-horizon // check_every)  # an upper bound on the number of questions
+    checks = -(-horizon // check_every)  # an upper bound on the number of queries
     limited_steps = selection.algorithm(num_experts=num_experts, noise=noise, binary=False)
     memory = windows_of.KINDS[windows](num_experts, checks, check_every)
 
@@ -273,12 +276,12 @@ def svt_restarts(
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
-        """Returns the excess over `allowed` for which a window of `rounds` rounds restarts: float64, in 64-bit mode."""
+        """Returns the excess over `allowed` at which a window of `rounds` rounds causes a restart, float64."""
         window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
         return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
-    def question(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the number of questions in `round_` rounds, and whether one was asked in the last of them."""
+    def query_time(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Returns the number of queries in the first `round_` rounds, and whether the last of them has a query."""
         return round_ // check_every, round_ % check_every == 0
 
     def begin_round(key, params: Params, state: State) -> State:
@@ -290,8 +293,8 @@ def svt_restarts(
             return restart(is_first, start(jax.random.fold_in(key, THRESHOLD), params), private.monitor)
 
         monitor = jax.lax.cond(any_lane(is_first), restart_monitor, lambda: private.monitor)
-        # A window's regret is the epoch's regret up to now, less the remembered regret before the window.
-        windows_ = memory.remember(private.windows, private.regrets, private.allowed, *question(public.round))
+        # A window's regret is the epoch's regret so far, less the stored regret before the window.
+        windows_ = memory.remember(private.windows, private.regrets, private.allowed, *query_time(public.round))
         return State(private._replace(monitor=monitor, windows=windows_), public)
 
     def add_losses(state: State, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
@@ -302,7 +305,7 @@ def svt_restarts(
         return bulk.Sums(regrets, limited_steps.add(State(private.selection, public.selection), losses))
 
     def advance(key, params: Params, state: State, sums: bulk.Sums, played: jax.Array) -> State:
-        """Advances by `played` rounds of one expert, after `add_losses`; asks a question if the last round has one."""
+        """Advances by `played` rounds of one expert, after `add_losses`; makes the query if the last round has one."""
         private, public = state
         regrets, epoch_round, round_ = sums.regrets, public.selection.round, public.round + played
         # Line 6: Algorithm 1 continues, with half of the budget.
@@ -315,19 +318,19 @@ def svt_restarts(
         )
         allowed = allowed_until(params, epoch_round + played)
         begin = (public.round - epoch_round) // check_every
-        time, asks = question(round_)
+        time, asks = query_time(round_)
 
         of_window, grid = functools.partial(slack, params), grid_of(private.monitor)
         ending = memory.ending_at(of_window, time)
-        run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # lanes without a question do not answer
+        run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # lanes without a query do not answer
 
-        def ask_query() -> tuple[jax.Array, jax.Array]:  # lines 8 and 9: one question, the largest of all windows
+        def ask_query() -> tuple[jax.Array, jax.Array]:  # lines 8 and 9: one query, the largest excess of all windows
             largest = memory.largest(private.windows, regrets, allowed, of_window, ending, time, begin)
             query = windows_of.as_sum(largest * fixed_point.UNITS, round_.dtype) if is_open() else largest
             above = ask(jax.random.fold_in(key, QUERY), run, query, grid)[1]
             return private.monitor.halted | above, above
 
-        # XLA skips this only if no lane of a batch has a question.
+        # XLA skips this only if no lane of a batch has a query.
         halted, above = jax.lax.cond(any_lane(asks), ask_query, lambda: (private.monitor.halted, jnp.asarray(False)))
         monitor = private.monitor._replace(halted=halted)
 
@@ -364,13 +367,13 @@ def svt_restarts(
 
 
 class Slack(NamedTuple):
-    """The regret attributed to chance and the margin, in float64.
+    """The regret that is attributed to chance, and the margin; numbers are float64.
 
     Attributes:
         block: [num_blocks], the regret per round in block k of an epoch.
         before: [num_blocks], the regret in all blocks before block k.
         window: the factor of sqrt(w), for a window of w rounds.
-        margin: the margin for the noise of the questions.
+        margin: the margin for the noise of the queries.
     """
 
     block: np.ndarray
@@ -383,7 +386,7 @@ class Slack(NamedTuple):
         cls, num_experts: int, horizon: int, checks: int, epsilon: float, failure_prob: float, noise: str
     ) -> "Slack":
         """Returns the thresholds of `svt_restarts`."""
-        event_prob = failure_prob / 5  # four events for the thresholds, one for the questions' noise
+        event_prob = failure_prob / 5  # four bounds for the thresholds, one for the noise of queries
         budget = SHARE * epsilon
         spread, tail = math.log(2 * num_experts * horizon / event_prob), math.log(num_experts * horizon / event_prob)
         reach = (4 if noise == "laplace" else 2) * tail / budget

@@ -1,7 +1,8 @@
-"""`svt_restarts` in blocks of many rounds, with the results of single rounds.
+"""Plays blocks of many rounds of `svt_restarts` at once; results equal the results of single rounds.
 
-Between two questions only the inner algorithm releases an expert, at the ends of its blocks, which are known in
-advance. So an expert plays the rounds up to the next question or block end, and their losses are added in one kernel.
+Between two queries only the inner algorithm, `limited_updates`, releases an expert, at the ends of its blocks, which
+are known in advance. So one expert plays all rounds up to the next query or the end of the inner block, and one kernel
+adds the losses of these rounds.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.numerics.fixed_point import Sum
 
 FEWEST, MOST = 3, 32  # rounds in a block: blocks of 3 save 10% of the time of single rounds, blocks of 4 save 20%
-LARGEST = 1024  # losses of a lane in a block: more do not stay in the cache
+LARGEST = 1024  # largest number of losses of a lane in a block; more do not fit in the cache
 
 
 class Sums(NamedTuple):
@@ -32,7 +33,7 @@ class Sums(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """The steps of the algorithm that the bulk form uses.
+    """The parts of the algorithm that its blocks use.
 
     Attributes:
         begin_round: (key, params, state) -> state before the next round's losses.
@@ -46,13 +47,13 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple[Blocks, ...]:
-    """Returns one kind of block, up to the next question or selection; no kind if blocks would be too short."""
+    """Returns blocks up to the next query or selection; no blocks if they would be too short."""
     length = min(check_every, MOST, LARGEST // num_experts)
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
-        unasked = check_every - public.round % check_every
-        rounds = jnp.minimum(limit, jnp.minimum(unasked, rounds_left(public.selection.round)))
+        rounds_to_query = check_every - public.round % check_every
+        rounds = jnp.minimum(limit, jnp.minimum(rounds_to_query, rounds_left(public.selection.round)))
         return BlockPlan(jnp.broadcast_to(public.selection.expert, keys.shape), rounds)
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:

@@ -1,7 +1,7 @@
 """The windows of rounds that `svt_restarts` examines, and the sums that it stores for them.
 
-A choice of windows stores sums of regrets, [num_experts] each, at rounds with questions. Times are numbered by
-questions: time 1 is the round of the first question. A window starts at one time and ends at a later time.
+The sums of regrets, [num_experts], are stored at rounds with queries. Such rounds are called times and are numbered:
+time 1 is the round of the first query. A window starts at one time and ends at a later time.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
 from jaxdp.numerics.kernels import lanes_last
 
-CHUNK = 128  # windows that are examined together
-LARGEST = 2.0**51  # units of a question; two words of 32 bits hold it
+CHUNK = 128  # number of windows that are examined at once
+LARGEST = 2.0**51  # largest query in units; two words of 32 bits hold it
 LEAST = -(2.0**62)  # units, below every excess
 Slack = Callable[[jax.Array], jax.Array]  # rounds of windows -> [...] float64, required excess over `allowed`
 
@@ -25,10 +25,11 @@ class Memory(NamedTuple):
     """Sums at the times at which windows start, one column for each time.
 
     Attributes:
-        low: [num_experts, columns] integers of the default type, units of the regrets so far; they wrap around.
-        whole: [num_experts, some columns] the same regrets rounded down to whole numbers; only for the last columns, if
-            windows that start at the other columns are so short that the difference of the lower words is their regret.
-        allowed: [columns] the part of the regrets that was attributed to chance, public.
+        low: [num_experts, columns] integers of the default type: the epoch's regrets so far in units, modulo the range
+            of the type.
+        whole: [num_experts, some columns] the same regrets rounded down to whole numbers. Columns at the front are
+            omitted if their windows are so short that differences of `low` suffice.
+        allowed: [columns] the regret that was attributed to chance, a public value.
     """
 
     low: jax.Array
@@ -37,7 +38,7 @@ class Memory(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The windows that end at a time: the same windows in all lanes with a question at this time.
+    """The windows that end at a time; they are the same in all lanes with a query at this time.
 
     Attributes:
         starts: [columns] integers, the times at which the windows start.
@@ -54,7 +55,7 @@ def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> ja
 
 
 def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
-    """Returns the largest regret, over experts, since each of the first `short` columns was stored: units, float64.
+    """Returns the largest regret over experts since each of the first `short` times: [short] float64, in units.
 
     The regrets must fit in an integer, so that the difference of lower words is right even if they wrapped around.
     """
@@ -102,7 +103,7 @@ KERNELS = Steps(
 
 
 class All(NamedTuple):
-    """Every window that starts at a question's time. Memory: [num_experts, rows], a column for each time."""
+    """Every window that starts at a time of a query. Memory: [num_experts, rows], a column for each time."""
 
     num_experts: int
     checks: int
@@ -115,7 +116,7 @@ class All(NamedTuple):
         return Memory(*fixed_point.zero((self.num_experts, rows)), fixed_point.zero(rows))
 
     def remember(self, memory: Memory, regrets: Sum, allowed: Sum, time: jax.Array, asks: jax.Array) -> Memory:
-        """Writes a column in every round, also between questions: a branch would copy the memory."""
+        """Writes a column in every round, also between queries, because a branch would copy the memory."""
         column = time + (~asks).astype(time.dtype)
         news = Memory(low_words(regrets), regrets.whole, allowed)
         return jax.tree.map(lambda words, value: words.at[..., column].set(value, mode="drop"), memory, news)
@@ -155,7 +156,7 @@ class All(NamedTuple):
 
 
 class Dyadic(NamedTuple):
-    """For each k, the windows from the last two multiples of 2^k, and the epoch. Memory: [num_experts, levels].
+    """Windows from the last two multiples of 2^k, for each k. Memory: [num_experts, levels], a column for each k.
 
     Level k keeps the last odd multiple of 2^k. The last even multiple of 2^k is the last odd multiple of a higher power
     of two, so that power's level keeps it.
@@ -168,12 +169,12 @@ class Dyadic(NamedTuple):
 
     @property
     def levels(self) -> int:
-        """The number of powers of two up to the last question's time."""
+        """The number of powers of two up to the last query's time."""
         return self.checks.bit_length()
 
     @property
     def short(self) -> int:
-        """The number of levels with regrets that fit in one integer; a window of level k has <= 2^(k + 1) questions."""
+        """The number of levels with regrets that fit in one integer; a window of level k has <= 2^(k + 1) queries."""
         longest = 2 ** (jnp.iinfo(jnp.result_type(int)).bits - 1 - BITS) - 1
         return min(max((longest // self.check_every).bit_length() - 1, 0), self.levels)
 
@@ -195,7 +196,7 @@ class Dyadic(NamedTuple):
     def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
         """Returns one window for each level, from its last time before `time`, for an epoch from the first round."""
         level = jnp.arange(self.levels, dtype=time.dtype)
-        last = jnp.right_shift(time - 1, level)  # multiples before this question's time
+        last = jnp.right_shift(time - 1, level)  # multiples before this query's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)
         return Ending(starts, lanes_last(units(slack((time - jnp.maximum(starts, 0)) * self.check_every))))
 
@@ -222,7 +223,7 @@ class Dyadic(NamedTuple):
             for index, regrets_since in enumerate(since)
         ]
 
-        def question(
+        def largest_excess(
             since: list[jax.Array],
             regrets: Sum,
             before: Sum,
@@ -239,7 +240,7 @@ class Dyadic(NamedTuple):
                 largest = jnp.maximum(largest, self.steps.largest(excess))
             return _in_ranges(largest)
 
-        return self.steps.as_kernel(question, since, regrets, memory.allowed, allowed, ending, time, begin)
+        return self.steps.as_kernel(largest_excess, since, regrets, memory.allowed, allowed, ending, time, begin)
 
 
 KINDS = {"all": All, "dyadic": Dyadic}
@@ -250,13 +251,13 @@ def units(slack: jax.Array) -> jax.Array:
     return jnp.round(jnp.clip(slack * UNITS, -LARGEST, LARGEST))
 
 
-def _in_ranges(question: jax.Array) -> jax.Array:
-    """Divides a question in units by `UNITS`, exactly; clipped as in `as_sum`."""
-    return jnp.clip(question, -LARGEST, LARGEST - 1) * (1 / UNITS)
+def _in_ranges(query: jax.Array) -> jax.Array:
+    """Divides a query in units by `UNITS`, exactly; clips it as `as_sum` does."""
+    return jnp.clip(query, -LARGEST, LARGEST - 1) * (1 / UNITS)
 
 
-def as_sum(question: jax.Array, dtype: jnp.dtype) -> Sum:
-    """Converts a question in units to a sum; clips it to the range of two words, which raises no sensitivity."""
-    clipped = jnp.clip(question, -LARGEST, LARGEST - 1)
+def as_sum(query: jax.Array, dtype: jnp.dtype) -> Sum:
+    """Converts a query in units to a sum; clips it to the range of two words, which does not raise its sensitivity."""
+    clipped = jnp.clip(query, -LARGEST, LARGEST - 1)
     whole = jnp.floor(clipped * (1 / UNITS))
     return Sum(whole.astype(dtype), (clipped - whole * UNITS).astype(dtype))
