@@ -1,4 +1,4 @@
-"""Grey-box audit: how far one user moves the values that get noise, while the transcript is held fixed."""
+"""Measures how far one user moves the values that get noise, while the transcript is held fixed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -44,32 +44,33 @@ def grey_box(
     """Measures how far one user moves the values that get noise, and compares this with the declared sensitivities.
 
     The audit plays the learner against random users. Then it replays this run many times with the same keys and *the
-    same plays and public states*, each time with one user replaced, in the leaves that the claim's `sensitive_fields`
-    name. A tape records each value to which a mechanism adds noise, and the mechanism gets the original run's value
-    instead. So every release is as in the original run, and each recorded value differs only by the replaced user's
-    data. The audit finds:
+    same plays and public states*. In each replay one user is replaced, in the leaves of the user's data that the
+    claim's `sensitive_fields` name. A tape records each value to which a mechanism adds noise; the mechanism then gets
+    the original run's value. So every release equals the release of the original run, and a recorded value differs from
+    the original value only by the replaced user's data. The audit finds:
 
     * a declared sensitivity that is exceeded; a sum of costs beyond the claim;
-    * a change of anything that the claim's `adversary_view` lets an adversary see (a path around the noise);
+    * a change of anything that the claim's `adversary_view` lets an adversary see (data that avoid the noise);
     * a noise scale that depends on the data; values outside the range of a local randomizer;
-    * a key used for two releases, or the same in every run; the same noise used twice;
-    * noise that does not follow its recorded distribution, drawn with 4096 keys; a release that is not the sum of its
-      value and that noise.
+    * a key that is used for two releases, or is the same in every run; noise that is used twice;
+    * noise that does not follow its recorded distribution (tested with 4096 keys); a release that is not the sum of its
+      value and its noise.
 
-    The adversary sees plays, public states and reports if `adversary_view` names them. In the local model reports are
-    always seen, and public states, which follow from reports, are not compared. In the joint model the play and the
-    report of the replaced user are not seen. The stopping time of a learner with `done` is always seen. In the shuffle
-    model the costs of a user's report are compared with `local_epsilon`; amplification by shuffling is not computed.
+    The adversary sees plays, public states and reports if `adversary_view` names them. In the local model the adversary
+    always sees reports; public states follow from reports and are not compared. In the joint model the adversary does
+    not see the play and the report of the replaced user. The stopping time of a learner with `done` is always seen. In
+    the shuffle model the costs of a user's report are compared with `local_epsilon`; amplification by shuffling is not
+    computed.
 
-    A changed value may have noise from a mechanism that records nothing on the tape. The audit replays such a value
-    with 4096 keys. If the value is always the same, it has no noise: a fault. (4096 keys are too few for unrecorded
-    randomized response at an epsilon above about 6.) If the value varies, and every changed entry depends on recorded
-    releases, data were added to a number that already has noise: a fault. Otherwise, or if nothing was recorded, the
-    audit cannot decide, and a note says so.
+    A changed value may have noise from a mechanism that records nothing on the tape. The audit computes this value with
+    4096 keys. If the value is the same with all keys, it has no noise, which is a fault. (4096 keys are too few for
+    unrecorded randomized response at an epsilon above about 6.) If the value varies, and every changed entry depends on
+    recorded releases, data were added to a number that already has noise, which is a fault. Otherwise, or if nothing
+    was recorded, the audit cannot decide, and adds a note.
 
-    Rounds and counts are compiled, one program for all of them, unless a release lies behind a branch, a loop or an
-    inner `jit`. Such steps, and all blocks, run operation by operation, so that a release may lie behind a branch on
-    public values: a round takes about a tenth of a second, a block up to some seconds.
+    Rounds and counts are compiled: one program serves all of them, unless a mechanism is called inside a branch, a loop
+    or an inner `jit`. These rounds, and all blocks, run operation by operation, so that a mechanism may be called
+    inside a branch on public values. Then a round takes about a tenth of a second, and a block up to some seconds.
 
     Args:
         key: a typed PRNG key.
@@ -78,26 +79,26 @@ def grey_box(
             loops over public values.
         values: a grid point of its params.
         draw_user: key -> UserData of one round, without the leading axis; or (key, history) -> UserData of a user who
-            reacts to a `History`. It draws the original users and their replacements. It should draw the extremes of a
-            user's data, and values beyond the learner's clipping.
+            reacts to a `History`. The function draws the original users and their replacements. It should sometimes
+            draw the extremes of a user's data, and values that the learner clips.
         rounds: number of rounds to play, >= 1; enough for every kind of release to occur.
         answer: (answers, history, action) -> feedback.
         num_bases: number of runs, each against freshly drawn users, >= 2.
         num_neighbours: replacements tried for each run, >= 1.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
-        unit: "record" replaces one user, "person" replaces a person in all their rounds; None is "person" if
-            there are visits, else the claim's own unit.
-            For a person, changes by k reports are compared with k times the declared sensitivity, and a learner that
-            hears every visit is compared with `Guarantee.at_user_level`. A learner that is made for a schedule, such
-            as `jaxdp.person_means`, declares the sensitivity of a person.
+        unit: "record" replaces one user, "person" replaces a person in all their rounds. None means "person" if there
+            are visits, otherwise the claim's unit. For a person with k reports, a change is compared with k times the
+            declared sensitivity. If the learner's claim is for one round, its costs are compared with
+            `Guarantee.at_user_level`. A learner that is made for a schedule, such as `jaxdp.person_means`, declares the
+            sensitivity of a person.
         visits: the public schedule for "person", with at least `rounds` rounds; they are the contexts of the learner.
             `draw_user` then takes only a key, and draws no contexts.
         delays: the public delay of each round's feedback, [rounds] integers >= 0, as for `jaxdp.delayed`; None if
-            feedback comes at once. The learner is then audited as it plays such an environment. With `visits`, only
-            reports that have arrived count as heard.
+            feedback comes at once. The learner is then audited as it plays an environment with these delays. With
+            `visits`, only reports that have arrived count.
 
     Returns:
-        The findings. Replacements are random, so a rare worst case may be missed.
+        The findings. The replaced users are random, so the audit may miss a rare worst case.
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
@@ -105,7 +106,7 @@ def grey_box(
             not fit the claim or the visits, or a release lies behind a branch on private data or inside a `vmap`.
 
     Source:
-        The usual proof of adaptive composition, executed: values are measured along a fixed transcript.
+        The audit computes the quantities of the usual proof of adaptive composition, which fixes the transcript.
 
     Examples:
         >>> import jaxdp
@@ -175,8 +176,9 @@ def grey_box_of_paths(
 ) -> GreyBox:
     """Audits every path of a learner by `grey_box`, and joins the findings.
 
-    Blocks that give the plays and public states of single rounds, bit for bit, in some thousand random runs are not
-    audited again: the audit of rounds holds for them. So a learner may draw noise inside the kernels of its blocks.
+    Blocks are not audited if they give the plays and public states of single rounds, bit for bit, in some thousand
+    random runs: the audit of rounds then holds for blocks, too. So a learner may draw noise inside the kernels of its
+    blocks.
 
     Args:
         key: a typed PRNG key.
@@ -243,7 +245,7 @@ def paths_of(learner: Learner) -> list[str]:
 
 
 def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Array:
-    """Stacks the base and its copies with one round replaced: [neighbours + 1, rounds, ...]."""
+    """Stacks the original users and copies with one round replaced: [neighbours + 1, rounds, ...]."""
     copies = jnp.broadcast_to(base, (len(rounds), *base.shape)).at[jnp.arange(len(rounds)), rounds].set(new)
     return jnp.concatenate([base[None], copies])
 
@@ -266,7 +268,7 @@ def _judge(
             )
     faults += [fault for releases in runs for site in releases for fault in wrong_use(site)]
     faults += find_reuse(runs)
-    if not claim.is_private:  # without a claim nothing can be violated
+    if not claim.is_private:  # without a claim there is no fault
         faults = []
     return GreyBox(
         guarantee=claim,
@@ -280,7 +282,7 @@ def _judge(
 
 
 def _largest_loss(runs: list[list[Release]]) -> float | None:
-    """Returns the largest known privacy loss of a run's transcript, summed over its releases; None if it is 0."""
+    """Returns the largest known privacy loss of a run's transcript, summed over its releases; None if the loss is 0."""
     totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
     largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's own is 0
     return largest or None

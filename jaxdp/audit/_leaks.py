@@ -1,4 +1,4 @@
-"""Leak test: at a tiny budget noise hides the data, so values that still follow the data got no noise."""
+"""Tests a learner at a tiny budget, where noise hides the data: values that still follow the data got no noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Leaks:
 
     @property
     def verdict(self) -> str:
-        """The verdict: "violated" if something leaks; else "cannot tell" if there are notes; else "consistent"."""
+        """The verdict: "violated" if a value leaks; else "cannot tell" if there are notes; else "consistent"."""
         return "violated" if self.found else "cannot tell" if self.notes else "consistent"
 
 
@@ -60,9 +60,9 @@ def leaks(
 
     The test plays two runs with unrelated users and epsilon = 1e-6, mu = 1e-6 or rho = 5e-13. Additive noise that is
     calibrated to such a budget has scale 1e6 and is the same in both runs. So every noisy number is nearly the same in
-    both runs, and noise makes every decision. The test cannot decide for three kinds of learners: the claim at
-    these values shows that the noise is calibrated by something else; the learner refuses these values; or reports are
-    randomized responses, which are the label, flipped or not.
+    both runs, and every decision depends only on noise. The test cannot decide for three kinds of learners: learners
+    whose claim at these values shows that the noise is calibrated by something else; learners that refuse these values;
+    and learners whose reports are randomized responses, that is, the label or its opposite.
 
     The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
     added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. It finds noise that
@@ -73,8 +73,8 @@ def leaks(
         learner: the learner to test.
         values: a grid point of its params. The test replaces epsilon, mu, rho and delta. If values contain none of the
             first three, it adds the first that params takes.
-        users: users of two runs, of the same shapes and dtypes; the more they differ the better. The
-            test only uses the leaves of the second run that the claim's `sensitive_fields` name.
+        users: users of two runs, of the same shapes and dtypes; the more they differ, the more the test can find. From
+            the second run the test only uses the leaves that the claim's `sensitive_fields` name.
         answer: (answers, history, action) -> feedback.
         num_keys: number of keys, >= 1. Noise may be small by chance, so a difference counts if it occurs with every
             key.

@@ -23,8 +23,8 @@ from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import warn_caller
 
 PILOTS = ((160, 12), (640, 3))  # runs under each neighbour in a stage of the pilot, and pairs that stay after it
-LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage chooses one pair by a tenth of the trials, and by at most so many
-RIDGES = (1e-9, 0.3)  # the first finds noise that cancels, the second errs less
+LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage chooses one pair by a tenth of the trials, at most MOST_LAST
+RIDGES = (1e-9, 0.3)  # the first finds noise that cancels, the second has smaller errors
 LARGEST = 1e9  # numbers are cut here before linear scores
 PREFIXES = (3, 5, 8)  # rounds after which sequences of actions are compared
 SHOWN_AFTER = 2  # seconds before a progress line is shown
@@ -53,7 +53,7 @@ class PythonAuditResult(AuditResult):
 
 
 class Scores(NamedTuple):
-    """Scores of a run, which pilot runs shaped.
+    """Scores of a run, fitted to pilot runs.
 
     Attributes:
         centre: [numbers], mean of the numbers of a run.
@@ -210,7 +210,7 @@ def _choose_pair(
 
 
 def _judge(sides: list[list[Sample]], num_actions: int, delta: float) -> float:
-    """Shapes scores by half of the runs, and estimates by the other half how well they distinguish the neighbours."""
+    """Fits scores to half of the runs; the other runs test how well the scores distinguish the neighbours."""
     half = len(sides[0]) // 2
     scores = _shape_scores([side[:half] for side in sides], num_actions)
     judging = [side[half:] for side in sides]

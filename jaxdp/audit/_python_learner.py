@@ -1,4 +1,4 @@
-"""Stateful learners in ordinary Python, by any author: an attack on their claim, and their regret on jaxdp's worlds."""
+"""Attacks the claims of stateful learners in ordinary Python, and measures their regret in jaxdp's environments."""
 
 import dataclasses
 import importlib
@@ -42,7 +42,7 @@ class PythonLearner:
         act: (learner, *context) -> action.
         update: (learner, *context, action, feedback) -> anything.
         observe: learner -> numbers, or None if the adversary sees only the actions.
-        setting: the problem that it plays.
+        setting: the problem that the learner plays.
         guarantee: the claim to attack.
     """
 
@@ -134,14 +134,14 @@ class PythonLearner:
     ) -> PythonAuditResult:
         """Attacks the claim: chooses two neighbours by pilot runs, and attacks them by fresh runs.
 
-        An attack sees only short runs. A mistake that needs more rounds, other users, or numbers that `observe` does
-        not name stays hidden. Actions alone often show nothing; the verdict then says so.
+        An attack sees only short runs. A mistake stays hidden if it needs more rounds, other users, or numbers that
+        `observe` does not name. If `observe` names no numbers, the verdict is often "nothing shown".
 
         Args:
             key: a typed PRNG key.
             rounds: number of rounds, >= 2; usually 4 to 16.
             persons: the person of each round, `rounds` integers, for a claim of the unit "person"; neighbours then
-                differ in all rounds of one person. None: they differ in one round.
+                differ in all rounds of one person. If None, neighbours differ in one round.
             trials: runs under each of the two neighbours, >= 100.
             confidence: confidence of the lower bound, in (0, 1).
             progress: whether to show a line with the time left.
@@ -155,7 +155,7 @@ class PythonLearner:
         Raises:
             RuntimeError: if the learner fails; the message names the round.
             ValueError: if an argument is out of range, the number of persons is not `rounds`, or `persons` are given
-                for another unit than "person", or missing for this unit.
+                for a unit other than "person", or missing for the unit "person".
         """
         check_key(key)
         check_count("rounds", rounds, 2)
@@ -196,7 +196,7 @@ class PythonLearner:
         progress: bool = True,
         **values: float,
     ) -> "xr.Dataset":
-        """Plays a world of jaxdp, with the answers that `jaxdp.sweep` with this key gives to jaxdp's learners.
+        """Measures regret on an environment of jaxdp, which gives the same answers as in a `jaxdp.sweep` with this key.
 
         Args:
             world: an environment with the actions, feedback and contexts of the learner's problem, without delays and
@@ -242,7 +242,7 @@ def python_learner(
     context_shape: tuple[int, ...] = (),
     ends: tuple[float, float] = (0, 1),
 ) -> PythonLearner:
-    """Wraps somebody's stateful learner of ordinary Python, to attack its claim and to measure its regret.
+    """Wraps a stateful learner of ordinary Python, by any author, to attack its claim and to measure its regret.
 
     NumPy's and Python's global generators are seeded before every run, and put back afterwards. If the code draws from
     another source, bounds are valid, but cannot be repeated. If it seeds a generator with a constant, every run has the
@@ -253,24 +253,25 @@ def python_learner(
         make: () -> a new learner; or (generator) -> a new learner, if it takes one argument without a default.
         num_actions: number of arms, of items in a duel, or of experts; >= 2.
         guarantee: the claim, or the epsilon of a pure claim in the central model about one round's feedback; contexts
-            are then public. If contexts are private, an action that follows its own context reveals it: such a claim
-            must be in the joint model, which does not log the user's own action.
-        problem: "bandit" (feedback is the reward of the arm), "contextual" (the same, with a context), "duel" (an
-            action is a pair of items, feedback is 1 if the first one won) or "experts" (feedback is the loss of every
-            expert).
+            are then public. If contexts are private, a user's action may reveal the user's context. The claim must then
+            be in the joint model, in which the adversary does not see the action of that user.
+        problem: "bandit" (feedback is the reward of the arm), "contextual" (a bandit with a context in each round),
+            "duel" (an action is a pair of items, feedback is 1 if the first one won) or "experts" (feedback is the loss
+            of every expert).
         act: name of the method, or function, (learner, *context) -> action.
         update: name of the method, or function, (learner, *context, action, feedback). Only "contextual" has a context.
         observe: the numbers that the adversary sees besides actions: names of attributes, such as released bounds, or
-            learner -> numbers. Empty: actions alone.
+            learner -> numbers. If empty, the adversary sees only actions.
         context_shape: shape of a context; only for "contextual". Its vectors along the last axis have Euclidean norm 1.
         ends: smallest and largest reward or loss, finite.
 
     Returns:
-        The learner, with the methods `audit` and `regret`. One learner is made here, to check its methods.
+        The wrapped learner, with the methods `audit` and `regret`. The call makes one learner, to check its methods.
 
     Raises:
         RuntimeError: if `make` fails.
-        ValueError: if an argument is out of range, the learner has no such methods, or they take other arguments.
+        ValueError: if an argument is out of range, the learner has no such methods, or the methods take other
+            arguments.
 
     Examples:
         >>> class NoisyLeader:  # plays each arm twice, then keeps to the one with the larger noisy total

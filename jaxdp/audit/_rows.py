@@ -54,19 +54,19 @@ class ScoreboardRow:
         delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
         lower_bound: lower bound on the same number, by the black-box attack with the largest ratio; 0 if no attack gave
             a bound.
-        ratio: lower_bound / claimed. Near 1 the algorithm spends what it claims, and the attack shows it; above 1 the
-            claim is violated; 0 if nothing is claimed.
+        ratio: lower_bound / claimed. A ratio near 1 shows that the algorithm spends its whole claimed budget; a ratio
+            above 1 violates the claim; 0 if nothing is claimed.
         exact: the true number by exact distributions, at the registered values and inputs; None if they are not known.
         path: the path of the attack that gave the lower bound; empty if none did.
         trials: outputs under each input, in the attack that gave the lower bound; the requested number if none did.
-        seconds: time of everything, compilation included.
+        seconds: time of all attacks and audits of the row, compilation included.
         verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if neither an
-            attack nor the grey box nor an exact distribution gave an answer; "blunt" if attacks reach less than half of
-            what they reach on correct code (the noise may be too large, or inputs may have no effect); "nothing shown"
-            if every bound is 0 and nothing else was measured; else "consistent", which is no proof.
+            attack nor the grey box nor an exact distribution gave an answer; "blunt" if the bounds of attacks are less
+            than half of the bounds on correct code (the noise may be too large, or inputs may have no effect); "nothing
+            shown" if every bound is 0 and nothing else was measured; otherwise "consistent", which is no proof.
         event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
-        notes: what was not attacked, and why; and whether the lower bound contradicts the exact number.
+        notes: what was not attacked, with the reason; and whether the lower bound contradicts the exact number.
         point: values or sizes that gave the lower bound, if they differ from the registered ones; else empty.
         code: Python code that audits the inputs that gave the lower bound, if a search found them; else empty.
         confidence: confidence that all lower bounds of the row hold.

@@ -47,7 +47,8 @@ class Step(NamedTuple):
     Attributes:
         name: the target's name.
         currency: "epsilon", "rho" or "mu".
-        what: a path, "exact distribution", "grey box" or "search", with the point if it is another one.
+        what: a path, "exact distribution", "grey box" or "search"; followed by the point, unless it has the registered
+            values.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Step(NamedTuple):
 
 
 class Way(NamedTuple):
-    """One black-box attack that can be made.
+    """One possible black-box attack: a path and a point at which outputs are attacked.
 
     Attributes:
         path: the path on which outputs are computed.
@@ -72,12 +73,12 @@ class Way(NamedTuple):
 
     @property
     def what(self) -> str:
-        """The text for a progress bar and notes; the key depends on it."""
+        """The text for a progress bar and notes; the key of the attack depends on this text."""
         return f"{self.path} at {self.point}" if self.point else self.path
 
 
 class Attacked(NamedTuple):
-    """The result of one way."""
+    """The result of the attack by one `Way`."""
 
     way: Way
     result: AuditResult
@@ -102,12 +103,13 @@ def scoreboard(
 ) -> Generator[ScoreboardRow]:
     """Audits one claim after another, each by several attacks.
 
-    Outputs are attacked: on every path between the given inputs; on the first path between inputs that a search finds,
-    unless the target has a grey box, which looks at many inputs itself; at one point of other values or sizes. Each
-    attack gets a tenth of the trials, at least 50,000; the most promising one is repeated with all trials, on fresh
+    Outputs are attacked on every path, between the given inputs; on the first path, between inputs that a search finds
+    (unless the target has a grey box, which looks at many inputs); and at one point of other values or sizes. Each
+    attack gets a tenth of the trials, at least 50,000. The most promising attack is repeated with all trials, on fresh
     outputs. Outputs of a search only score pairs: bounds are counted on fresh outputs. If a target has a second point,
-    its grey box looks at that point instead of the first, since more code runs there. If the second point has no grey
-    box, or its verdict is "cannot tell", outputs are attacked there, on the first path.
+    its grey box looks at the second point instead of the first, since more code runs there. If the second point has no
+    grey box, or the verdict of its grey box is "cannot tell", outputs are attacked at the second point, on the first
+    path.
 
     An attack that raises an exception is skipped, with a note in the row; the others are still tried.
 
@@ -115,13 +117,13 @@ def scoreboard(
         key: a typed PRNG key. A row's draws depend on it and on the row's name, not on other targets.
         targets: targets by name; an `Attack` counts as a target with one path, "release".
         trials: outputs under each input in the most promising attack, >= 100.
-        confidence: confidence that all lower bounds of all rows hold, in (0, 1): with at least this probability none
-            refutes a correct claim. Each of n rows has an error probability of (1 - confidence) / n. The attacks of a
-            row share it evenly, except that a repeated attack with all trials has half of it.
-        thorough: whether every path gets all trials and a long search (also for a learner), every point is attacked, a
-            second point on all paths, and the grey box looks at both points.
-        searched: whether inputs are searched and other points attacked. Otherwise only the given inputs at the
-            registered values are used, which is quicker and sees less.
+        confidence: confidence that all lower bounds of all rows hold, in (0, 1): with at least this probability no
+            bound refutes a correct claim. Each of n rows has an error probability of (1 - confidence) / n. The attacks
+            of a row share this probability evenly, except that a repeated attack with all trials has half of it.
+        thorough: if True, every path gets all trials and a long search (also for a learner), every point is attacked (a
+            second point on all paths), and the grey box looks at both points.
+        searched: whether to search inputs and to attack other points. If False, only the given inputs at the registered
+            values are attacked, which is quicker and finds less.
         turn: index, modulo the number of points, of the point that is attacked; unused if `thorough`.
         before: function called before each step, for a progress bar.
 
@@ -166,7 +168,7 @@ def expected_minutes(targets: Mapping[str, Target]) -> float:
 
 
 class _Audit:
-    """The audit of one target."""
+    """The audit of one target, which computes its row."""
 
     def __init__(
         self,
@@ -295,7 +297,7 @@ class _Audit:
         return grey
 
     def attack(self, way: Way, trials: int, key: jax.Array | None = None, *, is_last: bool = False) -> None:
-        """Attacks by a way, with `trials` outputs under each input."""
+        """Makes the attack of a `Way`, with `trials` outputs under each input."""
         attack_key = self.derive_key(f"{way.what} {way.code}".strip()) if key is None else key
         confidence = self.last if is_last else self.each
         result = self.run_attempt(way.what, lambda: audit(attack_key, way.make(), trials=trials, confidence=confidence))
@@ -307,7 +309,7 @@ class _Audit:
         self.seen.append(Attempt(claimed=result.claimed, lower_bound=result.lower_bound, **fields))
 
     def search_ways(self, path: str, make: Callable[[], Space | None], known_pair: Any, point: str = "") -> list[Way]:
-        """Searches for pairs of inputs, and returns a way for each."""
+        """Searches for pairs of inputs, and returns a `Way` to attack each pair."""
         what = f"search at {point}" if point else "search"
 
         def attempt() -> list[Way]:
@@ -352,7 +354,7 @@ class _Audit:
                 self.attack(way, self.first)
 
     def attack_best(self) -> None:
-        """Attacks by the most promising way with all trials, unless it has had them or has refuted the claim."""
+        """Repeats the most promising attack with all trials, unless it already had all trials or refuted the claim."""
         best = max(self.done, key=lambda done: done.ratio, default=None)
         if best is None or best.result.trials >= self.trials or _is_refuted(best.result):
             return
@@ -368,7 +370,7 @@ class _Audit:
         return "blunt" if strongest in order[1:] and self.is_blunt() else strongest
 
     def is_blunt(self) -> bool:
-        """Returns whether attacks at the registered values reach far less than they reach on correct code."""
+        """Returns whether the bounds at the registered values are far smaller than the bounds on correct code."""
         reached = self.target.reached
         ratios = [done.ratio for done in self.done if not done.way.point]
         return reached is not None and self.trials >= JUDGED and bool(ratios) and max(ratios) < BLUNT * reached

@@ -1,4 +1,4 @@
-"""Search for neighbouring inputs that outputs distinguish well: an evolutionary algorithm as one compiled program."""
+"""Searches for neighbouring inputs that outputs distinguish well, by a compiled evolutionary algorithm."""
 
 import functools
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ class SearchEffort(NamedTuple):
 
     Attributes:
         pairs: pairs in each generation, >= 4.
-        generations: >= 1; half of the pairs of each generation are new.
+        generations: number of generations, >= 1; half of the pairs of each generation are new.
         draws: outputs under each input for each score of a pair, >= 64.
     """
 
@@ -72,9 +72,9 @@ def search(
 ) -> list[ScoredPair]:
     """Looks for neighbouring inputs under which the outputs differ most.
 
-    The first generation consists of the known pairs and of random ones. In each generation every pair is scored by
-    fresh outputs. The half with the best mean scores stays; new pairs, each bred from two that stay or random, replace
-    the other half. These outputs chose the pairs, so a bound for a pair needs other outputs.
+    The first generation consists of the known pairs and of random pairs. In each generation every pair is scored by
+    fresh outputs. The half with the best mean scores stays. New pairs replace the other half: a new pair is random, or
+    bred from two pairs that stay. The outputs of a search chose the pairs, so a bound for a pair needs other outputs.
 
     Args:
         key: a typed PRNG key.
@@ -82,11 +82,11 @@ def search(
         params: the mechanism's params.
         guarantee: the mechanism's claim; outputs are compared at its delta.
         domain: the pairs of inputs to search.
-        known: pairs to begin with, besides random ones. Pairs that do not fit the domain are left out.
+        known: pairs with which the search starts, besides random pairs. Pairs that do not fit the domain are left out.
         effort: size of the search.
         keep: largest number of pairs to return, >= 1.
         with_place: whether the release takes (input, changed) as its data, instead of the input.
-        without: pairs that are not returned.
+        without: pairs that must not be returned, such as pairs that were attacked already.
 
     Returns:
         At most `keep` different pairs, the best first. The two inputs of a pair differ. Two pairs that have the same
@@ -174,7 +174,7 @@ def _squeeze(numbers: jax.Array) -> jax.Array:
 
 @functools.lru_cache(maxsize=64)
 def _evolve(release: Release, domain: Domain, effort: SearchEffort, delta: float, with_place: bool) -> Any:
-    """Builds the search program: (key, params, genomes to begin with) -> genomes and their penalised mean scores."""
+    """Builds the search program: (key, params, first genomes) -> genomes and their penalised mean scores."""
     pairs, generations, draws = effort
     stay = pairs // 2
 

@@ -1,4 +1,4 @@
-"""Total privacy cost of recorded releases, for many neighbours at once."""
+"""Computes the total privacy cost of recorded releases, for many neighbours at once."""
 
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
 def change(entry: tape.Entry) -> Change:
     """Measures how far neighbours, the leading axis of the value, move the value of a release, in the entry's norm.
 
-    A value that is NaN or infinite for only one of base and neighbour has changed by infinity.
+    A value that is NaN or infinite for the base or for the neighbour, but not for both, has changed by infinity.
     """
     value = exact(entry.value)
     count = len(value)
@@ -102,8 +102,8 @@ def noise_scale(entry: tape.Entry) -> float:
 def loss(entry: tape.Entry) -> np.ndarray:
     """Returns the privacy loss of a release, [neighbours]: log ratios of densities under the base and each neighbour.
 
-    The entry's noise is the base's. The loss is NaN if the value changes and the release is not known to be the value
-    plus noise.
+    The entry has the noise of the base's run. The loss is NaN if the value changes and the release is not known to be
+    the value plus noise.
     """
     value = exact(entry.value)
     count = len(value)
@@ -125,10 +125,9 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
     """Returns the total cost of releases, from the changes by neighbours.
 
     The epsilons of pure mechanisms add, and the squares of Gaussian mus add. In a run of AboveThreshold, the entries up
-    to and including a report cost as much as the most expensive of them; then the next such group starts. At delta > 0
-    the epsilon is the smaller of two numbers: the sum of the pure epsilon and of the Gaussian epsilon at delta; and the
-    epsilon that zero-concentrated DP implies. For mu, the squares of all mus add, also of those that a pure epsilon
-    implies.
+    to and including a report form a group, which costs as much as its most expensive entry. At delta > 0 the epsilon is
+    the smaller of two numbers: the sum of the pure epsilon and of the Gaussian epsilon at delta; and the epsilon that
+    zero-concentrated DP implies. For mu, the squares of all mus add, including each mu that a pure epsilon implies.
 
     Args:
         releases: the releases in order, each with its change by neighbours.

@@ -1,4 +1,4 @@
-"""Users who answer as an adversary decides, as an environment for every engine of the simulator."""
+"""Builds environments, for every engine of the simulator, in which users answer as an adversary decides."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -26,17 +26,17 @@ class UserData(NamedTuple):
 
 
 class History(NamedTuple):
-    """The transcript that an adversary may react to: everything so far that the claim lets the adversary see.
+    """The part of the transcript so far that the claim lets the adversary see, and to which the adversary may react.
 
-    Arrays hold zeros from index `round` on. Within a block or a total, public states and reports are
-    added only after its last round. Plays are added after each round; in problems with contexts they, too, are added
-    only after the last round.
+    Arrays hold zeros from index `round` on. Within a block or a total, public states and reports are added only after
+    its last round. Plays are added after each round; but in problems with contexts plays are also added only after the
+    last round of the block.
 
     Attributes:
         round: [] integer, number of rounds played.
         actions: pytree of [rounds, ...] arrays, the plays so far.
-        public: pytree of [rounds, ...] arrays, `public` after each round; for a block or a total, `public` after it,
-            at the index of its first round.
+        public: pytree of [rounds, ...] arrays, `public` after each round; for a block or a total, the entry at its
+            first round is `public` after its last round.
         reports: pytree of [rounds, ...] arrays; None for totals, and if reports are not seen.
     """
 
@@ -214,7 +214,7 @@ def example(spaces: Any) -> Any:
 
 
 def zero_other_rows(where: jax.Array, x: jax.Array) -> jax.Array:
-    """Returns [n, ...] with zeros in the rows where `where` [n] is false."""
+    """Returns an array [n, ...] with zeros in the rows where `where` [n] is false."""
     return jnp.where(where.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.zeros((), x.dtype))
 
 

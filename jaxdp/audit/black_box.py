@@ -1,4 +1,4 @@
-"""Black-box audit: how well a mechanism's outputs distinguish two neighbouring inputs."""
+"""Bounds a privacy claim from below, by how well a mechanism's outputs distinguish two neighbouring inputs."""
 
 import functools
 import math
@@ -43,7 +43,8 @@ class Attack(NamedTuple):
         neighbours: two adjacent inputs of the same shapes and dtypes.
         guarantee: the mechanism's claim.
         exact: data -> the output without noise; None if it is not known. The audit counts coordinates that equal it.
-            This finds noise that is missing in one of many coordinates, each time in a different one.
+            This finds noise that is missing in one coordinate among many, even if the coordinate differs from release
+            to release.
     """
 
     release: Release
@@ -65,14 +66,14 @@ class AuditResult:
         currency: the number that the claim states: "epsilon", "rho" or "mu".
         claimed: the claimed number; infinity if nothing is claimed.
         delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
-        lower_bound: lower bound on the same number, >= 0; true with probability at least `confidence`. Also available
-            as `bound`, and under the name that `currency` holds, such as `result.epsilon`.
+        lower_bound: lower bound on the same number, >= 0; true with probability at least `confidence`. `result.bound`
+            is the same number, and so is `result.epsilon`, `result.rho` or `result.mu`, whichever the claim states.
         confidence: confidence of the bound.
         trials: outputs drawn under each input.
-        verdict: "violated" if the lower bound exceeds `claimed`; "nothing shown" if it is 0 where something is claimed:
-            the attack may have no power at all; else "consistent", which is no proof.
-        event: the event that distinguishes the inputs, with its frequencies in the trials that evaluate it; or two
-            events, one for each input; or the histogram that bounds the Rényi divergence.
+        verdict: "violated" if the lower bound exceeds `claimed`; "nothing shown" if the bound is 0 although something
+            is claimed (the attack may have no power at all); otherwise "consistent", which is no proof.
+        event: description of the event that distinguishes the inputs, with its frequencies in the trials that evaluate
+            it; or of two events, one for each input; or of the histogram that bounds the Rényi divergence.
         seconds: time of the audit, compilation included.
     """
 
@@ -107,41 +108,43 @@ def audit(
 ) -> AuditResult:
     """Attacks a privacy claim by distinguishing two neighbouring inputs.
 
-    At most a tenth of the trials shapes scores. If outputs repeat, one score is a histogram of the log likelihood
-    ratio. Unless every outcome occurred often, the scores also include single coordinates (if there are few), the
-    product with the difference of means, and three classifiers: a small network, a logistic regression on piecewise
-    linear functions of each coordinate, and a histogram of each coordinate.
+    A score is a number that orders the outputs. At most a tenth of the trials fits the scores. If outputs repeat, one
+    score is a histogram of the log likelihood ratio. Unless every outcome occurred often, the scores also include
+    single coordinates (if there are few), the product with the difference of means, and three classifiers: a small
+    network, a logistic regression on piecewise linear functions of each coordinate, and a histogram of each coordinate.
 
-    For a claim on epsilon, another tenth chooses at most four guesses of the input. A guess names one input if a score
-    is above a threshold, or if it is not above one. It may combine both: one input above a threshold, the other input
-    not above a lower or equal one. The chosen guesses are:
+    For a claim on epsilon, another tenth of the trials chooses at most four guesses of the input. A guess is a rule: it
+    names one input if a score is above a threshold, or if the score is not above a threshold. A guess may combine two
+    rules on one score: it names one input above a threshold, and the other input if the score is not above a second
+    threshold, which is lower or equal. The chosen guesses are:
 
     * the one with the largest expected lower bound on the remaining trials, by an estimate that is capped at the
       claimed number (it gets most of the error probability);
     * the one with the largest lower bound on this tenth;
-    * two with the largest lower bounds that the remaining trials would prove at the observed frequencies; their events
-      may be rare: one from the histogram of repeating outcomes, one from the other scores.
+    * two guesses with the largest lower bounds that the remaining trials would prove at the observed frequencies, one
+      from the histogram of repeating outcomes and one from the other scores. Their events may be rare.
 
-    The remaining trials are fresh outputs, each under an input that a fair coin chooses. The audit counts how often a
-    guess is right. The guesses share the error probability. Nothing else is tried on these outputs, so there is no
-    other multiple testing.
+    The remaining trials are fresh outputs. A fair coin chooses the input of each output. The audit counts how often
+    each guess is right. The guesses share the error probability. Nothing else is tried on these outputs, so no other
+    correction for multiple testing is needed.
 
-    The number of right guesses bounds epsilon at the claimed delta, by one Clopper-Pearson limit. Events that are
-    counted under both inputs bound the mu of a Gaussian claim. A zCDP claim covers all orders of Rényi divergence: the
-    audit chooses an order and a step function of a score, and the means of two transforms of that function bound rho.
+    The number of right guesses bounds epsilon at the claimed delta, by one Clopper-Pearson limit. For a Gaussian claim,
+    counts of events under both inputs bound mu. For a zCDP claim, the audit chooses an order of the Rényi divergence
+    and a step function of a score; the means of two transforms of this step function bound rho.
 
     Args:
         key: a typed PRNG key.
         attack: the mechanism, its claim and the two inputs.
-        trials: outputs under each input, >= 100; for a claim on epsilon, where coins choose the input, the average
-            number. A violation by an event of probability q needs many times 1 / q trials.
+        trials: number of outputs under each input, >= 100; for a claim on epsilon the average number, as coins choose
+            the input. To detect a violation by an event of probability q, use many times 1 / q trials.
         confidence: confidence of the lower bound, in (0, 1).
-        low_bits: whether scores also use the largest power of two that divides a float. This can reveal the input
-            behind noise that is added in floating-point arithmetic. The audit then reports violations of claims that
-            were proved for real numbers.
+        low_bits: whether scores also use the largest power of two that divides a float. This can reveal the input if
+            noise was added in floating-point arithmetic. The audit then reports violations of claims that hold only for
+            real numbers.
 
     Returns:
-        The result, for the number that the claim states. If nothing is claimed, nothing can be violated.
+        The result, for the number that the claim states. If the guarantee claims nothing, the verdict is never
+        "violated".
 
     Raises:
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is
@@ -167,7 +170,7 @@ def audit(
 def audit_singles(
     key: jax.Array, attack: Attack, *, trials: int, confidence: float, low_bits: bool, singles: int
 ) -> AuditResult:
-    """Attacks as `audit`; the first `singles` of many coordinates are scores, too."""
+    """Attacks a claim as `audit` does; if there are many coordinates, the first `singles` of them are scores, too."""
     start = time.perf_counter()
     trials, confidence = (
         check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS),
@@ -221,7 +224,7 @@ def audit_singles(
 
 
 class _Search(NamedTuple):
-    """The scores and the numbers of trials, before guesses are chosen."""
+    """The fitted scores and the numbers of trials, from which guesses are then chosen."""
 
     counter: Callable[..., Pair]  # (keys, scores, thresholds, trials) -> counts above each threshold, as `_above`
     scores: list[Score]

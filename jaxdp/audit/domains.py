@@ -1,4 +1,4 @@
-"""Domains of neighbouring inputs, in which audits search for revealing pairs: how to draw a pair and to alter it."""
+"""Defines domains of neighbouring inputs, in which audits search for revealing pairs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -75,14 +75,14 @@ def replace_one_row(
 
     Args:
         draw: key -> one row, a pytree of arrays. It should sometimes draw extreme rows.
-        count: number of rows of an input, >= 1; None if an input is a single row, without a leading axis.
+        count: number of rows of an input, >= 1; None if an input is one row, without a leading axis.
         specials: for each leaf of a row, special numbers that may also occur in its entries; empty if no leaf has any.
         unit: (row, new row) -> the row with the part that belongs to one privacy unit taken from the new row; by
             default the whole new row.
 
     Returns:
-        The domain. The rows of an input are drawn independently. Then copies of a single row may replace one row, all
-        rows, every second row, or all rows before or after an index. Any row may be the changed one.
+        The domain. The rows of an input are drawn independently. Then copies of one row may replace one row, all rows,
+        every second row, or all rows before or after an index. The two inputs may differ in any row.
 
     Raises:
         ValueError: if count < 1.

@@ -1,8 +1,9 @@
-"""The exact distribution of a learner's releases, by enumeration of every transcript of a tiny world.
+"""Computes the exact distribution of a learner's releases, by enumerating every transcript of a tiny world.
 
-A call of a learner's function draws one result and does not return its probability. So the caller writes down the
-distribution of each random function, from the algorithm's definition; the others are called. This module only checks
-that drawn results are possible under these distributions. Compare sampled transcripts with the result by `g_test`.
+A call of a learner's function draws one result and does not return its probability. So the caller gives the
+distribution of each random function, from the algorithm's definition. Deterministic functions are called. This module
+only checks that drawn results are possible under these distributions. Use `g_test` to compare sampled transcripts with
+the computed distribution.
 """
 
 import math
@@ -109,9 +110,9 @@ def transcript_distribution(
 
     Args:
         learner: the learner. Its stopping time is not used.
-        params: the learner's, as `params(**values)` makes them.
+        params: the learner's params, as `params(**values)` makes them.
         users: [rounds, ...], one user for each round.
-        guarantee: the learner's; it determines the view (`jaxdp.audit.seen.rounds_seen`).
+        guarantee: the learner's claim, which determines the view (`jaxdp.audit.seen.rounds_seen`).
         changed: the round of the user who differs between neighbours; only the local and the joint model need it.
         answer: (answers, history, action) -> feedback.
         adaptive: whether `answer` reads its `History`. Transcripts with different pasts are then not merged.
@@ -213,7 +214,7 @@ _Nodes = dict[Any, tuple[_Node, list[Any]]]  # by content: a node, and the proba
 
 
 class _Forgotten:
-    """A past that was not stored: reading it is an error."""
+    """A past that was not stored; reading it raises an error."""
 
     def __getattr__(self, name: str) -> Any:
         raise ValueError(f"adaptive must be True for an answer that reads the past, got False, and it reads {name!r}")

@@ -1,4 +1,4 @@
-"""Events that distinguish two inputs: scores that order the outputs, and thresholds on them."""
+"""Chooses events that distinguish two inputs: scores that order the outputs, and thresholds on scores."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -77,14 +77,15 @@ def learn_scores(
         second: n outputs under the second input.
         exact: [m] floats under each input, the outputs without noise; None if they are not known.
         low_bits: whether scores use the lowest bits of floats.
-        singles: number of first coordinates that are also scores if there are many coordinates.
+        singles: number of coordinates, the first ones, that are also scores if there are many coordinates.
 
     Returns:
         If outputs repeat, a smoothed histogram of the log likelihood ratio; only this if every outcome occurred often.
         Otherwise also three classifiers, the product with the difference of means and, if there are few coordinates,
         each coordinate. Rounded integers, numbers that may not be finite, and low bits add coordinates. If `exact` is
-        known, also how many numbers equal it, and the difference of the distances from it under the two inputs, as in
-        the log likelihood ratio of noise with a density that depends on a norm.
+        known, two more scores: how many numbers equal the exact output, and the difference of the distances from the
+        exact outputs under the two inputs (as in the log likelihood ratio of noise with a density that depends on a
+        norm).
     """
     first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     counts = first_counts + second_counts
@@ -144,7 +145,7 @@ def choose(
     Args:
         scores: S scores.
         thresholds: [S, T].
-        above: [S, T], how many of `trials` outputs under the first input scored above each threshold.
+        above: [S, T] integers, how many of `trials` outputs under the first input scored above each threshold.
         other_above: [S, T], the same counts under the second input.
         trials: number of outputs under each input.
         evaluating: average number of outputs under each input on which the guesses will be counted.
@@ -156,13 +157,13 @@ def choose(
     Returns:
         One to four different guesses:
 
-        * the guess with the largest bound that `evaluating` outputs would prove, by a careful estimate that is limited
-          to the claim: if the claim is right, an estimate above it is luck;
+        * the guess with the largest bound that `evaluating` outputs would prove, by a careful estimate that is capped
+          at the claim (if the claim is right, an estimate above the claim is luck);
         * the guess with the largest bound that these counts prove, usually by a common event;
         * the two guesses, one of the histogram and one of the other scores, with the largest bounds that `evaluating`
           outputs would prove if the observed frequencies were true. They find rare events, for which these counts prove
-          little. The histogram has its own guess since the other scores have many tails, and some tails look good by
-          luck.
+          little. The histogram has a separate guess, since the other scores have many tails, and some tails look good
+          by luck.
     """
     likely = np.stack([above, other_above, trials - above, trials - other_above]).astype(np.float64)
     unlikely = likely[[1, 0, 3, 2]]

@@ -1,4 +1,4 @@
-"""Exact confidence bounds on probabilities, and on the epsilon or mu that they prove, in float64 on the host."""
+"""Computes exact confidence bounds on probabilities, and the epsilon or mu that they prove, in float64 on the host."""
 
 import math
 from typing import NamedTuple
@@ -102,12 +102,12 @@ def epsilon_lower_bound(
     """Returns a lower bound on epsilon at a claimed delta, from counts of events under two neighbouring inputs.
 
     (epsilon, delta)-DP says p <= exp(epsilon) q + delta for every event with probabilities p and q. So epsilon >=
-    log((p - delta) / q), with a lower limit for p and an upper limit for q. Every event is tried in both directions.
-    The error probability 1 - confidence is split evenly over all events, directions and limits (Bonferroni), so that
-    the largest bound also holds.
+    log((p - delta) / q), with a lower limit for p and an upper limit for q. The bound tries every event in both
+    directions. The error probability 1 - confidence is split evenly over all events, directions and limits
+    (Bonferroni), so that the largest bound also holds.
 
     Args:
-        counts: [...] integers, occurrences of each event under the first input. Events must be chosen without these
+        counts: [...] integers, occurrences of each event under the first input. The events must not depend on these
             counts.
         trials: number of outputs under the first input, >= 1.
         other_counts: [...] integers, occurrences of the same events under the second input.

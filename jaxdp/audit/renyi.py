@@ -1,4 +1,4 @@
-"""A lower bound on rho from counts, by the variational form of Rényi divergences.
+"""Computes a lower bound on rho from counts, by the variational form of Rényi divergences.
 
 For an order a > 1, two distributions P and Q and any function g of an output, Hölder's inequality gives
 
@@ -95,8 +95,8 @@ def choose_cells(
 def rho_bound(cells: Cells, counts: np.ndarray, other_counts: np.ndarray, *, error: float) -> float:
     """Returns a lower bound on rho from fresh counts, true with probability at least 1 - 2 error.
 
-    Cells were chosen without these counts, [T + 1] integers under the first and under the second input. The bound may
-    be negative, or -inf.
+    The counts are [T + 1] integers under the first and under the second input; `Cells` must not depend on them. The
+    bound may be negative, or -inf.
     """
     first_counts, second_counts = (counts, other_counts) if cells.first else (other_counts, counts)
     gains, losses = _variables(cells.values, cells.order)
@@ -108,11 +108,12 @@ def rho_bound(cells: Cells, counts: np.ndarray, other_counts: np.ndarray, *, err
 
 
 def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: float) -> float:
-    """Returns a lower bound on the mean of a variable with known values, by bets that the mean is larger.
+    """Returns a lower bound on the mean of a variable with known values, by betting against smaller means.
 
     If the mean is m, a bet on each independent x multiplies a gambler's money by 1 + stake (x - m), which is 1 on
-    average. By Markov's inequality the money reaches 1 / error times its start with probability at most `error`. If it
-    does, m is refuted, and so is every smaller mean, for which the money would have grown more.
+    average. By Markov's inequality the money reaches 1 / error times its start with probability at most `error`. If the
+    money reaches this multiple, m is refuted. Every smaller mean is then refuted, too, since the money would have grown
+    more.
 
     Args:
         values: [cells] values of the variable.

@@ -1,7 +1,7 @@
-"""Replays a transcript for neighbouring users. Records the values that get noise, and any other change of the view.
+"""Replays a transcript for neighbouring users, and records the values that get noise and any change of the view.
 
 The users of the original run are called the base; each neighbour replaces one of them. A tape records each neighbour's
-own value, but the mechanism gets the base's value. So all releases are equal, unless data reach them on another path.
+value, but the mechanism gets the base's value. So all releases are equal, unless data reach them in another way.
 """
 
 from collections.abc import Callable, Iterator

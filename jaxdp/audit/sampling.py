@@ -23,12 +23,12 @@ _HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
 
 
 class Outputs(NamedTuple):
-    """n outputs, each flattened to m numbers; scores are functions of them.
+    """n outputs, each flattened to m numbers.
 
     Attributes:
         numbers: [n, m] float of JAX's default type; a complex number becomes two.
-        low: [n, m] float, the lowest 16 bits of integers that are so large that `numbers` may round them, else 0; [n,
-            0] if the output has no integers of 32 bits or more.
+        low: [n, m] float, the lowest 16 bits of an integer that is so large that `numbers` may round it, otherwise 0;
+            [n, 0] if the output has no integers of 32 bits or more.
         bucket: [n] int32 in [0, BUCKETS), a hash of all bits. Collisions can weaken an attack, but every event remains
             valid.
     """

@@ -1,4 +1,4 @@
-"""An adversary's view of a learner's run, by the trust model and the `adversary_view` of the claim."""
+"""Determines which parts of a learner's run an adversary sees, by the trust model and `adversary_view` of the claim."""
 
 from typing import Any, NamedTuple
 
@@ -40,8 +40,8 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     *Central*, *shuffle*: all rounds of the parts that `adversary_view` names; of `public`, the values after each round.
     In the shuffle model these include the server's view of a batch. *Local*: always the report of the user who differs;
     also the user's play, and `public` before the report, each if `adversary_view` names it. Later values are left out,
-    since they follow from these and from other users' data. *Joint*: the actions of all other users, and `public` after
-    every round if `adversary_view` names it.
+    since they follow from these values and from the data of other users. *Joint*: the actions of all other users, and
+    `public` after every round if `adversary_view` names it.
 
     Args:
         claim: the learner's claim.
@@ -71,8 +71,8 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
 def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
     """Returns whether the stopping time must be added to the view; false for a learner that does not stop.
 
-    Everybody sees when a learner stops. The time already follows from `public` if `public` is seen, and in the local
-    model from the reports.
+    Everybody sees when a learner stops. But the stopping time need not be added if `public` is seen, or in the local
+    model, where it follows from the reports.
     """
     return learner.done is not None and claim.trust_model != "local" and "public" not in claim.adversary_view
 

@@ -1,4 +1,4 @@
-"""The distribution of a shuffled batch of binary reports, by enumeration: it checks the accounting independently."""
+"""Computes the exact distribution of a shuffled batch of binary reports, as an independent check of the accounting."""
 
 import math
 from collections.abc import Sequence
@@ -13,8 +13,9 @@ from jaxdp.validation import check_above, check_within
 def distribution_of_ones(bits: Sequence[int] | np.ndarray, local_epsilon: float) -> OutputDistribution:
     """Returns the exact distribution of the number of ones among the randomized responses of these bits.
 
-    The number of ones is the sum of two binomial counts: of ones reported by users with 1, and by users with 0.
-    Shuffled reports reveal only this number, so two such distributions give the exact budget of the batch.
+    The number of ones is the sum of two binomial counts: the ones reported by users with bit 1, and the ones reported
+    by users with bit 0. Shuffled reports reveal only this sum, so its distributions for two neighbouring batches give
+    the exact budget.
 
     Args:
         bits: [batch] numbers 0 or 1, the users' values.

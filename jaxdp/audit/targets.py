@@ -1,4 +1,4 @@
-"""Targets of an audit: a claim, and all ways to attack it."""
+"""Defines targets of an audit: a claim with all ways to attack it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class AttackPoint(NamedTuple):
     """Other values or sizes at which a claim is attacked.
 
     Attributes:
-        name: the difference from the registered ones, such as "epsilon=0.1".
+        name: the difference from the registered values or sizes, such as "epsilon=0.1".
         make: () -> the attack at this point, on the first path.
         space: () -> the inputs to search at this point, or None for no search.
     """
@@ -51,16 +51,18 @@ class Target:
 
     Attributes:
         guarantee: the claim.
-        attacks: for each path, the attack on its outputs. Learners have the paths "rounds", "blocks" and "counts", all
-            else has the path "release". All attacks have the same claim.
+        attacks: for each path, the attack on its outputs. A learner has some of the paths "rounds", "blocks" and
+            "counts"; every other target has the path "release". All attacks have the same claim.
         distributions: () -> the exact distributions of the output under two neighbours; None if they are not known.
-        grey_box: key -> the result of a grey-box audit of all paths; None if there is none.
-        notes: what is not attacked, and why.
+        grey_box: key -> the result of a grey-box audit of all paths; None if there is no grey-box audit.
+        notes: what is not attacked, with the reason.
         spaces: for each path, () -> inputs to search, besides the inputs of `attacks`.
         points: other values and sizes to attack.
-        reached: the share of the claim that attacks reach on correct code, at the registered values; None if unknown.
-        second: the same algorithm at a second point, where other caps, budgets and phases bind; None if there is none.
-        point: for a second point, its difference from the registered values, such as "max_switches=2"; else empty.
+        reached: the lower bound that attacks reach on correct code, at the registered values, divided by the claim;
+            None if unknown.
+        second: the same algorithm at a second point, where other caps, budgets and phases bind; None if there is no
+            second point.
+        point: for a second point, the difference from the registered values, such as "max_switches=2"; otherwise empty.
     """
 
     guarantee: Guarantee

@@ -1,4 +1,4 @@
-"""Attack on a learner: the output is an adversary's view of the transcript, by the trust model of the claim."""
+"""Builds attacks on learners: the output is an adversary's view of the transcript, by the trust model of the claim."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,27 +28,27 @@ def learner_attack(
 ) -> Attack:
     """Builds the attack on a learner's claim, between two runs in which one user differs.
 
-    The output is all that the adversary sees, by the claim's trust model and its `adversary_view`:
+    The output is everything that the adversary sees. This depends on the claim's trust model and its `adversary_view`:
 
     * *Central*: the parts of every round that `adversary_view` names, by default all plays and all `public` states.
     * *Local*: the report of the user who differs, and the user's play and `public` before the report if
       `adversary_view` names them. `act` and `privatize` together are the randomizer; its input is the user's context
       and answers to all actions.
     * *Joint*: the plays of all other users, and `public` after every round if `adversary_view` names it.
-    * *Shuffle*: as central; the server's view of a batch is in `public`.
+    * *Shuffle*: the same parts as in the central model; the server's view of a batch is in `public`.
 
-    If `public` is seen and `init` draws it, its value before the first round is seen, too. The stopping time of a
-    learner with `done` is always seen.
+    If the adversary sees `public`, and `init` draws it at random, the adversary also sees its value before the first
+    round. The stopping time of a learner with `done` is always seen.
 
     Args:
         learner: the learner to attack.
         values: a grid point of its params.
         neighbours: users of two runs, which differ in one round.
         answer: (answers, history, action) -> feedback, for the answers of one user. It may react to the past.
-        observe: function of the view that makes the attack sharper; None attacks the whole view. Its argument is a dict
-            of the parts that are seen: "action", "report", "public" (after each step) and "before", as in `Transcript`,
-            with only the rounds that are seen; and "length", for blocks and totals, and for a learner that may stop
-            while `public` is not seen.
+        observe: function of the view, returning the output to attack; a good choice makes the attack stronger. None
+            attacks the whole view. Its argument is a dict of the parts that are seen: "action", "report", "public"
+            (after each step) and "before", as in `Transcript`, with only the rounds that are seen; and "length", for
+            blocks and totals, and for a learner that may stop while `public` is not seen.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         draw_user: (key, history) -> the user of a round. It replaces the users of all rounds except the one that
             differs, for an adversary who chooses all other data while the learner plays. None plays `neighbours`.

@@ -1,4 +1,4 @@
-"""Replacement of the privacy unit in a user's data."""
+"""Replaces the privacy unit in a user's data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,8 @@ def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, ot
     """Changes the leaves of the privacy unit, and returns the other leaves of `base` unchanged.
 
     Args:
-        claim: a claim. Its `sensitive_fields` name the leaves of the unit, or subtrees of leaves; None means all.
+        claim: a claim. Its `sensitive_fields` name the leaves of the unit, or subtrees of leaves; None means all
+            leaves.
         change: (leaf of base, leaf of other) -> leaf.
         base: pytree of a user's data.
         other: pytree of the same structure.
