@@ -23,7 +23,7 @@ class WorldFn(Protocol):
 
 
 class ContextFn(Protocol):
-    """Returns this round's context, shown to the learner's `act` and `privatize` before the action is chosen."""
+    """Returns this round's context, which the learner's `act` and `privatize` get."""
 
     def __call__(self, key: jax.Array, params: Any, world: Any) -> Any: ...
 
@@ -38,11 +38,11 @@ class ContextsFn(Protocol):
 
 
 class FeedbackFn(Protocol):
-    """Answers an action: returns (world, feedback, outcome).
+    """Returns the answer to an action: (world, feedback, outcome).
 
-    `outcome` is a small dict of scalars, with at least `pseudo_regret`. The simulator sums each scalar over rounds. It
-    counts booleans, adds integers with saturation at the largest integer, and adds floats with compensation.
-    Full-information feedback must not depend on the action.
+    `world` is the new state of the environment. `outcome` is a small dict of scalars, with at least `pseudo_regret`.
+    The simulator sums each scalar over rounds. It counts booleans, adds integers with saturation at the largest
+    integer, and adds floats with compensation. Full-information feedback must not depend on the action.
     """
 
     def __call__(self, key: jax.Array, params: Any, world: Any, action: Any) -> tuple[Any, Any, Outcome]: ...
@@ -61,7 +61,7 @@ class MeansFn(Protocol):
 
 
 class EvaluateFn(Protocol):
-    """Evaluates a learner's recommendation: dict of arrays, such as `correct` and `simple_regret`.
+    """Evaluates a learner's recommendation: returns a dict of arrays, such as `correct` and `simple_regret`.
 
     Called at checkpoints, and where the learner stops.
     """
@@ -70,7 +70,7 @@ class EvaluateFn(Protocol):
 
 
 class BlockFn(Protocol):
-    """Answers many rounds: returns (worlds, feedback, outcomes), equal to the results of `feedback`.
+    """Returns the answers to many actions: (worlds, feedback, outcomes), equal to the results of `feedback`.
 
     Each result has a leading axis of rounds. `keys` are the keys that `feedback` gets in these rounds; `contexts` are
     the contexts of the rounds, or None. If the learner uses fewer rounds, the world of the last used round is kept.
@@ -82,7 +82,7 @@ class BlockFn(Protocol):
 
 
 class FeedbackTotalsFn(Protocol):
-    """Answers counts of actions: returns (world, totals of feedback, totals of outcomes).
+    """Returns the answer to counts of actions: (world, totals of feedback, totals of outcomes).
 
     Totals are distributed as in a run round by round. Totals of feedback have a leading axis of actions.
     Full-information feedback is the same for every action: its total is the sum over all rounds, without this axis.
@@ -95,7 +95,7 @@ class UnheardFn(Protocol):
     """Plays one action in rounds without feedback to the learner: returns (world, totals of outcomes).
 
     Totals are the sums over these rounds, as in a run round by round. Random outcomes, such as the winner of a duel,
-    are left out. Feedback of later rounds may depend on the number of these rounds, but not on the rounds otherwise.
+    are left out. Feedback of later rounds may depend on these rounds only through their number.
     """
 
     def __call__(self, params: Any, world: Any, action: Any, rounds: jax.Array) -> tuple[Any, Outcome]: ...
@@ -130,7 +130,7 @@ class Delays(NamedTuple):
 
 
 def repeat_outcome(outcome: Outcome, rounds: jax.Array) -> dict[str, jax.Array]:
-    """Returns totals of an outcome that is the same in each of `rounds` rounds.
+    """Returns the totals over `rounds` rounds of an outcome that is the same in each round.
 
     Args:
         outcome: dict of [] floats and truth values.
@@ -146,20 +146,20 @@ def repeat_outcome(outcome: Outcome, rounds: jax.Array) -> dict[str, jax.Array]:
 
 
 class Environment(NamedTuple):
-    """A problem that a learner plays. It never gets the learner's keys: every learner meets the same world.
+    """A problem that a learner plays. It never gets the learner's keys, so every learner meets the same world.
 
     Attributes:
         params: (**values) -> Params. On the host, as for a learner. Called once for each distinct set of values, so
             that grid points with equal values share large leaves.
         init: draws the world before the first round.
         context: returns the context shown before an action, or None if the problem has no contexts.
-        feedback: answers an action.
+        feedback: returns the answer to an action.
         hindsight: returns metrics in hindsight; or None.
         evaluate: evaluates a recommendation; or None.
-        block: answers many rounds at once; or None.
-        feedback_totals: answers counts of actions; or None.
+        block: returns the answers to the actions of many rounds; or None.
+        feedback_totals: returns the answer to counts of actions; or None.
         contexts: returns the contexts of many rounds at once, for blocks in problems with contexts; or None.
-        interface: the spaces of its actions, feedback, contexts and recommendations; or None.
+        interface: the spaces of actions, feedback, contexts and recommendations; or None.
         horizon: the largest number of rounds, or None for any number.
         dims: names of the dimensions of metrics of `hindsight` and `evaluate`, for metrics with named dimensions.
         user_level: the persons who give feedback; a run's guarantee then has a second claim, for a person. None if it

@@ -46,8 +46,8 @@ class CovarianceFn(Protocol):
 class LargeFitFn(Protocol):
     """Privatizes labels and fits, for features [num_samples, dim] in NumPy. Only the report depends on labels.
 
-    Features may be mapped from a file. Margins are x.theta plus the public offset, [num_samples] float64, if there is
-    one. May read the key once.
+    Features may be mapped from a file. `offset` is public, [num_samples] float64 or None (zeros). The margin of a row x
+    is x.theta plus its offset. May read the key once.
     """
 
     def __call__(self, key: jax.Array, params: Any, features: Any, labels: jax.Array, *, offset: Any = None) -> Any: ...
@@ -67,7 +67,7 @@ class Estimator(NamedTuple):
             If None, every estimate is accepted.
         features_public: whether the privacy unit leaves features public. If so, `fit` may read them, and callers may
             pass facts that were read from them (`Sample.known_from_features`).
-        noise: describes the noise, if `fit` replaces labels by unbiased estimates of them and features are public.
+        noise: describes the noise, if `fit` replaces labels by unbiased estimates of labels and features are public.
             Otherwise None: confidence sets are then not available.
         covariance: returns the covariance of the estimate, for standard errors. None if the covariance is not known:
             intervals are then not available.

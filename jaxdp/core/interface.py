@@ -220,7 +220,7 @@ def check_interfaces(learner: Interface | None, environment: Interface | None) -
     Raises:
         ValueError: if their actions differ; if feedback or contexts of the environment are not contained in the
             learner's, except for visits, which a learner without contexts ignores; or if the learner's recommendations
-            are not contained in those that the environment evaluates.
+            are not contained in the recommendations that the environment evaluates.
     """
     if learner is None or environment is None:
         return

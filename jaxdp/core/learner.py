@@ -105,7 +105,7 @@ class RecommendFn(Protocol):
 
 
 class BestActionFn(Protocol):
-    """Returns the best action by the released state: a pytree of `Interface.action`'s structure.
+    """Returns the best action according to the released state: a pytree of `Interface.action`'s structure.
 
     `jaxdp.per_person` plays it in rounds without feedback to the learner. May read: params and the released state.
     """
@@ -117,7 +117,7 @@ class BlockPlan(NamedTuple):
     """The actions that the learner plays next unless a report changes its plan.
 
     Attributes:
-        actions: pytree of [block length, ...] arrays.
+        actions: pytree of [block length, ...] arrays, the action of each round.
         length: [] integer, the number of planned actions; the rest of `actions` is padding.
     """
 
@@ -168,7 +168,7 @@ class SlotRoundsFn(Protocol):
 
 
 class SwitchWhenFn(Protocol):
-    """Returns whether the learner is done with these blocks and may switch: [] bool; once true, always true."""
+    """Returns whether the learner may switch to its next blocks: [] bool. Once it is true, it stays true."""
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
 
@@ -184,7 +184,7 @@ class Blocks(NamedTuple):
         length: rounds in a block, >= 1.
         plan: returns the planned actions.
         update_block: updates the state with the reports.
-            switch_when: says when to switch to the learner's next blocks; None for the last blocks. All lanes of a
+        switch_when: returns whether to switch to the learner's next blocks; None for the last blocks. All lanes of a
             batch switch together, once `switch_when` is true in every lane that still runs. Until then these blocks
             also play lanes in which it is already true, and must be correct for them. Ended lanes are computed with a
             `limit` of 0, and their results are discarded.
@@ -209,7 +209,7 @@ class CountPlanFn(Protocol):
 
 
 class CountPrivatizeFn(Protocol):
-    """Applies `privatize` to totals of feedback: distributed as the sum of the single rounds' reports."""
+    """Applies `privatize` to totals of feedback. The result is distributed as the sum of the single rounds' reports."""
 
     def __call__(self, key: jax.Array, params: Any, public: Any, plan: CountPlan, totals: Any) -> Any: ...
 
@@ -235,7 +235,7 @@ class Counts(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """An online algorithm: pure functions, each for one lane. The docstring of a function's type states its duty.
+    """An online algorithm: pure functions, each for one lane. The docstring of each function's type says its duty.
 
     Attributes:
         params: (**values) -> Params. On the host: validates one grid point and calibrates its noise in float64.
@@ -256,7 +256,8 @@ class Learner(NamedTuple):
             fewer.
         clip: returns the interval to which feedback is clipped. The simulator warns if mean feedback lies outside, and
             can count clipped entries. None if no such interval is known.
-        best_action: returns the best action by the released state, for rounds without feedback to the learner; or None.
+        best_action: returns the best action according to the released state, for rounds without feedback to the
+            learner; or None.
         reports: the number of first visits of a person that reach the learner, for learners made by `per_person`. Then
             `horizon` and `min_horizon` count rounds that reach the learner, and the environment must have visits. None
             for a learner that all rounds reach.

@@ -38,7 +38,7 @@ class Spent(NamedTuple):
 
 
 class Ledger:
-    """A privacy budget of each person, and a list of the releases that spent it.
+    """The privacy budget of each person, and a list of the releases that spent it.
 
     Call `spend` and `save` before each release; `spend` refuses a release that exceeds the budget. The ledger is a
     privacy filter: you may choose the next release after seeing the results of earlier releases. `save` refuses to
@@ -124,7 +124,7 @@ class Ledger:
     def balance(self, person: Any = EVERYONE) -> float:
         """Returns the epsilon (accounting "sums") or rho ("zcdp") left for a person, or for a release of everyone.
 
-        A release may fit less than this balance if little delta is left.
+        `spend` may refuse a release within this balance if too little delta is left.
         """
         return float(self._balance(self._largest_spent(None if person == EVERYONE else self._hashes([person]))))
 
@@ -139,8 +139,10 @@ class Ledger:
             ValueError: if the ledger's delta does not exceed the sum of the claims' deltas.
         """
         person_hash = None if person == EVERYONE else next(iter(self._hashes([person]) or ()))
-        read = [entry for entry in self._entries if entry["persons"] == EVERYONE or person_hash in entry["persons"]]
-        claims = [_claim_of(entry["claim"]) for entry in read]
+        person_entries = [
+            entry for entry in self._entries if entry["persons"] == EVERYONE or person_hash in entry["persons"]
+        ]
+        claims = [_claim_of(entry["claim"]) for entry in person_entries]
         delta = self.delta - sum(claim.delta + (claim.numerical_delta or 0.0) for claim in claims)
         if not claims:
             return 0.0
@@ -287,7 +289,7 @@ class Ledger:
 
 
 def _decimal(value: float) -> Fraction:
-    """Returns a number as its decimal digits, so that three times 0.1 is 0.3."""
+    """Returns the exact fraction of a number's decimal digits, so that three times 0.1 is 0.3."""
     return Fraction(repr(float(value)))
 
 

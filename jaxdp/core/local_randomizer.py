@@ -11,7 +11,7 @@ from jaxdp.core.shown import html_of
 
 
 class ReportFn(Protocol):
-    """The trust boundary: returns the message of a user whose value is `value`.
+    """The trust boundary: returns the message that a user with this value sends.
 
     The value is first clipped to the randomizer's domain, so that the claim holds for every value; NaN becomes one
     fixed value of the domain. Then noise is added. At epsilon = inf the clipped value is returned. May read: params,
@@ -60,8 +60,8 @@ class LocalRandomizer(NamedTuple):
         range_bound: (horizon, failure_prob, **values) -> M. With probability 1 - failure_prob no coordinate of
             `horizon` estimates is larger than M in absolute value.
         second_moment: (**values) -> M2 >= E[estimate^2], for the worst value.
-        variance_proxy: (**values) -> s^2. For random values of any distribution, estimates are s^2-sub-Gaussian, where
-            s^2 includes the noise and the spread of the values. Infinite for Laplace noise.
+        variance_proxy: (**values) -> s^2. For random values of any distribution, estimates are s^2-sub-Gaussian. s^2
+            includes the noise and the spread of the values. Infinite for Laplace noise.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 

@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 
 
 class MadeBy:
-    """A factory's name and the arguments that it was called with.
+    """A factory's name and the arguments of a call.
 
     Its `repr` is one line of less than 200 characters without memory addresses. Arguments in `unnamed` are printed
     without their names.
@@ -73,7 +73,7 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
     """Decorates a factory as `factory` does, and returns the same object for equal arguments of the same types.
 
-    JAX then reuses the programs that it compiled for the object's functions. The 128 last requested objects are stored.
+    JAX then reuses the programs that it compiled for the object's functions. The last 128 requested objects are stored.
 
     Args:
         function: a function as for `factory`, with a result that depends only on the arguments. Unhashable arguments

@@ -22,12 +22,12 @@ def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any],
         values: the requested values; their claim bounds a person's privacy loss.
         reports: number of visits of a person that reach the learner, >= 1.
     """
-    asked = guarantee(**values)
+    requested = guarantee(**values)
     group = guarantee(**record_values(guarantee, values, reports)).at_user_level(reports, privacy_unit=PERSON)
     how = "the first visit" if reports == 1 else f"the first {reports} visits"
     return dataclasses.replace(
         group,
-        **{name: getattr(asked, name) for name in ("kind", "epsilon", "delta", "rho", "mu")},
+        **{name: getattr(requested, name) for name in ("kind", "epsilon", "delta", "rho", "mu")},
         argument=f"{how} of a person, by a public schedule, reach the learner; {group.argument}",
     )
 
@@ -43,47 +43,47 @@ def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any]
         ValueError: if the values have no epsilon, or no epsilon gives a small enough claim, for example because a
             budget becomes too small.
     """
-    asked, solved = guarantee(**values), dict(values)
-    if reports == 1 or not asked.is_private:
-        return solved
+    requested, requested_values = guarantee(**values), dict(values)
+    if reports == 1 or not requested.is_private:
+        return requested_values
     if "epsilon" not in values:
         raise ValueError(f"values must have an epsilon to divide among {reports} reports, got {', '.join(values)}")
 
-    def at(epsilon: float, delta: float) -> dict[str, Any]:
-        return solved | {"epsilon": epsilon} | ({"delta": delta} if "delta" in solved else {})
+    def with_budgets(epsilon: float, delta: float) -> dict[str, Any]:
+        return requested_values | {"epsilon": epsilon} | ({"delta": delta} if "delta" in requested_values else {})
 
     def is_kept(candidate: Mapping[str, Any]) -> bool:
         claim = guarantee(**candidate)
-        return claim.is_private and _is_within(claim.at_user_level(reports, privacy_unit=PERSON), asked)
+        return claim.is_private and _is_within(claim.at_user_level(reports, privacy_unit=PERSON), requested)
 
     epsilon, delta = float(values["epsilon"]) / reports, float(values.get("delta", 0.0))
-    if asked.kind == "approximate":
+    if requested.kind == "approximate":
         factor = reports
-        if asked.trust_model != "local":
-            per_record = asked.epsilon / reports
-            factor = math.expm1(asked.epsilon) / math.expm1(per_record)
+        if requested.trust_model != "local":
+            per_record = requested.epsilon / reports
+            factor = math.expm1(requested.epsilon) / math.expm1(per_record)
         delta /= factor
-    if asked.kind in ("zcdp", "gaussian"):
+    if requested.kind in ("zcdp", "gaussian"):
         low, high = 0.0, float(values["epsilon"])
         for _ in range(STEPS):
             middle = (low + high) / 2
             if middle in (low, high):
                 break
-            low, high = (middle, high) if is_kept(at(middle, delta)) else (low, middle)
+            low, high = (middle, high) if is_kept(with_budgets(middle, delta)) else (low, middle)
         epsilon = low
     for _ in range(STEPS):  # some claims are rounded up in their last digits
-        rounded = at(float(leaf_rounded_down("epsilon", epsilon)), _round_down(delta))
+        rounded = with_budgets(float(leaf_rounded_down("epsilon", epsilon)), _round_down(delta))
         if is_kept(rounded):
             return rounded
         epsilon, delta = (float(number - abs(number) * np.finfo(np.float32).eps) for number in (epsilon, delta))
-    raise ValueError(f"values must have a claim that can be divided among {reports} reports, got {asked}")
+    raise ValueError(f"values must have a claim that can be divided among {reports} reports, got {requested}")
 
 
 def _round_down(delta: float) -> float:
     return float(leaf_rounded_down("delta", delta)) if delta else delta
 
 
-def _is_within(claim: Guarantee, asked: Guarantee) -> bool:
-    return claim.kind == asked.kind and all(
-        (getattr(claim, name) or 0.0) <= (getattr(asked, name) or 0.0) for name in ("epsilon", "delta", "rho", "mu")
+def _is_within(claim: Guarantee, requested: Guarantee) -> bool:
+    return claim.kind == requested.kind and all(
+        (getattr(claim, name) or 0.0) <= (getattr(requested, name) or 0.0) for name in ("epsilon", "delta", "rho", "mu")
     )

@@ -31,7 +31,7 @@ Rows = list[tuple[str, str]]
 
 
 def unit_word(privacy_unit: str) -> str:
-    """Returns a privacy unit in one word: "round" for "one round's reward"."""
+    """Returns the first noun of a privacy unit, for example "round" of "one round's reward"."""
     return re.sub(r"^one (\w+).*", r"\1", privacy_unit)
 
 
@@ -59,7 +59,7 @@ def page(title: str, kind: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def rows_of(value: Any) -> Rows:
-    """Returns the rows of the claim, interface and values that the object has."""
+    """Returns rows (name, text) of the object's claim, interface and values, as far as it has them."""
     rows: Rows = []
     if (guarantee := getattr(value, "guarantee", None)) is not None:
         rows += _claim(guarantee)
@@ -92,7 +92,7 @@ def budget_text(claim: Any) -> str:
 
 
 def guarantee_rows(claim: Any) -> Rows:
-    """Returns the rows of a claim, with the reason why it holds."""
+    """Returns rows (name, text) of a claim and of the reason why it holds."""
     return [
         ("claim", str(claim)),
         ("because", claim.argument),
@@ -103,7 +103,7 @@ def guarantee_rows(claim: Any) -> Rows:
 
 
 def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Mapping[str, Any]) -> Rows:
-    """Returns the rows of the claims and values of each part of a run."""
+    """Returns rows (name, text) of the claims and values of each part of a run."""
     rows: Rows = []
     for name, part in made_of.items():
         if isinstance(part, Mapping):  # estimators by name
@@ -130,7 +130,7 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
 
 
 def claim_text(guarantee: Callable[..., Any]) -> str:
-    """Returns the claim at the defaults or at example values, as text; if neither works, the values that it needs."""
+    """Returns the claim at default or example values, as text, or else the names of the values that it needs."""
     return _claim(guarantee)[0][1]
 
 
@@ -141,10 +141,10 @@ def _claim(guarantee: Callable[..., Any]) -> Rows:
     claim = _claim_or_none(guarantee, examples) if len(examples) == len(needed) else None
     if claim is None:
         return [("claim", f"needs {', '.join(needed)}" if needed else "not known")]
-    at = ", ".join(f"{name}={value:g}" for name, value in examples.items())
-    if not at:
+    example_values = ", ".join(f"{name}={value:g}" for name, value in examples.items())
+    if not example_values:
         return [("claim", str(claim)), ("because", claim.argument)]
-    rows = [("claim", f"{claim} (at {at})"), ("because", claim.argument)]
+    rows = [("claim", f"{claim} (at {example_values})"), ("because", claim.argument)]
     other = _claim_or_none(guarantee, {**examples, **{name: OTHERS[name] for name in examples if name in OTHERS}})
     has_same_unit = other is not None and all(
         getattr(claim, name) == getattr(other, name) for name in ("trust_model", "privacy_unit")

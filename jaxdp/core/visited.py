@@ -50,15 +50,15 @@ class VisitedWorld(NamedTuple):
 
 
 def add_visits(environment: Environment, visits: Visits | None, of_person: ParamsOfPerson | None = None) -> Environment:
-    """Returns the environment with a schedule of people as its public context.
+    """Returns the environment with people: the public context of a round is the person who comes.
 
     Args:
         environment: an environment without contexts. If people do not differ, its feedback, outcomes and metrics do not
             change by a bit.
         visits: the schedule; None returns the environment itself.
         of_person: (key, params, person) -> params; the environment answers this person with these parameters. The key
-            is the same for all people in a lane. Outcomes of an environment with `unheard` must stay the same. None if
-            people do not differ.
+            is the same for all people in a lane. If the environment has `unheard`, its outcomes must not depend on
+            these parameters. None if people do not differ.
 
     Returns:
         An environment that is played round by round, for at most the rounds of the schedule. Its public context is a

@@ -26,8 +26,8 @@ class Visit(NamedTuple):
 class Visits:
     """A public schedule of the person of each round, as a table on the host that all lanes share.
 
-    All lanes meet the same people in the same order, for any key. To get another order, make the schedule with another
-    `seed`.
+    Who comes in which round is public. All lanes meet the same people in the same order, for any key. To get another
+    order, make the schedule with another `seed`.
 
     Attributes:
         person: [horizon] int32 in [0, num_people), the person of each round; read-only.
@@ -121,7 +121,8 @@ class Visits:
         """Returns the schedule of a log, from the id of the person in each round.
 
         Args:
-            ids: [horizon] integers or texts. People are numbered in the order of their first visits.
+            ids: [horizon] integers or texts, the person of each round. People are numbered in the order of their first
+                visits.
 
         Returns:
             A schedule with the same number of rounds.
@@ -142,11 +143,11 @@ class Visits:
         return other is self or (other is not None and np.array_equal(other.person, self.person))
 
     def num_heard(self, reports: int, rounds: int | None = None) -> int:
-        """Returns how many of the first `rounds` rounds are among the first `reports` visits of their person.
+        """Returns the number of rounds that are among the first `reports` visits of their person.
 
         Args:
             reports: number of first visits of each person that count, >= 1.
-            rounds: number of rounds in [1, horizon]; None is all rounds.
+            rounds: only the first `rounds` rounds are counted, in [1, horizon]; None counts all rounds.
 
         Raises:
             ValueError: if a number is out of range.

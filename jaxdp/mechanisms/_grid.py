@@ -160,12 +160,12 @@ def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
 
 def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
     """Returns the grid for normal noise of a standard deviation calibrated for an L2 sensitivity; both [] float64."""
-    used = jnp.where(stddev > 0, stddev, 1.0)
-    step = power_below(used) * NORMAL_STEP
-    declared = used * UNKNOWN if sensitivity is None else sensitivity
+    positive_stddev = jnp.where(stddev > 0, stddev, 1.0)
+    step = power_below(positive_stddev) * NORMAL_STEP
+    declared = positive_stddev * UNKNOWN if sensitivity is None else sensitivity
     larger = 1 + math.sqrt(math.prod(shape_of(exact))) * step / declared
     valid = (stddev >= 0) & (stddev < math.inf) & (declared > 0)
-    return _grid(step, jnp.where(stddev > 0, used / step * larger, 0), valid)
+    return _grid(step, jnp.where(stddev > 0, positive_stddev / step * larger, 0), valid)
 
 
 def k_norm_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:

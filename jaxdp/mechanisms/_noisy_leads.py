@@ -93,5 +93,5 @@ def _noisy_leads(
     grid = _grid.laplace_grid(exact, sensitivity, epsilon)
     noise = laplace_of(lambda noise, scale: noise, key, _grid.shape_of(exact), grid.drawn)
     drawn = (noise / grid.drawn).astype(dtype)
-    used = record(Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, distribution="laplace"))
-    return _grid.noisy_leads(used, noise, grid, among, dtype)
+    recorded = record(Entry("laplace", exact, "l1", key, sensitivity, epsilon, noise=drawn, distribution="laplace"))
+    return _grid.noisy_leads(recorded, noise, grid, among, dtype)

@@ -157,9 +157,9 @@ def noisy_min(
     """
     exact = exact_values("scores", scores)
     if isinstance(exact, fixed_point.Sum):
-        turned = fixed_point.negative(exact)
+        negated = fixed_point.negative(exact)
     elif isinstance(exact, jax.Array) and jnp.issubdtype(exact.dtype, jnp.integer):
-        turned = ~exact  # the negatives minus 1, which do not overflow; only differences count
+        negated = ~exact  # the negatives minus 1, which do not overflow; only differences count
     else:
-        turned = jax.tree.map(jnp.negative, exact)
-    return noisy_max(key, turned, epsilon, sensitivity=sensitivity, noise=noise)
+        negated = jax.tree.map(jnp.negative, exact)
+    return noisy_max(key, negated, epsilon, sensitivity=sensitivity, noise=noise)

@@ -79,8 +79,8 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     offset = jax.random.randint(key_offset, labels.shape, 1, num_labels, jnp.int32)
     # (labels + offset) mod K, without leaving the range of a narrow dtype
     forward, back = offset.astype(labels.dtype), (num_labels - offset).astype(labels.dtype)
-    moved = jnp.where(words < threshold, jnp.where(labels >= back, labels - back, labels + forward), labels)
-    return jnp.where(is_lost, any_label, moved)
+    moved_labels = jnp.where(words < threshold, jnp.where(labels >= back, labels - back, labels + forward), labels)
+    return jnp.where(is_lost, any_label, moved_labels)
 
 
 def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
@@ -91,6 +91,7 @@ def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
         epsilon: [] float > 0, may be traced: the value used for the reports. p = sigmoid(epsilon); infinity gives the
             reports themselves. A wrong value gives biased estimates, and zero gives infinity or NaN.
 
+    Returns:
         [...] unbiased estimates, 1/2 ± 1 / (2 tanh(epsilon / 2)), in epsilon's dtype. The mean of an estimate is the
         label.
 

@@ -113,8 +113,8 @@ def _add_and_record(draw: Callable[..., jax.Array], grid: Grid, dtype: jnp.dtype
     if not is_open():  # adds the noise within one kernel
         return draw(noisy, entry.key, shape, grid.drawn, jax.tree.map(jnp.ravel, entry.value), grid)
     noise = draw(lambda noise, scale: noise, entry.key, shape, grid.drawn)
-    used = record(entry._replace(noise=(noise / grid.drawn).astype(dtype)))
-    released = noisy_values(used, noise, grid, dtype)
+    recorded = record(entry._replace(noise=(noise / grid.drawn).astype(dtype)))
+    released = noisy_values(recorded, noise, grid, dtype)
     amend(released=released)
     return released
 

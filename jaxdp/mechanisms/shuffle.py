@@ -47,6 +47,7 @@ def shuffled(key: jax.Array, reports: Any) -> Any:
     Returns:
         The same pytree with its rows in the new order.
 
+    Raises:
         ValueError: if the pytree has no array, or its arrays do not have equal leading axes.
 
     Privacy:

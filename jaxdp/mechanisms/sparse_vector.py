@@ -171,18 +171,18 @@ def _draw_threshold(
 ) -> fixed_point.Sum:
     per_one = _steps_per_one(query_scale, sensitivity)
     threshold_scale = sensitivity.astype(jnp.float64) / (epsilon.astype(jnp.float64) * share)
-    scale, used = _scales(threshold_scale, per_one, sensitivity)
-    noise = laplace_of(lambda noise, used: noise, key, (), used)
+    scale, drawn_scale = _scales(threshold_scale, per_one, sensitivity)
+    noise = laplace_of(lambda noise, drawn_scale: noise, key, (), drawn_scale)
     # rounded up: a query on the grid reaches the threshold if it reaches the next step
     steps = jnp.ceil(threshold.astype(jnp.float64) * per_one)
     # the public threshold is clipped, never its sum with noise: at a clipped sum no noise would hide the queries
-    limit = LARGEST_STEPS - TAIL * used
+    limit = LARGEST_STEPS - TAIL * drawn_scale
     noisy = (jnp.clip(steps, -limit, limit) + jnp.where(scale == 0, 0, noise)).astype(jnp.int64)
     ranges, part = noisy >> fixed_point.BITS, noisy & (fixed_point.UNITS - 1)
     integer = jnp.int64 if epsilon.dtype == jnp.float64 else jnp.int32
     run = fixed_point.Sum(ranges.astype(integer), part.astype(integer))
     # a threshold that depends on the data is a query, too
-    drawn = (noise / used).astype(sensitivity.dtype)
+    drawn = (noise / drawn_scale).astype(sensitivity.dtype)
     entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=drawn, distribution="laplace")
     record(entry._replace(run=wide(run)))
     return run
@@ -193,11 +193,11 @@ def _draw_threshold(
 def ask(key: jax.Array, state: AboveThreshold, query: Exact, grid: Grid) -> tuple[AboveThreshold, jax.Array]:
     """Compares one query with the noisy threshold, as `above_threshold_step` does."""
     if is_open():
-        noise = laplace_of(lambda noise, used: noise, key, (), grid.drawn)
+        noise = laplace_of(lambda noise, drawn_scale: noise, key, (), grid.drawn)
         drawn = (noise / grid.drawn).astype(state.sensitivity.dtype)
         entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, distribution="laplace")
-        asked = record(entry._replace(run=wide(state.noisy_threshold)))
-        above = _reaches(noise, grid.drawn, asked, grid, state)
+        recorded = record(entry._replace(run=wide(state.noisy_threshold)))
+        above = _reaches(noise, grid.drawn, recorded, grid, state)
         amend(halted=state.halted, reported=above)
     else:
         above = laplace_of(_reaches, key, (), grid.drawn, query, grid, state)  # in one kernel
@@ -206,13 +206,13 @@ def ask(key: jax.Array, state: AboveThreshold, query: Exact, grid: Grid) -> tupl
 
 def _reaches(
     noise: jax.Array,
-    used: jax.Array,
+    drawn_scale: jax.Array,
     query: Exact,
     grid: Grid,
     state: AboveThreshold,
 ) -> jax.Array:
     """Returns whether a query plus noise, in steps, reaches the threshold of a run that has not halted."""
-    del used
+    del drawn_scale
     noisy = jnp.round(wide(query) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
     ranges, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
     # the threshold is exact, so that rounding of the sum does not affect the result; NaN never reaches it
@@ -312,12 +312,12 @@ def above_threshold(
     key_threshold, key_queries = jax.random.split(key)
     start = above_threshold_init(key_threshold, epsilon, threshold=threshold, sensitivity=sensitivity, split=split)
     run = fixed_point.to_float(start.noisy_threshold, start.epsilon.dtype)
-    asked = record(Entry(NAME, queries, "max", key, start.sensitivity, start.epsilon, run=run))
+    recorded = record(Entry(NAME, queries, "max", key, start.sensitivity, start.epsilon, run=run))
 
     def ask(key: jax.Array, query: jax.Array) -> jax.Array:
         with recording():  # hides single queries, as the entry above has all of them
             return above_threshold_step(key, start, query)[1]
 
-    above = jax.vmap(ask)(jax.random.split(key_queries, queries.shape[0]), asked)
+    above = jax.vmap(ask)(jax.random.split(key_queries, queries.shape[0]), recorded)
     first = jax.lax.argmax(above, 0, jnp.int32)
     return jnp.where(jnp.any(above), first, jnp.int32(queries.shape[0]))

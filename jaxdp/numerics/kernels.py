@@ -99,17 +99,17 @@ def separate_kernels(
     input_leaves, structure = jax.tree.flatten(inputs)
 
     def compute_result(index: int) -> jax.Array:
-        used = _inputs_of_result(traced.jaxpr, index)
+        input_indices = _inputs_of_result(traced.jaxpr, index)
 
         def inside(*used_leaves: jax.Array) -> jax.Array:
             with jax.enable_x64(True):  # inputs may have 64 bits in a 32-bit program
                 leaves = [jnp.zeros(jnp.shape(leaf), jnp.asarray(leaf).dtype) for leaf in input_leaves]
-            for position, leaf in zip(used, used_leaves, strict=True):
+            for position, leaf in zip(input_indices, used_leaves, strict=True):
                 leaves[position] = layout(leaf)
             results = function(*jax.tree.unflatten(structure, leaves))
             return layout(avoid_xla_tiling(jax.tree.leaves(results)[index]))
 
-        return layout(own_kernel(inside, *(layout(input_leaves[position]) for position in used)))
+        return layout(own_kernel(inside, *(layout(input_leaves[position]) for position in input_indices)))
 
     leaves, result_structure = jax.tree.flatten(shapes)
     return jax.tree.unflatten(result_structure, [compute_result(index) for index in range(len(leaves))])
@@ -129,7 +129,7 @@ def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
     """Returns the identity function that makes the first of `num_axes` leading axes of `jax.vmap` the fast axis."""
 
     @custom_vmap
-    def place(values: jax.Array) -> jax.Array:
+    def put_last(values: jax.Array) -> jax.Array:
         if num_axes == 0 or values.ndim == 1:
             return values
         axes = range(values.ndim)
@@ -137,12 +137,12 @@ def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
             values = keep_argmax_layout(values)
         return order_axes(values, (*axes[1:], 0))
 
-    @place.def_vmap
+    @put_last.def_vmap
     def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
         del axis_size
         return _put_lanes_last(num_axes + in_batched[0])(values), in_batched[0]
 
-    return place
+    return put_last
 
 
 def lanes_slow(values: jax.Array) -> jax.Array:
@@ -210,17 +210,17 @@ def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -
 
         return jax.tree.map(widen, inputs, in_batched)
 
-    one, all_ = custom_vmap(single), custom_vmap(many)
+    one, all_lanes = custom_vmap(single), custom_vmap(many)
 
     @one.def_vmap
     def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
-        outputs = all_(widen_all(axis_size, in_batched[0], inputs))
+        outputs = all_lanes(widen_all(axis_size, in_batched[0], inputs))
         return outputs, jax.tree.map(lambda _: True, outputs)
 
-    @all_.def_vmap
+    @all_lanes.def_vmap
     def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
         inputs = widen_all(axis_size, in_batched[0], inputs)
-        merged = all_(jax.tree.map(lambda leaf: leaf.reshape(axis_size * leaf.shape[1], *leaf.shape[2:]), inputs))
+        merged = all_lanes(jax.tree.map(lambda leaf: leaf.reshape(axis_size * leaf.shape[1], *leaf.shape[2:]), inputs))
         outputs = jax.tree.map(lambda leaf: leaf.reshape(axis_size, len(leaf) // axis_size, *leaf.shape[1:]), merged)
         return outputs, jax.tree.map(lambda _: True, outputs)
 

@@ -49,7 +49,7 @@ def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: 
     """Returns function(step, inputs), where step(f) is f as a separate kernel on a CPU, and f itself elsewhere."""
 
     def plain(inputs: Any) -> jax.Array:
-        return function(lambda each: each, inputs)
+        return function(lambda kernel: kernel, inputs)
 
     if dim < FEW:
         return plain(inputs)

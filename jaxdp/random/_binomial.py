@@ -298,9 +298,9 @@ def _deviance(base: jax.Array, change: jax.Array) -> jax.Array:
     series = jnp.zeros_like(v)
     for power in (13, 11, 9, 7, 5, 3):
         series = series * square + 1 / power
-    near = change * v + 2 * (base + change) * v * square * series
-    far = (base + change) * jnp.log1p(change / base) - change
-    return jnp.where(jnp.abs(v) < 0.25, near, far)
+    by_series = change * v + 2 * (base + change) * v * square * series
+    by_logarithm = (base + change) * jnp.log1p(change / base) - change
+    return jnp.where(jnp.abs(v) < 0.25, by_series, by_logarithm)
 
 
 def _stirling(x: jax.Array) -> jax.Array:

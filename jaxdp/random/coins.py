@@ -39,15 +39,17 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
     return lanes_last(own_kernel(_events, jax.random.key_data(key), lanes_last(probabilities)))
 
 
-def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, others: jax.Array) -> jax.Array:
+def coins_but_one(
+    key: jax.Array, size: int, index: jax.Array, probability: jax.Array, other_probability: jax.Array
+) -> jax.Array:
     """Draws `coins` with equal probabilities except at one index, without storing the probabilities.
 
     Args:
         key: see `coins`.
         size: number of coins n, >= 1.
         index: [] int32, the index with another probability.
-        own: [] float in [0, 1], the probability at this index.
-        others: [] of the same dtype, the probability at all other indices.
+        probability: [] float in [0, 1], the probability at this index.
+        other_probability: [] of the same dtype, the probability at all other indices.
 
     Returns:
         [n]; see `coins`.
@@ -57,13 +59,13 @@ def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, o
         [0. 1. 0.]
     """
 
-    def probabilities(index: jax.Array, own: jax.Array, others: jax.Array) -> jax.Array:
-        return jnp.where(jnp.arange(size, dtype=jnp.int32) == index, own, others)
+    def probabilities(index: jax.Array, probability: jax.Array, other_probability: jax.Array) -> jax.Array:
+        return jnp.where(jnp.arange(size, dtype=jnp.int32) == index, probability, other_probability)
 
     key = fast_key(key)
-    if others.dtype != jnp.float32 or not has_words(key):
-        return coins(key, probabilities(index, own, others))
-    inputs = (lanes_last(each) for each in (jax.random.key_data(key), index, own, others))
+    if other_probability.dtype != jnp.float32 or not has_words(key):
+        return coins(key, probabilities(index, probability, other_probability))
+    inputs = (lanes_last(array) for array in (jax.random.key_data(key), index, probability, other_probability))
     return lanes_last(
         own_kernel(lambda data, *parts: _events(lanes_last(data), probabilities(*map(lanes_last, parts))), *inputs)
     )

@@ -78,13 +78,13 @@ def replay_errors(totals: xr.Dataset) -> xr.Dataset:
     """Returns each seed's mean `reward`, its standard error `round_error`, and the `shared_error` common to seeds."""
     played = totals.matched
     reward = totals.reward / played.where(played > 0)
-    several = played.where(played > 1)
-    variance = (totals.squared_reward / played - reward**2).clip(0) * played / (several - 1)
+    rounds_if_several = played.where(played > 1)
+    variance = (totals.squared_reward / played - reward**2).clip(0) * played / (rounds_if_several - 1)
     round_error = shared_error = (variance / played) ** 0.5
     if "shared_matched" in totals:
         squares = totals.shared_squared_reward - 2 * reward * totals.shared_reward
         squares = (squares + reward**2 * totals.shared_matched).clip(0)
-        shared_error = np.minimum((squares * played / (several - 1)) ** 0.5 / played, round_error)
+        shared_error = np.minimum((squares * played / (rounds_if_several - 1)) ** 0.5 / played, round_error)
     return xr.Dataset({"reward": reward, "round_error": round_error, "shared_error": shared_error})
 
 

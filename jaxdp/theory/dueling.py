@@ -52,6 +52,7 @@ def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, sca
     Source:
         Theorem 2, an order bound, for K / epsilon <= T / 2.
 
+    Deviations:
         None. The second term is proved only for the instance `lower_bound_matrix`, with all gaps 1/4, for epsilon <= 1
         and for regret in preference gaps. The proof uses group privacy of 1 / epsilon rounds, so delta must be small
         compared with epsilon; the statement omits this condition.

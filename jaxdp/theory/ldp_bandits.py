@@ -165,10 +165,12 @@ def fkm_upper(
         $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
-    bias = (3 + far) * positive("lipschitz", lipschitz)
-    explored = np.minimum(near, np.sqrt(near * far * size * np.sqrt(moment) / bias) * rounds**-0.25)
-    return near * far * size * np.sqrt(moment * rounds) / explored + bias * explored * rounds
+    domain_radius, (reach, _) = positive("radius", radius), _reach_and_theta(domain, size)
+    bias = (3 + reach) * positive("lipschitz", lipschitz)
+    exploration = np.minimum(
+        domain_radius, np.sqrt(domain_radius * reach * size * np.sqrt(moment) / bias) * rounds**-0.25
+    )
+    return domain_radius * reach * size * np.sqrt(moment * rounds) / exploration + bias * exploration * rounds
 
 
 def strongly_convex_one_point_upper(
@@ -197,11 +199,11 @@ def strongly_convex_one_point_upper(
         $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
-    bias = (3 + far) * positive("lipschitz", lipschitz)
+    domain_radius, (reach, _) = positive("radius", radius), _reach_and_theta(domain, size)
+    bias = (3 + reach) * positive("lipschitz", lipschitz)
     noise = size**2 * moment * (1 + np.log(rounds)) / positive("strong_convexity", strong_convexity)
-    explored = np.minimum(near, np.cbrt(noise / (bias * rounds)))
-    return noise / (2 * explored**2) + bias * explored * rounds
+    exploration = np.minimum(domain_radius, np.cbrt(noise / (bias * rounds)))
+    return noise / (2 * exploration**2) + bias * exploration * rounds
 
 
 def two_point_upper(
@@ -231,8 +233,11 @@ def two_point_upper(
         $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
-    return near * far * size * np.sqrt(moment * rounds) + (3 + far) * positive("lipschitz", lipschitz) * near
+    domain_radius, (reach, _) = positive("radius", radius), _reach_and_theta(domain, size)
+    return (
+        domain_radius * reach * size * np.sqrt(moment * rounds)
+        + (3 + reach) * positive("lipschitz", lipschitz) * domain_radius
+    )
 
 
 def two_point_strongly_convex_upper(
@@ -264,9 +269,9 @@ def two_point_strongly_convex_upper(
         $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
+    domain_radius, (reach, _) = positive("radius", radius), _reach_and_theta(domain, size)
     learning = size**2 * moment * (1 + np.log(rounds)) / (2 * positive("strong_convexity", strong_convexity))
-    return learning + (3 + far) * positive("lipschitz", lipschitz) * near
+    return learning + (3 + reach) * positive("lipschitz", lipschitz) * domain_radius
 
 
 def barrier_smooth_upper(
@@ -300,13 +305,13 @@ def barrier_smooth_upper(
         $$
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
-    curved, near = positive("smoothness", smoothness), positive("radius", radius)
+    curved, domain_radius = positive("smoothness", smoothness), positive("radius", radius)
     logarithm = _reach_and_theta(domain, size)[1] * np.log(rounds)
     root = 2 * np.sqrt(2) * size * np.sqrt(moment * logarithm / rounds)
-    explored = np.minimum(1.0, np.cbrt(root / (curved * near**2)))
+    exploration = np.minimum(1.0, np.cbrt(root / (curved * domain_radius**2)))
     # theta ln T / eta and 2 eta T d^2 M2 / rho^2 are equal.
-    learning = 2 * np.sqrt(2 * rounds * logarithm * moment) * size / explored
-    return learning + curved * (explored * near) ** 2 * rounds / 2 + 2 * positive("loss_bound", loss_bound)
+    learning = 2 * np.sqrt(2 * rounds * logarithm * moment) * size / exploration
+    return learning + curved * (exploration * domain_radius) ** 2 * rounds / 2 + 2 * positive("loss_bound", loss_bound)
 
 
 def barrier_strongly_convex_upper(
@@ -338,9 +343,9 @@ def barrier_strongly_convex_upper(
     strong, curved = positive("strong_convexity", strong_convexity), positive("smoothness", smoothness)
     if np.any(curved < strong):
         raise ValueError(f"smoothness must be >= strong_convexity, got {np.min(curved):g}")
-    far, theta = _reach_and_theta(domain, size)
+    reach, theta = _reach_and_theta(domain, size)
     learning = 4 * size * largest * np.sqrt((theta + 2 * curved / strong) * rounds * np.log(rounds))
-    return learning + 2 * largest + 2 * curved * (far * positive("radius", radius)) ** 2
+    return learning + 2 * largest + 2 * curved * (reach * positive("radius", radius)) ** 2
 
 
 def tsallis_inf_upper(

@@ -57,9 +57,9 @@ def square_root_norm(horizon: int) -> float:
     """
     from scipy.special import digamma  # SciPy is only imported where it is used
 
-    near = min(horizon, EXACT)
-    exact = float(np.square(square_root_coefficients(near)).sum())
-    return exact + float(digamma(horizon + 0.25) - digamma(near + 0.25)) / np.pi
+    num_exact = min(horizon, EXACT)
+    exact = float(np.square(square_root_coefficients(num_exact)).sum())
+    return exact + float(digamma(horizon + 0.25) - digamma(num_exact + 0.25)) / np.pi
 
 
 def square_root_coefficients(length: int) -> np.ndarray:
@@ -151,8 +151,8 @@ def _gaps(variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Converts the variables of an unconstrained search to interlaced gaps: gaps of the poles of c, gaps of b."""
     from scipy.special import expit
 
-    all_ = expit(variables[0] + np.concatenate([[0.0], np.cumsum(np.exp(variables[1:]))]))
-    return all_[0::2], all_[1::2]
+    all_gaps = expit(variables[0] + np.concatenate([[0.0], np.cumsum(np.exp(variables[1:]))]))
+    return all_gaps[0::2], all_gaps[1::2]
 
 
 def _residues(poles: np.ndarray, zeros: np.ndarray) -> np.ndarray:

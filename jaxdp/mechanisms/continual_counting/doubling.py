@@ -129,14 +129,14 @@ def doubling_counter(
         opens = mask & (clock == jnp.asarray(starts, integer)[epoch])
         closed = jnp.where(opens, state.closed + state.nodes.estimates.sum(axis=0), state.closed)
         nodes = jax.tree.map(lambda x: jnp.where(opens, jnp.zeros_like(x), x), state.nodes)
-        done = tree.ending_blocks(nodes, entry(value, shape, sums), mask, arity)
+        ended_blocks = tree.ending_blocks(nodes, entry(value, shape, sums), mask, arity)
         if combine:
-            noisy = kind.add(key, params, epoch, done.sums)
+            noisy = kind.add(key, params, epoch, ended_blocks.sums)
             estimates = tree.combine_estimates(nodes, noisy, variances)
         else:
-            noisy = kind.add(key, params, epoch, tree.largest(done))
+            noisy = kind.add(key, params, epoch, tree.largest(ended_blocks))
             estimates = jnp.broadcast_to(noisy, (levels, *shape))
-        return DoublingState(clock, closed, tree.advance(nodes, done, estimates))
+        return DoublingState(clock, closed, tree.advance(nodes, ended_blocks, estimates))
 
     def read(params: Any, state: DoublingState) -> jax.Array:
         del params

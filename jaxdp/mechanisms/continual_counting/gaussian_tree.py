@@ -114,19 +114,19 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
     ) -> tuple[Exact, jax.Array]:
         """Draws and records the noise of one entry; `tops` [levels, ...] marks the largest ending block's level."""
         dtype = jnp.asarray(params.noise_stddev).dtype
-        stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
+        stddev, sensitivity = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
         noise, drawn = _draw(key, tops, shares / shares.min(), grid, shape_of(value), dtype)
         # the entry is not released itself, but the release is equivalent to noise on it
-        entered = Entry("tree", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=drawn)
-        return record(entered), noise
+        exact_entry = Entry("tree", value, "l2", key, sensitivity / unit, noise_stddev=stddev / unit, noise=drawn)
+        return record(exact_entry), noise
 
     def feed(
         key: jax.Array, params: GaussianParams, state: GaussianTreeState, value: ArrayLike, fed: ArrayLike = True
     ) -> GaussianTreeState:
         shape = shape_of(state.total)
         mask = fed_mask(fed, state.clock.shape)
-        entered = jax.tree.map(lambda x: jnp.where(spread(mask, shape), x, 0), entry(value, shape, state.total))
+        exact_entry = jax.tree.map(lambda x: jnp.where(spread(mask, shape), x, 0), entry(value, shape, state.total))
         ends, tops, digits = [mask], [], []
         for h in range(levels):
             is_top = ends[h] & (state.digits[h] < arity - 1) if h < levels - 1 else ends[h]
@@ -135,11 +135,11 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
             ends.append(ends[h] & ~is_top)
         wide_ends, wide_tops = (spread(jnp.stack(masks), (levels, *shape)) for masks in (ends[:levels], tops))
         grid = grid_of(params, state.total, math.prod(shape))
-        entered, noise = draw_and_record(key, params, entered, wide_tops, grid)
+        exact_entry, noise = draw_and_record(key, params, exact_entry, wide_tops, grid)
         error = lanes_last(own_kernel(functools.partial(_error, rests), state.errors, noise, wide_tops))
         errors = separate_kernels(_replace_errors, state.errors, error, wide_ends, wide_tops)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return GaussianTreeState(clock, add_sums(state.total, entered), jnp.stack(digits), errors)
+        return GaussianTreeState(clock, add_sums(state.total, exact_entry), jnp.stack(digits), errors)
 
     def read(params: GaussianParams, state: GaussianTreeState) -> jax.Array:
         shape = shape_of(state.total)

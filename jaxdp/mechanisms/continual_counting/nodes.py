@@ -76,33 +76,35 @@ def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> 
     return jnp.stack(estimates)
 
 
-def advance(nodes: Nodes, done: Ended, estimates: jax.Array) -> Nodes:
+def advance(nodes: Nodes, ended_blocks: Ended, estimates: jax.Array) -> Nodes:
     """Returns the blocks after an entry: adds the largest ended block and removes the blocks inside it.
 
     Args:
         nodes: the blocks before.
-        done: the ended blocks.
+        ended_blocks: the blocks that ended with the entry.
         estimates: [levels, *shape], used only at the level of the largest ended block.
     """
-    inside = done.ends & ~done.top
+    inside = ended_blocks.ends & ~ended_blocks.top
 
     def update(previous: Any, ended: Any) -> Any:
         def choose(previous: jax.Array, both: jax.Array) -> jax.Array:
             rank = previous.shape[1:]
-            return jnp.where(_spread(inside, rank), 0, jnp.where(_spread(done.top, rank), both, previous))
+            return jnp.where(_spread(inside, rank), 0, jnp.where(_spread(ended_blocks.top, rank), both, previous))
 
         return jax.tree.map(choose, previous, add_sums(previous, ended))
 
     return Nodes(
         digits=update(nodes.digits, jnp.ones_like(nodes.digits)),
-        sums=update(nodes.sums, done.sums),
+        sums=update(nodes.sums, ended_blocks.sums),
         estimates=update(nodes.estimates, estimates),
     )
 
 
-def largest(done: Ended) -> Exact:
+def largest(ended_blocks: Ended) -> Exact:
     """Returns [*shape] the sum of the largest ended block; 0 if none ended."""
-    sums_of_top = jax.tree.map(lambda sums: jnp.where(_spread(done.top, sums.shape[1:]), sums, 0), done.sums)
+    sums_of_top = jax.tree.map(
+        lambda sums: jnp.where(_spread(ended_blocks.top, sums.shape[1:]), sums, 0), ended_blocks.sums
+    )
     return sum_along(sums_of_top, 0)
 
 

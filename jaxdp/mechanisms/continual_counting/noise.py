@@ -96,16 +96,16 @@ def gaussian_params(
     up = math.nextafter  # square root and product are each off by at most half a unit in the last place
 
     def calibrate(square: float) -> tuple[float, float]:
-        moved = up(unit * up(math.sqrt(square), math.inf), math.inf)
+        sensitivity = up(unit * up(math.sqrt(square), math.inf), math.inf)
         if rho is not None:
-            return zcdp_gaussian(rho, moved), moved
+            return zcdp_gaussian(rho, sensitivity), sensitivity
         assert epsilon is not None
         assert delta is not None
-        return analytic_gaussian(epsilon, delta, moved), moved
+        return analytic_gaussian(epsilon, delta, sensitivity), sensitivity
 
     pairs = [calibrate(float(square)) for square in np.ravel(squared_norm)]
-    stddevs, moved = (_leaf(column, np.shape(squared_norm)) for column in zip(*pairs, strict=True))
-    return GaussianParams(noise_stddev=stddevs, l2_sensitivity=moved)
+    stddevs, sensitivity = (_leaf(column, np.shape(squared_norm)) for column in zip(*pairs, strict=True))
+    return GaussianParams(noise_stddev=stddevs, l2_sensitivity=sensitivity)
 
 
 def _gaussian(nodes: int | np.ndarray) -> Noise:
@@ -119,40 +119,41 @@ def _gaussian(nodes: int | np.ndarray) -> Noise:
         return gaussian_params(nodes, epsilon=epsilon, delta=delta, rho=rho, l2_sensitivity=l2_sensitivity)
 
     def add(key: jax.Array, params: GaussianParams, epoch: jax.Array | None, values: Exact) -> jax.Array:
-        stddev, moved = at(params.noise_stddev, epoch), at(params.l2_sensitivity, epoch)
-        return gaussian(key, values, stddev, l2_sensitivity=moved)
+        stddev, sensitivity = at_epoch(params.noise_stddev, epoch), at_epoch(params.l2_sensitivity, epoch)
+        return gaussian(key, values, stddev, l2_sensitivity=sensitivity)
 
     def variance(params: GaussianParams) -> np.ndarray:
         return np.square(np.asarray(params.noise_stddev, np.float64))
 
-    return Noise(1, params, add, lambda params, epoch: at(params.noise_stddev, epoch), variance)
+    return Noise(1, params, add, lambda params, epoch: at_epoch(params.noise_stddev, epoch), variance)
 
 
 def _laplace(nodes: int | np.ndarray) -> Noise:
     def params(*, epsilon: float, l1_sensitivity: float = 1.0) -> LaplaceParams:
         unit = _sensitivity("l1_sensitivity", l1_sensitivity)
-        moved = [
+        sensitivity = [
             math.nextafter(unit * float(count), math.inf) if unit != 1 else float(count) for count in np.ravel(nodes)
         ]
         return LaplaceParams(
-            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)), l1_sensitivity=_leaf(moved, np.shape(nodes))
+            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
+            l1_sensitivity=_leaf(sensitivity, np.shape(nodes)),
         )
 
     def add(key: jax.Array, params: LaplaceParams, epoch: jax.Array | None, values: Exact) -> jax.Array:
         epsilon = jnp.asarray(params.epsilon)
-        return laplace(key, values, epsilon, l1_sensitivity=at(params.l1_sensitivity, epoch))
+        return laplace(key, values, epsilon, l1_sensitivity=at_epoch(params.l1_sensitivity, epoch))
 
     def scale(params: LaplaceParams, epoch: jax.Array | None) -> jax.Array:
-        return at(params.l1_sensitivity, epoch) / jnp.asarray(params.epsilon)
+        return at_epoch(params.l1_sensitivity, epoch) / jnp.asarray(params.epsilon)
 
     def variance(params: LaplaceParams) -> np.ndarray:
-        moved, epsilon = (np.asarray(leaf, np.float64) for leaf in (params.l1_sensitivity, params.epsilon))
-        return 2 * np.square(moved / epsilon)
+        sensitivity, epsilon = (np.asarray(leaf, np.float64) for leaf in (params.l1_sensitivity, params.epsilon))
+        return 2 * np.square(sensitivity / epsilon)
 
     return Noise(2, params, add, scale, variance)
 
 
-def at(leaf: Leaf, epoch: jax.Array | None) -> jax.Array:
+def at_epoch(leaf: Leaf, epoch: jax.Array | None) -> jax.Array:
     """Returns the leaf, or its entry for `epoch` if `epoch` is not None."""
     return jnp.asarray(leaf) if epoch is None else jnp.asarray(leaf)[epoch]
 

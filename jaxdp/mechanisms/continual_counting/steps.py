@@ -63,11 +63,13 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
         off: L2 norm, in steps, of the largest change that rounding causes in the numbers that get noise.
         parts: number of binary digits below a step in sums of noise.
     """
-    stddev, moved = (jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity))
+    stddev, sensitivity = (
+        jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity)
+    )
     least, largest = jnp.where(stddev > 0, stddev, 1.0) * share, LARGEST_SCALE * 2.0**-parts
     size = jnp.minimum(power_below(least) * step, unit)
-    scale = least / size * (1 + off * size / (share * moved))
-    scale = jnp.where((stddev >= 0) & (moved > 0) & (scale <= largest), jnp.where(stddev > 0, scale, 0), jnp.nan)
+    scale = least / size * (1 + off * size / (share * sensitivity))
+    scale = jnp.where((stddev >= 0) & (sensitivity > 0) & (scale <= largest), jnp.where(stddev > 0, scale, 0), jnp.nan)
     return Grid(size, 1 / size, scale, jnp.where(scale > 0, scale, 2.0**25))
 
 

@@ -204,13 +204,13 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         shape = shape_of(state.total)
         mask = fed_mask(fed, state.clock.shape)
         wide_mask = spread(mask, shape)
-        entered = jax.tree.map(lambda x: jnp.where(wide_mask, x, 0), entry(value, shape, state.total))
-        entered, fresh = draw_and_record(key, params, entered, grid_of(params, math.prod(shape)))
+        exact_entry = jax.tree.map(lambda x: jnp.where(wide_mask, x, 0), entry(value, shape, state.total))
+        exact_entry, fresh = draw_and_record(key, params, exact_entry, grid_of(params, math.prod(shape)))
         sums = separate_kernels(
             functools.partial(_add_fresh_noise, leaks), state.sums, fresh, wide_mask, layout=lanes_fast
         )
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return ToeplitzState(clock, separate_kernels(add_sums, state.total, entered, layout=lanes_fast), sums)
+        return ToeplitzState(clock, separate_kernels(add_sums, state.total, exact_entry, layout=lanes_fast), sums)
 
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
         shape = shape_of(state.total)

@@ -152,15 +152,15 @@ def tree_counter(
     def feed(key: jax.Array, params: Any, state: TreeState, value: ArrayLike, fed: ArrayLike = True) -> TreeState:
         sums, shape = state.nodes.sums, state.nodes.estimates.shape[1:]
         mask = fed_mask(fed, state.clock.shape)
-        done = tree.ending_blocks(state.nodes, entry(value, shape, sums), mask, arity)
+        ended_blocks = tree.ending_blocks(state.nodes, entry(value, shape, sums), mask, arity)
         if combine:
-            noisy = kind.add(key, params, None, done.sums)
+            noisy = kind.add(key, params, None, ended_blocks.sums)
             estimates = tree.combine_estimates(state.nodes, noisy, variances)
         else:
-            noisy = kind.add(key, params, None, tree.largest(done))
+            noisy = kind.add(key, params, None, tree.largest(ended_blocks))
             estimates = jnp.broadcast_to(noisy, (levels, *shape))
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return TreeState(clock, tree.advance(state.nodes, done, estimates))
+        return TreeState(clock, tree.advance(state.nodes, ended_blocks, estimates))
 
     def read(params: Any, state: TreeState) -> jax.Array:
         del params
@@ -219,8 +219,8 @@ def tree_counter(
         return kind.scale(params, None) * chernoff(_dot(digits, cumulants), rates, failure_prob)
 
     if noise == "gaussian":
-        made = gaussian_tree(horizon, arity, variances)
-        return Counter(kind.params, *made, variance, radius, horizon)
+        functions = gaussian_tree(horizon, arity, variances)
+        return Counter(kind.params, *functions, variance, radius, horizon)
     return Counter(kind.params, init, feed, read, prefixes, variance, radius, horizon)
 
 

@@ -20,8 +20,8 @@ def add_normals(key: jax.Array, values: jax.Array, stddev: jax.Array, sensitivit
         [n] float, private up to floating point. In float32 no noise beyond 6.7 standard deviations is drawn.
     """
     noise = normal(key, values.shape, values.dtype, lanes_fast=True)
-    moved = jnp.asarray(sensitivity, values.dtype)
-    entry = Entry("gaussian", values, "l2", key, moved, noise_stddev=stddev, noise=noise, distribution="normal")
+    declared = jnp.asarray(sensitivity, values.dtype)
+    entry = Entry("gaussian", values, "l2", key, declared, noise_stddev=stddev, noise=noise, distribution="normal")
     noisy = record(entry) + stddev * noise
     amend(released=noisy)
     return noisy

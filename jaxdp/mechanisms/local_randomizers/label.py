@@ -110,8 +110,8 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
             return noisy_ones(key, epsilon, totals, jnp.asarray(count))
         del count  # equals the sum of totals
         odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, odds_for_counts(epsilon, num_labels))
-        moved = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
-        return moved.sum(axis=-2, dtype=totals.dtype)
+        moved_labels = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
+        return moved_labels.sum(axis=-2, dtype=totals.dtype)
 
     def spread(params: LabelParams):
         decay = math.exp(-float(params.epsilon))
