@@ -23,8 +23,8 @@ class Reports(NamedTuple):
 
     Attributes:
         names: names of the randomizer's values.
-        params: (those values) -> Params of the randomizer.
-        variance_proxy: (those values) -> float; reports are sub-Gaussian with this proxy.
+        params: (**values) -> Params of the randomizer.
+        variance_proxy: (**values) -> float; reports are sub-Gaussian with this variance proxy.
         report: (key, params of the randomizer, reward) -> number.
         total: as `LocalRandomizer.total` if reports are bits; else None.
         is_exact: whether reports are integers.
@@ -90,14 +90,14 @@ def sweep_counts(
 ) -> Counts:
     """Returns `Learner.counts` for a learner that plays its active arms in turn, with reports that are bits.
 
-    Public states have the fields `active`, `sweeps`, `turn` and `sums` of `successive_elimination`.
+    The learner's public state has the fields `active`, `sweeps`, `turn` and `sums`, as in `successive_elimination`.
 
     Args:
         reports: the randomizer of rewards; a report is a bit.
         sweeps_ahead: (params, public) -> [] number, number of sweeps until an arm can be dropped; values below 1 count
             as 1.
-        drop: (params, public, is_over) -> public after the last sweep, without the arms that are dropped; `is_over`:
-            [] bool, whether a sweep ended.
+        drop: (params, public, is_over) -> public state after arms are dropped; `is_over`, [] bool, says whether a sweep
+            ended.
     """
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
@@ -133,8 +133,9 @@ def sweep_counts(
 def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
     """Returns the randomizer of rewards for these options, with its claim and interface.
 
-    A randomized bit of a binary reward stays a bit. Its mean is 1/2 + (mean - 1/2) / c with c = (e^epsilon + 1) /
-    (e^epsilon - 1), and it is 1/4-sub-Gaussian. All other reports are unbiased.
+    With randomized response, the report of a binary reward is a bit. If the mean reward is m, the mean report is 1/2 +
+    (m - 1/2) / c with c = (e^epsilon + 1) / (e^epsilon - 1), and reports are 1/4-sub-Gaussian. All other reports are
+    unbiased.
 
     Args:
         report: "rr" or "gaussian".

@@ -191,7 +191,7 @@ def heavy_tailed_bandit(
         far = jnp.log(far + 0.5 * float(jnp.finfo(mean.dtype).eps))
         radius = jnp.sqrt(degrees * jnp.expm1(-2 * far / degrees))
         noise = params.scale * radius * jnp.cos(2 * math.pi * angle)
-        # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
+        # No fused multiply-add: blocks and single rounds must give the same rounding errors.
         return world, mean + jax.lax.optimization_barrier(noise), gap_outcome(params, action)
 
     bandit = bandit_of(len(base_means), params, feedback, None, Space("numbers"))

@@ -20,7 +20,8 @@ def check_actions(actions: ArrayLike, horizon: int, num_arms: int, *, like: str)
         like: name of the argument from which the horizon is known, for error messages.
 
     Raises:
-        ValueError: if actions are not such an array. The message shows no action, because actions are private.
+        ValueError: if actions have another shape, type or range. The message shows no action, because actions are
+        private.
     """
     logged_arms = check_finite("actions", actions, is_private=True)
     if logged_arms.shape != (horizon,) or not np.issubdtype(logged_arms.dtype, np.integer):
@@ -41,7 +42,7 @@ def check_propensities(propensities: ArrayLike, logged_arms: np.ndarray, num_arm
         num_arms: number of arms.
 
     Raises:
-        ValueError: if they are not such an array.
+        ValueError: if propensities have another shape or are out of range.
     """
     array, horizon = check_finite("propensities", propensities), len(logged_arms)
     if array.shape not in ((horizon, num_arms), (horizon,)):
@@ -84,9 +85,9 @@ def coin_probabilities(
         [horizon] default float in (0, 1].
 
     Raises:
-        ValueError: if propensities are not such an array, or an arm has the propensity 0; if min_propensity is not in
-            (0, 1] or larger than a propensity, is given without propensities, or is missing although only logged arms
-            have propensities.
+        ValueError: if propensities are wrong (see `check_propensities`) or 0 for an arm; if min_propensity is not in
+            (0, 1], larger than a propensity, given without propensities, or missing with propensities of shape
+            [horizon].
     """
     if propensities is None:
         if min_propensity is not None:

@@ -152,7 +152,7 @@ def gaussian_bandit(
     def feedback(key, params: Params, world, action):
         mean = entry(jnp.asarray(params.means), action)
         noise = params.stddev * jax.random.normal(key, dtype=mean.dtype)
-        # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
+        # No fused multiply-add: blocks and single rounds must give the same rounding errors.
         return world, mean + jax.lax.optimization_barrier(noise), gap_outcome(params, action)
 
     bandit = bandit_of(len(base_means), params, feedback, None, Space("numbers"))

@@ -77,15 +77,15 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         - A loss vector changes each later total by at most 1, up or down. A selection by the exponential mechanism at
           this rate costs 2 rate in pure DP, or rate^2 / 2 in zCDP. All R = ceil(T / batch) - 1 selections may depend on
           the vector, so rate = epsilon / (2 R), or sqrt(2 rho / R).
-        - Slack: let P be the joint probability of the R experts selected, under the neighbour where it is larger. The
-          selections spend at most R ln(x + (1 - x) e^(2 rate)), x = P^(1 / R). This approaches epsilon only as P goes
-          to 0, and more slowly for larger R. *Proof.* A weight changes by a factor in [e^-rate, e^rate], so the odds of
-          an expert change by a factor of at most c = e^(2 rate). If the odds are p / (1 - p) under one neighbour, they
-          are at least p / (c (1 - p)) under the other: the probability is at least p / (p + c (1 - p)). So the
-          selection spends at most f(ln p) for f(u) = ln(c - (c - 1) e^u). f is the log of a concave function, thus
-          concave. The sum of R values of f is at most R times f of the mean argument, ln(P) / R. In the registry's
-          example both selections have p = 1/10 and rate 1 for one expert of ten: 2 ln(1 / 10 + 9 e^2 / 10) is 0.955 of
-          epsilon.
+        - Slack: let P be the probability of the R experts that are selected, for the neighbouring data set with the
+          larger probability. The selections spend at most R ln(x + (1 - x) e^(2 rate)), where x = P^(1 / R). This bound
+          approaches epsilon only as P goes to 0, and more slowly for larger R. *Proof.* A weight changes by a factor in
+          [e^-rate, e^rate], so the odds of an expert change by a factor of at most c = e^(2 rate). If the odds are p /
+          (1 - p) for one data set, they are at least p / (c (1 - p)) for its neighbour, so that the probability is at
+          least p / (p + c (1 - p)). So the selection spends at most f(ln p) with f(u) = ln(c - (c - 1) e^u). The
+          function f is concave, as it is the log of a concave function. The sum of R values of f is at most R times f
+          of the mean argument, ln(P) / R. In the registry's example there are ten experts and two selections at rate 1.
+          If an expert has p = 1/10 in both selections, the bound 2 ln(1 / 10 + 9 e^2 / 10) is 0.955 of epsilon.
         - Released: the expert of each batch.
         - Private: the totals.
 

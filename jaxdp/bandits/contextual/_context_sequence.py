@@ -60,7 +60,7 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
         Contexts and rewards beyond the horizon are NaN.
 
     Raises:
-        ValueError: if contexts or rewards are not such arrays, or need more memory than the device has free.
+        ValueError: if contexts or rewards are not as described above, or need more memory than the device has free.
 
     Source:
         Standard.

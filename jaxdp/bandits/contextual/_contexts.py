@@ -145,7 +145,7 @@ def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:  # [nu
 def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
     """Moves contexts so that x.theta of the best arm exceeds x.theta of each other arm by at least `gap`.
 
-    Contexts are [num_arms, dim], in the unit ball; gap is in [0, 2 |theta|]. If the best arm's mean is below gap / 2,
+    Contexts are [num_arms, dim], in the unit ball; `gap` is in [0, 2 |theta|]. If the best arm's mean is below gap / 2,
     it is raised to gap / 2. Arms with a mean within `gap` of the best mean are lowered. Contexts move only along theta;
     their part orthogonal to theta shrinks if they would leave the unit ball. Contexts of all other arms stay the same.
     """

@@ -220,7 +220,7 @@ def _environment(
         means = mean(products(contexts, theta))
         expected = entry(means, action)
         if kind == "gaussian":
-            # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
+            # No fused multiply-add: blocks and single rounds must give the same rounding errors.
             reward = expected + jax.lax.optimization_barrier(
                 params.noise * jax.random.normal(key, dtype=expected.dtype)
             )

@@ -53,7 +53,7 @@ def logged_contexts(
         action outside [0, num_arms) never matches, and makes `reward` NaN.
 
     Raises:
-        ValueError: if an argument is not such an array or number, or needs more memory than the device has free.
+        ValueError: if an argument is not as described above, or needs more memory than the device has free.
 
     Source:
         Li, Chu, Langford & Schapire (2010), section 4; Li, Chu, Langford & Wang (2011), Theorem 1. With propensities

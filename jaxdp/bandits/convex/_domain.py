@@ -59,9 +59,9 @@ class Domain(NamedTuple):
 
     @property
     def exploration_cost(self) -> float:
-        """A bound on the cost per round of exploring at distance rho, in units of G rho, G the Lipschitz constant.
+        """The regret per round of exploring at distance rho is at most this factor times G rho, for G-Lipschitz losses.
 
-        It is 3 + D / R.
+        The factor is 3 + D / R.
 
         The loss at the point played exceeds the loss at the iterate by at most G rho. Descent is on a smoothed loss,
         which differs from the loss by at most G rho, both at the iterate and at the comparison point. The comparison

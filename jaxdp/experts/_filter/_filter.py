@@ -1,10 +1,10 @@
 """Updates the weights of a class of sequences in a round: applies losses, and moves weight from expert to expert.
 
-`sums`, [num_rows, num_experts], are the weights of all sequences, added up by the current row and expert. The class
-defines the rows, and the factors `outlook`, [num_rows]: the odds of a row and an expert are sums[row, expert] *
-outlook[row]. No term is negative, and every entry has a separate power of two (`Scaled`). Logarithms in float32 would
-lose small differences that matter, and one power of two for a whole row would lose an entry that falls far below the
-others and later grows again.
+For each row and expert, `sums`, [num_rows, num_experts], has the sum of the weights of all sequences that are now in
+this row and at this expert. The class defines the rows, and a factor for each row, `outlook`, [num_rows]. The odds of a
+row and an expert are sums[row, expert] * outlook[row]. No term is negative, and every entry has a separate power of two
+(`Scaled`). Logarithms in float32 would lose small differences that matter, and one power of two for a whole row would
+lose an entry that falls far below the others and later grows again.
 """
 
 from typing import NamedTuple

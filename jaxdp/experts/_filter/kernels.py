@@ -32,14 +32,14 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
         powers = _kernel(lambda after, power, shift: normalise(after, power + shift[None]).power, after, power, shift)
         return Scaled(_kernel(_mantissa, after), powers), largest
     top = _kernel(lambda power, shift: _fold(jnp.maximum, power + shift[None]), power, shift)
-    alone = _kernel(_is_alone, power, shift, top)
-    second = _kernel(_second, power, shift, top, alone)
+    has_one_top = _kernel(_has_one_top, power, shift, top)
+    second = _kernel(_second, power, shift, top, has_one_top)
     total = _kernel(_total, mantissa, power, change, shift, top)
-    second_sum = _kernel(_second_sum, mantissa, power, change, shift, top, alone, second)
+    second_sum = _kernel(_second_sum, mantissa, power, change, shift, top, has_one_top, second)
     after = _kernel(
-        functools.partial(_after, flow), mantissa, power, change, shift, top, alone, second, total, second_sum
+        functools.partial(_after, flow), mantissa, power, change, shift, top, has_one_top, second, total, second_sum
     )
-    powers = _kernel(functools.partial(_power_after, flow), power, shift, top, alone, second, after)
+    powers = _kernel(functools.partial(_power_after, flow), power, shift, top, has_one_top, second, after)
     return Scaled(_kernel(_mantissa, after), powers), largest
 
 
@@ -114,18 +114,18 @@ def _apply_losses(mantissa: jax.Array, power: jax.Array, change: jax.Array, shif
     return Scaled(mantissa + mantissa * change[None], power + shift[None])
 
 
-def _is_alone(power: jax.Array, shift: jax.Array, top: jax.Array) -> jax.Array:
+def _has_one_top(power: jax.Array, shift: jax.Array, top: jax.Array) -> jax.Array:
     """Returns whether exactly one entry has the row's largest power: [num_rows] bool."""
     is_top = power + shift[None] == top[:, None]
     return _fold(operator.add, is_top.astype(jnp.int32)) == 1
 
 
-def _without_top(power: jax.Array, top: jax.Array, alone: jax.Array) -> jax.Array:
-    return jnp.where((power == top[:, None]) & alone[:, None], NOTHING - 2, power)
+def _without_top(power: jax.Array, top: jax.Array, has_one_top: jax.Array) -> jax.Array:
+    return jnp.where((power == top[:, None]) & has_one_top[:, None], NOTHING - 2, power)
 
 
-def _second(power: jax.Array, shift: jax.Array, top: jax.Array, alone: jax.Array) -> jax.Array:
-    return _fold(jnp.maximum, _without_top(power + shift[None], top, alone))
+def _second(power: jax.Array, shift: jax.Array, top: jax.Array, has_one_top: jax.Array) -> jax.Array:
+    return _fold(jnp.maximum, _without_top(power + shift[None], top, has_one_top))
 
 
 def _row_sums(mantissa, power, top) -> jax.Array:
@@ -136,11 +136,11 @@ def _total(mantissa, power, change, shift, top) -> jax.Array:
     return _row_sums(*_apply_losses(mantissa, power, change, shift), top)
 
 
-def _second_sum(mantissa, power, change, shift, top, alone, second) -> jax.Array:
+def _second_sum(mantissa, power, change, shift, top, has_one_top, second) -> jax.Array:
     mantissa, power = _apply_losses(mantissa, power, change, shift)
-    is_out = (power == top[:, None]) & alone[:, None]
+    is_only_top = (power == top[:, None]) & has_one_top[:, None]
     parts = mantissa * two_to(jnp.minimum(power - second[:, None], 0), mantissa.dtype)
-    return _fold(operator.add, jnp.where(is_out, 0, parts))
+    return _fold(operator.add, jnp.where(is_only_top, 0, parts))
 
 
 def _inflow(flow: Flow, values: jax.Array, first: float) -> jax.Array:
@@ -150,27 +150,27 @@ def _inflow(flow: Flow, values: jax.Array, first: float) -> jax.Array:
     return jnp.concatenate([jnp.full((1, *values.shape[1:]), first, values.dtype), values[:-1]])
 
 
-def _inflow_power(flow: Flow, power, top, alone, second) -> jax.Array:
-    is_out = (power == top[:, None]) & alone[:, None]
-    return _inflow(flow, jnp.where(is_out, second[:, None], top[:, None]), NOTHING)
+def _inflow_power(flow: Flow, power, top, has_one_top, second) -> jax.Array:
+    is_only_top = (power == top[:, None]) & has_one_top[:, None]
+    return _inflow(flow, jnp.where(is_only_top, second[:, None], top[:, None]), NOTHING)
 
 
-def _after(flow: Flow, mantissa, power, change, shift, top, alone, second, total, second_sum) -> jax.Array:
+def _after(flow: Flow, mantissa, power, change, shift, top, has_one_top, second, total, second_sum) -> jax.Array:
     """Returns the mantissas of the sums of staying weight and inflow, at the larger of the two powers."""
     mantissa, power = _apply_losses(mantissa, power, change, shift)
-    is_out = (power == top[:, None]) & alone[:, None]
+    is_only_top = (power == top[:, None]) & has_one_top[:, None]
     at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)
-    inflow = jnp.where(is_out, second_sum[:, None], total[:, None] - at_top)
+    inflow = jnp.where(is_only_top, second_sum[:, None], total[:, None] - at_top)
     if not flow.row_step:  # the odds of the next row are 1
         inflow = inflow * jnp.asarray(flow.odds, mantissa.dtype)[:, None]
-    inflow, inflow_power = _inflow(flow, inflow, 1), _inflow_power(flow, power, top, alone, second)
+    inflow, inflow_power = _inflow(flow, inflow, 1), _inflow_power(flow, power, top, has_one_top, second)
     largest = jnp.maximum(power, inflow_power)
     return mantissa * two_to(power - largest, mantissa.dtype) + inflow * two_to(inflow_power - largest, mantissa.dtype)
 
 
-def _power_after(flow: Flow, power, shift, top, alone, second, after) -> jax.Array:
+def _power_after(flow: Flow, power, shift, top, has_one_top, second, after) -> jax.Array:
     power = power + shift[None]
-    return normalise(after, jnp.maximum(power, _inflow_power(flow, power, top, alone, second))).power
+    return normalise(after, jnp.maximum(power, _inflow_power(flow, power, top, has_one_top, second))).power
 
 
 def _mantissa(after: jax.Array) -> jax.Array:

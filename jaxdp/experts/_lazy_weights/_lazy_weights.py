@@ -139,26 +139,27 @@ def lazy_weights(
 
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one. Central model, losses may react to plays.
-        - Released: the batches after which there was a resample, and the sequences drawn; these determine all plays.
-        - Decisions: a vector is in one batch, and changes the batch's L by at most 1. The log odds of keeping move
-          within a range r = ln(1 + (e^rate - 1) / p). Later decisions depend on the vector only through released
-          values.
+        - Released: the batches that were followed by a resample, and the sequences drawn; these determine all plays.
+        - Decisions: a vector is in one batch, and changes the loss L of this batch by at most 1. The log odds of
+          keeping the sequence change within a range r = ln(1 + (e^rate - 1) / p). Later decisions depend on the vector
+          only through released values.
         - Resamples: exponential mechanisms of range 2 rate, at most K of them.
         - A mechanism of range r costs r^2 / 8 in zCDP, so rho = r^2 / 8 + K rate^2 / 2. Pure: epsilon = max(rate, ln(1
-          + (1 - p) (1 - e^-rate) / p)) + 2 rate K. The claim is the cost of the parameters, at most what `epsilon`
-          allows.
-        - Slack: a draw of probability p spends at most ln(p + (1 - p) e^(2 rate)), which approaches 2 rate only as p
-          goes to 0, as `limited_updates_oblivious` proves. So only events with probability going to 0 spend the whole
-          claim. The registry's example by pure accounting, of two experts, spends 0.949 of it (exact distributions).
+          + (1 - p) (1 - e^-rate) / p)) + 2 rate K. The claim is the cost of the parameters in use, which is at most the
+          budget.
+        - Slack: a draw of probability q spends at most ln(q + (1 - q) e^(2 rate)), which approaches 2 rate only as q
+          goes to 0, as `limited_updates_oblivious` proves. So the whole claim is spent only in the limit of events of
+          probability 0. The registry's example with pure accounting, of two experts, spends 0.949 of the claim (by
+          exact distributions).
         - Private: the weights, and the losses of the batch. An auditor's tape records both mechanisms, with cost 0 for
           a decision that the budget forbids and for a resample that does not happen.
 
     Source:
         Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024); over a class
-        of sequences: "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Theorem 4.1. While the budget
-        lasts, E at the start of a batch is distributed as in exponential weights: the probabilities of a kept and of a
-        resampled sequence add up to this distribution. Hoeffding's lemma for losses in [0, B] then bounds the regret;
-        see `lazy_weights_parameters`.
+        of sequences: "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Theorem 4.1. As long as the budget
+        is not used up, E has the distribution of exponential weights at the start of each batch, because the
+        probabilities of keeping and of drawing a sequence add up to this distribution. Hoeffding's lemma for losses in
+        [0, B] then bounds the regret; see `lazy_weights_parameters`.
 
     Deviations:
         Privacy constants are proved here, and smaller than in the sources. Every class is computed exactly, without a

@@ -65,20 +65,21 @@ def mirror_descent(
 
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one; losses may react to everything released.
-        - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. Replacing a vector moves ln(w / w') within a range
-          2 rate. Steps and the projection never widen it, and fixed share at the rate a contracts it by k = |r - 1| /
-          (r + 1), r = (1 - a) (N - 1) / a (Birkhoff). So the i-th draw after it is an exponential mechanism of range 2
-          rate k^i, which is (rate^2 k^(2i) / 2)-zCDP: D = k^2 + k^4 + ... + k^(2T). For N = 2 a loss can reach this
-          bound; for larger N only if two experts share all weight. "clipped": D = T. Released: draws. Private: the
-          weights.
+        - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. Replacing a vector changes ln(w / w') within a
+          range of 2 rate. Later updates and the projection never widen this range, and fixed share at the rate a
+          contracts the range by k = |r - 1| / (r + 1), r = (1 - a) (N - 1) / a (Birkhoff). So the i-th draw after the
+          replaced vector is an exponential mechanism of range 2 rate k^i, which is (rate^2 k^(2i) / 2)-zCDP: D = k^2 +
+          k^4 + ... + k^(2T). For N = 2 a loss can reach this bound; for larger N only if two experts share all weight.
+          "clipped": D = T. Released: draws. Private: the weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
-        - "intervals": rho-zCDP in the central model. Half of rho is for draws of levels, 2^k rate_k^2 / 2 = rho / (2
-          levels) each, since a vector is in one interval of each level. The other half is for the levels' losses, of L2
-          sensitivity sqrt(levels). Private: totals of losses in the current intervals. Released: draws, noisy losses of
-          levels.
-        - "paper": N epsilon, not epsilon: all N losses may change by 1 each, so the L1 sensitivity is N. Releasing the
-          noisy losses is not the cause: the distribution of the plays alone exceeds epsilon.
+        - "intervals": rho-zCDP in the central model. Half of rho is for the draws of the levels. A vector is in one
+          interval of each level, and the draws of level k cost 2^k rate_k^2 / 2 = rho / (2 levels). The other half is
+          for the losses of the levels, of L2 sensitivity sqrt(levels). Private: totals of losses in the current
+          intervals. Released: draws, noisy losses of levels.
+        - "paper": N epsilon-DP in the local model, not epsilon-DP: all N losses may change by 1 each, so the L1
+          sensitivity is N. This is not only because noisy losses are released: the distribution of the plays also
+          exceeds epsilon.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 3 and Theorem 5.2, after Lu & Zhang

@@ -79,7 +79,7 @@ def low_words(sums: Sum) -> jax.Array:
 
 
 class Steps(NamedTuple):
-    """The operations on sums that windows use, in plain form or as kernels.
+    """The operations on sums that windows use: plain functions, or kernels for CPUs.
 
     Attributes:
         replace_columns: (written, now, memory) -> memory.
@@ -135,7 +135,7 @@ class All(NamedTuple):
         time: jax.Array,
         begin: jax.Array,
     ) -> jax.Array:
-        """Returns the largest excess of all windows and of the epoch, chunk by chunk."""
+        """Returns the largest excess of all windows and of the epoch, [] float64, chunk by chunk."""
         del ending
         # The loop starts at the run's first time, because lanes start their epochs at different times.
         offsets = jnp.arange(CHUNK, dtype=time.dtype)
@@ -211,7 +211,7 @@ class Dyadic(NamedTuple):
         time: jax.Array,
         begin: jax.Array,
     ) -> jax.Array:
-        """Returns the largest excess, regret - allowed - slack, of all windows at once and of the whole epoch."""
+        """Returns the largest excess, regret - allowed - slack, of all windows and of the epoch, [] float64."""
         # The words in memory decide: with the 64-bit integers of this function, `self.short` would be all levels.
         short, since = memory.low.shape[1] - memory.whole.shape[1], []
         if short > 0:
