@@ -128,8 +128,8 @@ def compare(
 
     def build(learner: str, horizon: int = horizons[0], unit: str | None = units[0]) -> Run:
         algorithm, learner_values = entries[learner, horizon, unit]
-        chosen = engine if engine != "counts" or algorithm.counts else "auto"
-        run = simulator(algorithm, world, horizon, checkpoints=checkpoints, engine=chosen, unit=unit)
+        learner_engine = engine if engine != "counts" or algorithm.counts else "auto"
+        run = simulator(algorithm, world, horizon, checkpoints=checkpoints, engine=learner_engine, unit=unit)
         run = _with_values(run, {**_select_values(run.params, common), **learner_values})
         return _last_round(run, _outputs(run, budgets[0])) if several else run
 

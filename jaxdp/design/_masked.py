@@ -163,7 +163,7 @@ def _make_room(slots: _Slots) -> _Slots:
     """Empties a slot if all slots have weight."""
     # The sum of weights_k |z_k|^2 is the rank, so the least term is at most rank / num_slots.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
-    return _move(slots, least, _emptying(slots.weights[least]))
+    return _move(slots, least, _emptying_step(slots.weights[least]))
 
 
 def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
@@ -172,14 +172,14 @@ def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
     near = jnp.argmin(jnp.where(slots.weights > 0, slots.lengths, jnp.inf))
     towards = slots.lengths[far] - size >= size - slots.lengths[near]
     z = jnp.where(towards, far, near)
-    length, largest_step = slots.lengths[z], _emptying(slots.weights[z])
+    length, largest_step = slots.lengths[z], _emptying_step(slots.weights[z])
     best = (length / size - 1) / (length - 1)  # maximizes ln det V
     away = jnp.where(length > 1, jnp.maximum(largest_step, best), largest_step)
     a = jnp.where(towards, jnp.minimum(0.5, best), away)
     return _move(slots, z, jnp.where(slots.lengths[far] <= size * (1 + gap), 0, a))
 
 
-def _emptying(weight: jax.Array) -> jax.Array:
+def _emptying_step(weight: jax.Array) -> jax.Array:
     """Returns the step away from a vector that reduces its weight to 0."""
     return -weight / jnp.maximum(1 - weight, jnp.finfo(weight.dtype).eps)
 
@@ -190,7 +190,7 @@ def _move(slots: _Slots, z: jax.Array, a: jax.Array) -> _Slots:
     shrink = a / (1 - a + a * slots.lengths[z])
     inverse = (slots.inverse - shrink * turned[:, None] * turned[None, :]) / (1 - a)
     lengths = (slots.lengths - shrink * jnp.sum(slots.vectors * turned[None, :], axis=1) ** 2) / (1 - a)
-    at_z = jnp.where(a <= _emptying(slots.weights[z]), 0, slots.weights[z] * (1 - a) + a)
+    at_z = jnp.where(a <= _emptying_step(slots.weights[z]), 0, slots.weights[z] * (1 - a) + a)
     weights = jnp.where(_indices(len(slots.weights)) == z.astype(jnp.int32), at_z, slots.weights * (1 - a))
     return slots._replace(weights=weights, inverse=inverse, lengths=lengths)
 

@@ -116,8 +116,8 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
     dim = max(1, int((sides > 0).sum()))
     cells = [max(1, math.ceil(side * math.sqrt(dim) / (2 * radius) - 1e-9)) for side in sides.tolist()]
     _check_size(math.prod(cells), len(cells), radius, most)
-    each = zip(bottom, sides, cells, strict=True)
-    axes = [start + side * (np.arange(count) + 0.5) / count for start, side, count in each]
+    edges = zip(bottom, sides, cells, strict=True)
+    axes = [start + side * (np.arange(count) + 0.5) / count for start, side, count in edges]
     return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 

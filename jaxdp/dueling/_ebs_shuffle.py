@@ -83,8 +83,8 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         epsilon: the privacy budget, > 0.
         delta: in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies n; then eps0 is computed for the resulting batches. With a
-            value >= 1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order
+        confidence_multiplier: > 0, by default 1; multiplies n; then eps0 is computed for the resulting batches. With
+            the value 1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order
             as in DP-Dueling (Saha & Asi, 2024). A smaller value explores less; this does not change the privacy, but
             gives up the guarantee.
 

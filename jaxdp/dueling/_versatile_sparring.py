@@ -76,8 +76,8 @@ def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate
     left arm won. Only `reduced_variance` uses the squared learning rate.
     """
     del squared_rate
-    played, lost = _drawn_arms(weights, arms), _losses_of_players(won)
-    return jnp.where(played, lost[None] / weights, 0)
+    is_drawn, lost_by_player = _drawn_arms(weights, arms), _losses_of_players(won)
+    return jnp.where(is_drawn, lost_by_player[None] / weights, 0)
 
 
 def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
@@ -85,9 +85,9 @@ def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, square
 
     b_i is 1/2 if w_i >= squared_rate, which reduces the variance, and 0 otherwise.
     """
-    played, lost = _drawn_arms(weights, arms), _losses_of_players(won)
+    is_drawn, lost_by_player = _drawn_arms(weights, arms), _losses_of_players(won)
     base = jnp.where(weights >= squared_rate, 0.5, 0).astype(weights.dtype)
-    return base + jnp.where(played, (lost[None] - base) / weights, 0)
+    return base + jnp.where(is_drawn, (lost_by_player[None] - base) / weights, 0)
 
 
 def _drawn_arms(weights: jax.Array, arms: jax.Array) -> jax.Array:

@@ -31,7 +31,7 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 
 
 def best_pair(wins: jax.Array) -> jax.Array:
-    """Returns the recommended pair, [2] int32: twice the arm that is reported to beat the most arms, the first if tied.
+    """Returns the recommended arm paired with itself, [2] int32: the first arm reported to beat the most arms.
 
     Args:
         wins: [num_arms, num_arms] integer, how often the row's arm is reported to have beaten the column's arm.

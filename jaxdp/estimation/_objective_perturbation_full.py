@@ -293,7 +293,7 @@ def distance_bound(
         num_samples: number of comparisons.
         beta: [] float >= 0, regularization; mu is at least beta.
         radius: [] float > 0, radius of the ball.
-        private: [] bool; if False, mu may be 0, and the function bounds nothing but returns the mean gradient's norm.
+        private: [] bool; if False, mu may be 0, and the result is the norm of the mean gradient.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:

@@ -134,7 +134,7 @@ def _claim(
 
 @reusing_factory
 def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
-    r"""Builds BTL maximum likelihood from ballots that are not private: the baseline of the private estimators.
+    r"""Builds BTL maximum likelihood from the exact ballots, without privacy: the baseline of the private estimators.
 
     Every stated preference counts as one comparison; ties and unranked items do not count. This equals `mle` on
     `Ballots.comparisons`.
@@ -373,10 +373,10 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         key_pair, key_coin, key_response = jax.random.split(key, 3)
         asked, epsilon = budgets(params, num_pairs)
         start = jax.random.randint(key_pair, (num_ballots, 1), 0, num_pairs, jnp.int32)
-        drawn = (jnp.arange(num_pairs, dtype=jnp.int32)[None, :] - start) % num_pairs < asked
+        is_asked = (jnp.arange(num_pairs, dtype=jnp.int32)[None, :] - start) % num_pairs < asked
         coins = jax.random.bernoulli(key_coin, shape=labels.shape)
         answers = jnp.where(labels == 1, coins, labels > 1).astype(jnp.int32)
-        reports = jnp.where(drawn, 2 * randomized_response(key_response, answers, epsilon), -1)
+        reports = jnp.where(is_asked, 2 * randomized_response(key_response, answers, epsilon), -1)
         return jnp.where(jnp.isinf(epsilon), labels.astype(jnp.int8), reports.astype(jnp.int8))
 
     def objective(params: LocalParams, features, report, scale) -> Objective:

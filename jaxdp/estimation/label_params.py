@@ -32,7 +32,7 @@ class Params:
 
 
 def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
-    """Checks the values of a grid point and builds its `Params`; `params` of estimators from randomized labels."""
+    """Checks the values of a grid point and builds its `Params`; estimators of randomized labels use it as `params`."""
     return Params(
         epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
         radius=radius_leaf(radius),

@@ -59,11 +59,11 @@ def likelihood_covariance(
     weights = jnp.ones_like(margins) if weights is None else weights
     curvature = eigh(_mean_square(columns, weights * loss.curvature(margins, targets)))
     middle = _mean_square(columns, (weights * loss.slope(margins, targets)) ** 2)
-    matrix, is_robust = _between(curvature, middle, len(targets)), jnp.asarray(True)
+    matrix, is_robust = _sandwich(curvature, middle, len(targets)), jnp.asarray(True)
     if information is not None:
         is_robust = curvature.values[0] > 0
         fisher = _mean_square(columns, weights * information(margins))
-        matrix = jnp.where(is_robust, matrix, _between(eigh(fisher), fisher, len(targets)))
+        matrix = jnp.where(is_robust, matrix, _sandwich(eigh(fisher), fisher, len(targets)))
     return Covariance(_embed(matrix, basis), is_robust, ~is_robust)
 
 
@@ -91,10 +91,10 @@ def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNois
         back = noise.back if noise.basis is None else _product(noise.back, noise.basis)
         shape = _product(back.T, back)
     middle = _mean_square(columns, weights**2 * slopes) + variance / count * shape
-    return Covariance(_embed(_between(curvature, middle, count), noise.basis), jnp.asarray(False))
+    return Covariance(_embed(_sandwich(curvature, middle, count), noise.basis), jnp.asarray(False))
 
 
-def _between(curvature: Eigen, middle: jax.Array, count: int) -> jax.Array:
+def _sandwich(curvature: Eigen, middle: jax.Array, count: int) -> jax.Array:
     """Returns H^-1 M H^-1 / n, where H is the curvature and M the middle; NaN if H is singular within rounding."""
     sizes = jnp.abs(curvature.values)
     is_singular = ~(jnp.min(sizes) > len(sizes) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes))

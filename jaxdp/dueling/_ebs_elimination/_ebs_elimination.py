@@ -101,10 +101,10 @@ def ebs_elimination(
         epsilon: the privacy budget, > 0.
         delta: with Gaussian noise, in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies r. A smaller value drops arms sooner and does not change
-            the privacy. With a value >= 1 and tight constants, the best arm is dropped with probability <=
-            failure_prob, if this arm has the largest effective Borda score in every set that contains it; for example,
-            if preferences have a total order.
+        confidence_multiplier: > 0, by default 1; multiplies r. With the value 1 and tight constants, the best arm is
+            dropped with probability <= failure_prob, if this arm has the largest effective Borda score in every set
+            that contains it; for example, if preferences have a total order. A smaller value drops arms sooner; this
+            does not change the privacy, but gives up the guarantee.
 
     Privacy:
         - Claim: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, in the central model.
@@ -237,9 +237,9 @@ def ebs_elimination(
         public, private = state.public, state.private
         action, response = report
         won = jnp.clip(response, 0, 1).astype(private.wins.dtype)
-        every = jnp.arange(num_arms, dtype=action.dtype)
-        left = every == action[0]
-        pair = left[:, None] & (every == action[1])[None, :]
+        indices = jnp.arange(num_arms, dtype=action.dtype)
+        left = indices == action[0]
+        pair = left[:, None] & (indices == action[1])[None, :]
         # The counters: wins over dropped arms are removed, and the left arm's counter gets the outcome.
         nodes = jax.lax.cond(
             public.dropped.any(),
@@ -252,7 +252,7 @@ def ebs_elimination(
         public = public._replace(plays=plays, digits=nodes.digits, estimates=nodes.estimates)
         # Arms with a UCB below another arm's LCB are dropped.
         low, high = bounds(params, public)
-        dropped = arms.beaten(public.active, low, high)
+        dropped = arms.is_beaten(public.active, low, high)
         public = public._replace(active=public.active & ~dropped, dropped=dropped)
         return State(Private(private.wins + jnp.where(pair, won, 0), nodes.sums), public)
 

@@ -116,6 +116,6 @@ def interval(
     return jnp.where(played > 0, low, -jnp.inf), jnp.where(played > 0, high, jnp.inf)
 
 
-def beaten(active: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+def is_beaten(active: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
     """Returns whether each active arm has an upper bound below another active arm's lower bound: [num_arms] bool."""
     return active & (high < jnp.max(jnp.where(active, low, -jnp.inf)))

@@ -23,7 +23,7 @@ LONE = 256  # rounds in a block when only one arm is left
 
 
 class Columns(NamedTuple):
-    """A table of the active arms in the order of their turns. Arrays of a block have a column for each.
+    """A table of the active arms in the order of their turns. Arrays of a block have one column per active arm.
 
     Attributes:
         arm: [columns] int32, the arm of each column.
@@ -66,7 +66,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
     block = num_sweeps * width
     every = np.arange(width, dtype=np.int32)
     sweeps = np.arange(num_sweeps, dtype=np.int32)[:, None]
-    natural = np.arange(block, dtype=np.int32)
+    in_order = np.arange(block, dtype=np.int32)
     last = _at_most(1)
     swept = across_lanes(functools.partial(sweep_arms, trees, num_arms))
 
@@ -75,29 +75,29 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
         return columns, schedule(columns.active, columns.of(arms.duels(public)), num_sweeps)
 
     def slot_rounds(params: Params, public: Public) -> jax.Array:
-        def slots(next_turns, alone):
+        def slots(next_turns, one_left):
             slot = sweeps * next_turns.size[None] + next_turns.rank[None, :]
-            return jnp.where(alone, natural, jnp.where(next_turns.turns[None, :], slot, block).ravel())
+            return jnp.where(one_left, in_order, jnp.where(next_turns.turns[None, :], slot, block).ravel())
 
         return own_kernel(slots, turns(public)[1], last(params, public))
 
     def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
         del contexts
-        alone = last(params, public)
+        one_left = last(params, public)
         columns, next_turns = turns(public)
-        left = jnp.where(alone, jnp.argmax(public.active).astype(jnp.int32), jnp.tile(columns.arm, num_sweeps))
+        left = jnp.where(one_left, jnp.argmax(public.active).astype(jnp.int32), jnp.tile(columns.arm, num_sweeps))
         return BlockPlan(
             jnp.stack([left, own_kernel(kernels.opponents, keys, public.active)], axis=-1),
-            jnp.where(alone, limit, jnp.minimum(limit, next_turns.length.astype(limit.dtype))),
+            jnp.where(one_left, limit, jnp.minimum(limit, next_turns.length.astype(limit.dtype))),
         )
 
     def update_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         public, private = state.public, state.private
         actions, feedback = report
-        alone = last(params, public)
+        one_left = last(params, public)
         columns, next_turns = turns(public)
         nodes = _while_any(
-            public.dropped.any() & ~alone,
+            public.dropped.any() & ~one_left,
             lambda slot, public, private: counters.remove(trees, keys[slot], params, public, private),
             (jnp.argmax(next_turns.turns), public, private),
             tree.Nodes(public.digits, private.sums, public.estimates),
@@ -111,7 +111,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
                 active=columns.active,
                 played=columns.of(arms.duels(public)),
                 nodes=column_nodes,
-                length=jnp.where(alone, 0, length),
+                length=jnp.where(one_left, 0, length),
                 won=feedback,
                 right=actions[:, 1],
                 noise=jax.vmap(lambda key: counters.draw(trees, key, params, (1,))[0])(keys),
@@ -120,17 +120,17 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
         )
         back = functools.partial(columns.back, active=public.active)
         after = tree.Nodes(*map(back, outcome.nodes, nodes))
-        fell = back(outcome.dropped, jnp.zeros_like(public.active))
+        newly_dropped = back(outcome.dropped, jnp.zeros_like(public.active))
         plays, wins = (back(outcome.unpack_duels(words, num_arms).T, 0).T for words in (outcome.plays, outcome.wins))
         next_public = Public(
-            public.active & ~fell,
-            jnp.where(alone, public.dropped, fell),
+            public.active & ~newly_dropped,
+            jnp.where(one_left, public.dropped, newly_dropped),
             public.plays + plays.astype(public.plays.dtype),
             after.digits,
             after.estimates,
             public.turn,
         )
-        used = jnp.where(alone, plan.length, outcome.used.astype(plan.length.dtype))
+        used = jnp.where(one_left, plan.length, outcome.used.astype(plan.length.dtype))
         return State(Private(private.wins + wins.astype(private.wins.dtype), after.sums), next_public), used
 
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:

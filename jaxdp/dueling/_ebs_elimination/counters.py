@@ -54,7 +54,7 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
     return lattice_gaussian(key, shape, params.quantum, noise.noise_stddev, noise.l2_sensitivity)
 
 
-def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
+def add_rounded_noise(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
     """Adds noise from `draw` to exact sums of nodes (floats of whole numbers), and rounds the result to a lattice.
 
     The rounding is post-processing of an exact sum of integers. Sums of numbers on the lattice do not depend on the
@@ -87,7 +87,7 @@ def feed(
     done = tree.ending_blocks(nodes, entries, fed, trees.arity)
     arms = (1,) if shared else entries.shape
     exact, noise = _record_and_draw(trees, keys[0], params, done.sums[0], arms, 1)
-    values = noisy(trees, params, exact, noise)[None]
+    values = add_rounded_noise(trees, params, exact, noise)[None]
     if trees.levels > 1:
         larger, shape = done.sums[1:], (trees.levels - 1, *arms)
         nothing = jnp.zeros(shape, jnp.result_type(int))
@@ -96,7 +96,7 @@ def feed(
             lambda: _record_and_draw(trees, keys[1], params, larger, shape, len(larger)),
             lambda: (larger, nothing),
         )
-        values = jnp.concatenate([values, noisy(trees, params, sums, noise)])
+        values = jnp.concatenate([values, add_rounded_noise(trees, params, sums, noise)])
     combined = functools.partial(tree.combine_estimates, variances=trees.variances)
     # Estimates of larger blocks use estimates of smaller blocks. In one fused kernel, XLA would draw the noise of the
     # smaller blocks again.
@@ -107,12 +107,12 @@ def feed(
 def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private: Private) -> tree.Nodes:
     """Adds, to each active arm's counter, minus the arm's wins over the arms that the latest round dropped."""
     nodes = tree.Nodes(public.digits, private.sums, public.estimates)
-    lost = jnp.sum(jnp.where(public.dropped[None, :], private.wins, 0), axis=1, dtype=private.wins.dtype)
+    removed_wins = jnp.sum(jnp.where(public.dropped[None, :], private.wins, 0), axis=1, dtype=private.wins.dtype)
     keys = jax.random.fold_in(key, REMOVED_LEAF), jax.random.fold_in(key, REMOVED_UPPER)
-    return feed(trees, keys, params, nodes, -lost, public.active, shared=False)
+    return feed(trees, keys, params, nodes, -removed_wins, public.active, shared=False)
 
 
-def upper(estimates: jax.Array) -> jax.Array:
+def sum_upper_levels(estimates: jax.Array) -> jax.Array:
     """Sums the estimates of the levels above the leaves, in a fixed order: [num_arms] float."""
     total = jnp.zeros_like(estimates[0])
     for level in estimates[1:]:
@@ -122,7 +122,7 @@ def upper(estimates: jax.Array) -> jax.Array:
 
 def estimated_wins(estimates: jax.Array) -> jax.Array:
     """Returns the counters' estimates of the wins, [num_arms] float."""
-    return upper(estimates) + estimates[0]
+    return sum_upper_levels(estimates) + estimates[0]
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -141,7 +141,7 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
         is_played = turns.turns[None] & (slot < length[None])
         won = jnp.where(is_played, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
         params = jax.tree.map(lambda leaf: leaf[None], params)
-        return won, jnp.where(is_played, counters.noisy(trees, params, won, noise), 0)
+        return won, jnp.where(is_played, counters.add_rounded_noise(trees, params, won, noise), 0)
 
     won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), turns, length, params)
     leaves = _leaves(nodes.estimates[0], leaf, last, ends)
@@ -281,7 +281,7 @@ def _inner_nodes(
         values = leaf[None]
         if trees.levels > 1:
             params = jax.tree.map(lambda leaf: leaf[None], params)
-            values = jnp.concatenate([values, counters.noisy(trees, params, done.sums[1:], upper_noise)])
+            values = jnp.concatenate([values, counters.add_rounded_noise(trees, params, done.sums[1:], upper_noise)])
         return tree.advance(before, done, tree.combine_estimates(before, values, trees.variances))
 
     return own_kernel(nodes_after, params, nodes, upper_noise, last, ends, *own_kernel(read, *entries, last))
@@ -289,7 +289,7 @@ def _inner_nodes(
 
 def _levels(trees: Trees, params: Params, nodes: tree.Nodes) -> Levels:
     def compute(params, digits, estimates):
-        return Levels(counters.upper(estimates), *kernels.noise_line(trees, params, digits))
+        return Levels(counters.sum_upper_levels(estimates), *kernels.noise_line(trees, params, digits))
 
     return own_kernel(compute, params, nodes.digits, nodes.estimates)
 

@@ -163,7 +163,7 @@ def g_optimal_elimination(
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies N and t0.
-        radius: > 0, by default 1, an upper bound on the norm of w*. Suppose that confidence_multiplier >= 1, and users
+        radius: > 0, by default 1, an upper bound on the norm of w*. Suppose that confidence_multiplier is 1, and users
             follow the logistic model with |w*| <= radius. Then the best arm is dropped with probability <=
             failure_prob, and after phase l all remaining arms have a utility within 2 xi of the best arm's. A smaller
             value explores less; this does not change the privacy, but gives up the guarantee. For arms without
@@ -275,7 +275,7 @@ def g_optimal_elimination(
         return jnp.asarray(design.pairs), num_duels, jnp.asarray(design.rank)
 
     def plan_paper(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Returns as `plan_tight` the pairs, numbers and rank; pairs of the first design follow the phase's pairs."""
+        """Returns the tuple of `plan_tight`; the pairs of the first design follow the pairs of the phase's design."""
         assert rounds is not None
         first = jax.tree.map(jnp.asarray, params.first)
         published: Any = {"dim": dim, "horizon": rounds, "failure_prob": params.failure_prob, "slope": params.slope}
@@ -315,8 +315,8 @@ def g_optimal_elimination(
         )
 
     def init(key, params: Params) -> State:
-        first, every = jax.tree.map(jnp.asarray, params.first), jnp.ones(num_arms, bool)
-        start = start_phase(params, every, jnp.zeros(dim, leaf.dtype), jnp.int32(0), first, ties.own_word(key))
+        first, all_arms = jax.tree.map(jnp.asarray, params.first), jnp.ones(num_arms, bool)
+        start = start_phase(params, all_arms, jnp.zeros(dim, leaf.dtype), jnp.int32(0), first, ties.own_word(key))
         return State(Private(jnp.zeros(num_slots, integer)), start)
 
     def length(public: Public) -> jax.Array:

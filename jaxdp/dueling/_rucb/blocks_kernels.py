@@ -46,20 +46,22 @@ def _right(
     uniform: jax.Array, lead: jax.Array, weight: jax.Array, noise: jax.Array, left: jax.Array, spread: jax.Array
 ) -> jax.Array:
     lead, weight, noise = map(lanes_last, (lead, weight, noise))
-    every, bounds, zero = np.arange(len(lead), dtype=np.int32), [], jnp.zeros_like(uniform)
+    indices, bounds, zero = np.arange(len(lead), dtype=np.int32), [], jnp.zeros_like(uniform)
 
     def against_left(values: jax.Array, sign: int) -> list[jax.Array]:
-        columns = [[values[i, j] if i < j else sign * values[j, i] if i > j else zero for i in every] for j in every]
+        columns = [
+            [values[i, j] if i < j else sign * values[j, i] if i > j else zero for i in indices] for j in indices
+        ]
         return line(columns, left)
 
     for i, won, duels, scale in zip(
-        every, against_left(lead, -1), against_left(weight, 1), against_left(noise, 1), strict=True
+        indices, against_left(lead, -1), against_left(weight, 1), against_left(noise, 1), strict=True
     ):
         share = 1 / jnp.where(duels > 0, duels, 1)
         bound = (round_product(4 * spread * scale) + won) * share / 2 + jnp.sqrt(spread * share)
         bounds.append(jnp.where(i == left, 0, jnp.where(duels > 0, bound, UNMET)))
     largest = functools.reduce(jnp.maximum, bounds)
     tied = [bound == largest for bound in bounds]
-    tied_others = [is_tied & (i != left) for i, is_tied in zip(every, tied, strict=True)]
+    tied_others = [is_tied & (i != left) for i, is_tied in zip(indices, tied, strict=True)]
     any_other = functools.reduce(jnp.logical_or, tied_others)
     return draw_index(uniform, [jnp.where(any_other, other, arm) for other, arm in zip(tied_others, tied, strict=True)])

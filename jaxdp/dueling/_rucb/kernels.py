@@ -16,7 +16,7 @@ from jaxdp.dueling.reports import count_report
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST_ARMS = WRITTEN_OUT  # with at most so many arms, lanes are the fast axis, and one word holds a bit for each arm
+MOST_ARMS = WRITTEN_OUT  # up to this number of arms, lanes are the fast axis, and one word has a bit per arm
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -55,35 +55,35 @@ def members(num_arms: int, packed: jax.Array) -> list[jax.Array]:
 
 
 def written_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    champions, every = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
+    champions, indices = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     is_alone = functools.reduce(jnp.add, [is_champion.astype(jnp.int32) for is_champion in champions]) == 1
-    arms = list(zip(every, champions, strict=True))
+    arms = list(zip(indices, champions, strict=True))
     is_kept = functools.reduce(jnp.logical_or, [is_champion & (i == hypothesis) for i, is_champion in arms])
     last = functools.reduce(jnp.maximum, [jnp.where(is_champion, i, -1) for i, is_champion in arms])
     return jnp.where(is_alone, last, jnp.where(is_kept, hypothesis, -1))
 
 
 def written_left(num_arms: int, uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    champions, every = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
+    champions, indices = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     none = ~functools.reduce(jnp.logical_or, champions)
     candidates = [is_champion | none for is_champion in champions]
     num_others = functools.reduce(jnp.add, [is_candidate.astype(jnp.int32) for is_candidate in candidates]) - 1
-    odds = [jnp.where(i == hypothesis, jnp.maximum(num_others, 1), 1) for i in every]
+    odds = [jnp.where(i == hypothesis, jnp.maximum(num_others, 1), 1) for i in indices]
     return draw_index(uniform, [jnp.where(arm, odd, 0) for arm, odd in zip(candidates, odds, strict=True)])
 
 
 def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    wins, every, bounds = lanes_last(wins), np.arange(len(wins), dtype=np.int32), []
-    rows = [[wins[i, j] for j in every] for i in every]
+    wins, indices, bounds = lanes_last(wins), np.arange(len(wins), dtype=np.int32), []
+    rows = [[wins[i, j] for j in indices] for i in indices]
     columns = [list(column) for column in zip(*rows, strict=True)]
-    for i, won, lost in zip(every, line(columns, left), line(rows, left), strict=True):
+    for i, won, lost in zip(indices, line(columns, left), line(rows, left), strict=True):
         lead, duels = ((won + sign * lost).astype(spread.dtype) for sign in (-1, 1))
         share = 1 / jnp.maximum(duels, 1)
         bound = lead * share / 2 + jnp.sqrt(spread * share)
         bounds.append(jnp.where(i == left, 0, jnp.where(duels > 0, bound, unmet)))
     largest = functools.reduce(jnp.maximum, bounds)
     tied = [bound == largest for bound in bounds]
-    tied_others = [is_tied & (i != left) for i, is_tied in zip(every, tied, strict=True)]
+    tied_others = [is_tied & (i != left) for i, is_tied in zip(indices, tied, strict=True)]
     any_other = functools.reduce(jnp.logical_or, tied_others)
     return draw_index(uniform, [jnp.where(any_other, other, arm) for other, arm in zip(tied_others, tied, strict=True)])
 
