@@ -227,9 +227,9 @@ def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
         A problem with the metrics of `comparison_table`.
 
     Raises:
-        ValueError: as `Ballots.design`; if no ballot puts an item above another; or if items fall into groups, and no
-            ballot states a preference between two groups. The error names the groups, so only people who may see the
-            ballots should build this problem.
+        ValueError: as `Ballots.design`; if no ballot puts an item above another; or if items fall into groups such that
+            no ballot states a preference between items of different groups. The error names the groups, so only people
+            who may see the ballots should build this problem.
     """
     features, labels = ballots.design(unranked=unranked)
     if np.all(labels == 1):
