@@ -30,8 +30,8 @@ A black-box audit cannot see:
   searches users of a learner only with `thorough`, since the grey box sees most of the same leaks sooner. A leak at one
   other particular number stays hidden, and so does a leak after a run that few random runs resemble. By default a
   search looks at about 100 to 400 pairs, with 1000 outputs for each pair (500 for learners). This shows a claim that is
-  exceeded by a factor. `thorough` looks at 600 pairs, with 2000 outputs for each pair. There is no search for learners
-  whose users react to the past, nor for estimators.
+  exceeded by a factor. `thorough` looks at 600 pairs, with 2000 outputs for each pair. There is no search for
+  estimators, nor for learners if users react to the past.
 * *Other values and sizes.* `scoreboard` attacks a second point, at which other caps, budgets and phases bind, and one
   of the other points that an entry names (the argument `turn` selects it). With `thorough` it attacks all of them. A
   mistake stays hidden if it needs two of these changes together, or a longer run or a larger size than the points have.

@@ -60,9 +60,9 @@ def leaks(
 
     The test plays two runs with unrelated users and epsilon = 1e-6, mu = 1e-6 or rho = 5e-13. Additive noise that is
     calibrated to such a budget has scale 1e6 and is the same in both runs. So every noisy number is nearly the same in
-    both runs, and every decision depends only on noise. The test cannot decide for three kinds of learners: learners
-    whose claim at these values shows that the noise is calibrated by something else; learners that refuse these values;
-    and learners whose reports are randomized responses, that is, the label or its opposite.
+    both runs, and every decision depends only on noise. The test cannot decide in three cases: the claim at these
+    values shows that the noise is calibrated by something else; the learner refuses these values; or reports are
+    randomized responses, that is, the label or its opposite.
 
     The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
     added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. It finds noise that

@@ -1,4 +1,4 @@
-"""Scores that are sums over the columns of an output: of piecewise linear functions, or of a histogram per column."""
+"""Fits scores that are sums over the columns of an output: of piecewise linear functions, or of step functions."""
 
 from typing import NamedTuple
 
@@ -57,12 +57,12 @@ class Bins(NamedTuple):
 
 
 def hinge_logit(weights: Hinges, matrix: jax.Array) -> jax.Array:
-    """Returns the estimated log likelihood ratio of rows [n, m] -> [n]."""
+    """Returns [n] estimated log likelihood ratios of rows [n, m]."""
     return jnp.sum(_hinges(weights, matrix) * weights.slopes[None], axis=(1, 2))
 
 
 def binned_logit(weights: Bins, matrix: jax.Array) -> jax.Array:
-    """Returns the estimated log likelihood ratio of rows [n, m] -> [n], as if columns were independent.
+    """Returns [n] log likelihood ratios of rows [n, m], estimated as if columns were independent.
 
     NaN counts as the lowest value.
     """
@@ -96,7 +96,7 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
 
 
 def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
-    """Fits histograms to columns of [n, m] rows: log ratios of the counts that differ by more than chance, else 0.
+    """Fits histograms to columns of [n, m] rows: log ratios of counts, or 0 if counts may differ by chance.
 
     Frequent values get their own bins.
     """
@@ -121,8 +121,8 @@ def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
 def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
     """Fits a sum of step functions by boosting: each of few steps improves the function of one column.
 
-    Unlike `fit_bins`, it does not count evidence twice if columns depend on each other, and it leaves out most of many
-    columns.
+    Unlike `fit_bins`, boosting does not count evidence twice if columns depend on each other. If there are many
+    columns, it uses only a few of them.
     """
     pooled, size = np.concatenate([first, second]), first.shape[1]
     is_first = np.arange(len(pooled)) < len(first)

@@ -1,4 +1,4 @@
-"""Python code that recreates inputs and audits them."""
+"""Writes Python code that recreates inputs and audits them."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Checks of an attack's inputs, and the number that a claim states."""
+"""Checks an attack's inputs, and returns the number that a claim states."""
 
 import math
 from typing import Any, NamedTuple

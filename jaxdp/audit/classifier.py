@@ -1,4 +1,4 @@
-"""A small classifier that estimates the log likelihood ratio from outputs under two inputs, trained with Optax."""
+"""Trains a small classifier that estimates the log likelihood ratio of outputs under two inputs."""
 
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ def features(z: jax.Array) -> jax.Array:
 def logit(weights: Weights, outputs: jax.Array) -> jax.Array:
     """Returns the estimated log likelihood ratio, first input over second, of outputs [n, m] -> [n].
 
-    NaN and infinity count as the mean: an output that may have them needs indicators as additional columns.
+    NaN and infinity count as the mean. If an output may have NaN or infinity, its columns must include indicators.
     """
     z = (outputs - weights.center[None]) / weights.scale[None]
     z = jnp.clip(jnp.where(jnp.isinf(outputs) | jnp.isnan(z), 0, z), -LARGEST_FEATURE, LARGEST_FEATURE)

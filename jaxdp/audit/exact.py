@@ -1,4 +1,4 @@
-"""Exact privacy budgets of two discrete distributions, and a test whether a sampler follows its distribution.
+"""Computes exact privacy budgets of two discrete distributions, and tests whether a sampler follows a distribution.
 
 A distribution is a mapping from each possible outcome to its probability under one input.
 """
@@ -53,8 +53,8 @@ def exact_delta(first: OutputDistribution, second: OutputDistribution, epsilon: 
 def exact_epsilon(first: OutputDistribution, second: OutputDistribution, delta: float = 0.0) -> float:
     """Returns the smallest epsilon at which two distributions are (epsilon, delta)-indistinguishable, both directions.
 
-    Sums of n probabilities are rounded, so an event counts only if its probability exceeds delta by more than n 2^-52
-    delta. An event with a mass of exactly delta does not count.
+    An event counts only if its probability exceeds delta by more than n 2^-52 delta, since sums of n probabilities are
+    rounded. An event with probability delta does not count.
 
     Args:
         first: distribution under one input.
@@ -97,7 +97,7 @@ def exact_mu(first: OutputDistribution, second: OutputDistribution) -> float:
     Source:
         Dong, Roth & Su (2022), Definition 2.6. Between the most powerful events {p / q > t} (Neyman-Pearson) the
         trade-off of errors is linear, while the trade-off of two normal distributions is convex. So the comparison at
-        these events decides. The comparison at an event and at its complement is the same, so one direction suffices.
+        these events decides. An event and its complement give the same comparison, so one direction suffices.
 
     Examples:
         >>> round(exact_mu({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6)
@@ -119,8 +119,8 @@ def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
 
     Returns:
         rho in [0, inf], never too large except for rounding. Its relative error is less than 1e-6 by proof, and usually
-        less than 1e-9: only if orders far apart reach nearly the same value, most of them are searched less closely.
-        Infinite if an outcome is possible under only one input. Orders above 1e300 are not searched.
+        less than 1e-9; it may exceed 1e-9 only if orders far apart have nearly the same value of D_a / a. The result is
+        infinite if an outcome is possible under only one input. Orders above 1e300 are not searched.
 
     Raises:
         ValueError: if a distribution has a negative probability or does not sum to 1.
@@ -139,7 +139,7 @@ def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
 
 
 def exact_budget(first: OutputDistribution, second: OutputDistribution, guarantee: Guarantee) -> float:
-    """Returns the exact rho, mu, or epsilon at the claimed delta of two distributions, whichever the claim states."""
+    """Returns the exact number of two distributions that the claim states: rho, mu, or epsilon at the claimed delta."""
     currency, _, delta = native(guarantee)
     if currency == "rho":
         return exact_rho(first, second)
@@ -151,8 +151,8 @@ def g_test(samples: Iterable[Hashable], distribution: OutputDistribution) -> flo
 
     Args:
         samples: independent outcomes.
-        distribution: the distribution that they should follow. Outcomes with expected counts below 5 are counted
-            together.
+        distribution: the distribution that they should follow. Outcomes with expected counts below 5 are merged into
+            one.
 
     Returns:
         p-value in [0, 1]; 0 if a sample is impossible under the distribution.

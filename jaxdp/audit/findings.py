@@ -1,4 +1,4 @@
-"""Results of a grey-box audit: how far neighbours change the value at each site, and faults in the noise."""
+"""Measures, in a grey-box audit, how far neighbours change the value at each site, and finds faults in the noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,17 +45,20 @@ class GreyBox:
     Attributes:
         guarantee: the audited claim.
         sites: the changes at each site; empty if nothing was released in the rounds played.
-        spent: largest epsilon, over the pairs of neighbours tried, that accounting gives for the recorded releases, at
-            the claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model the epsilon of one user's
-            report. It is not a lower bound on the true epsilon: several mechanisms may cost less than their sum.
+        spent: epsilon that accounting gives for the recorded releases, the largest over the pairs of neighbours tried,
+            at the claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model the epsilon of one user's
+            report. This is not a lower bound on the true epsilon: several mechanisms together may cost less than the
+            sum of their costs.
         faults: faults, as sentences.
         notes: open questions and their reasons, as sentences.
-        pair: users of two runs who differ in one round and for whom `spent` is reached; None if nothing was released.
+        pair: the users of two runs that differ in one round, for which the cost is `spent`; None if nothing was
+            released.
         loss: largest absolute privacy loss of a played transcript: the log ratio of the densities of all its noisy
-            numbers under the original users and under neighbours. It is exact for that transcript if the noise has its
-            recorded distribution. If these noisy numbers follow from the adversary's view under the claim, `loss` is a
-            lower bound on the epsilon of a pure claim, without any error probability. It never exceeds `spent`. None in
-            the shuffle model, and if no neighbour changes only values with additive Laplace or Gaussian noise.
+            numbers under the original users and under neighbours. The loss is exact for that transcript if the noise
+            has its recorded distribution. If the adversary can compute these noisy numbers from the view under the
+            claim, `loss` is a lower bound on the epsilon of a pure claim, without any error probability. The loss never
+            exceeds `spent`. None in the shuffle model, and if no neighbour changes only values with additive Laplace or
+            Gaussian noise.
     """
 
     guarantee: Guarantee

@@ -1,4 +1,4 @@
-"""Plays the runs that a grey box replays: draws their users, who may react to the past, and records transcripts."""
+"""Plays the runs that a grey box replays: draws users, who may react to the past, and records transcripts."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +17,7 @@ from jaxdp.simulation.run.values import parameters
 
 
 class Base(NamedTuple):
-    """The audited learner, and the source of its users; with the visits of all rounds, where they have contexts."""
+    """The audited learner, the source of its users, and the visits of all rounds if there are visits."""
 
     learner: Learner
     answer: Answer
@@ -105,7 +105,7 @@ def _example(base: Base) -> UserData:
 
 
 def _no_history(base: Base, key: jax.Array) -> History:
-    """Returns the past before the first round: zeros, shaped by the learner's interface or its functions."""
+    """Returns the history before the first round: zeros, with shapes from the learner's interface or functions."""
     learner, params = base.learner, base.params
     public = learner.init(key, params).public
     spaces: Mapping[str, Any] = {} if learner.interface is None else learner.interface._asdict()

@@ -1,11 +1,11 @@
-"""A lower bound on epsilon from guesses: a fair coin chooses the input of each output, and a rule guesses it.
+"""Bounds epsilon from below by guesses: a fair coin chooses the input of each output, and a rule guesses the input.
 
 Let P and Q be the distributions of the output under the two inputs, and let (epsilon, delta)-DP hold. At delta = 0, an
 output for which the first input is guessed comes from the first input with probability P / (P + Q) <= s, where s = 1 /
-(1 + exp(-epsilon)); the same holds for the second input. The coins are independent. So, conditional on the outputs, the
-number of right guesses out of n is stochastically at most binomial with n trials and success probability s. A lower
-Clopper-Pearson limit on s gives the bound on epsilon. (A bound from event counts needs two limits, one under each
-input, that hold at the same time.)
+(1 + exp(-epsilon)); the same bound holds for the second input. The coins are independent. So, conditional on the
+outputs, the number of right guesses out of n is stochastically at most binomial with n trials and success probability
+s. A lower Clopper-Pearson limit on s gives the bound on epsilon. (A bound from event counts needs two limits that hold
+at the same time, one under each input.)
 
 At delta > 0, set aside the part max(0, P - exp(epsilon) Q) of P, which has mass at most delta, and the same part of Q
 for guesses of the second input. The argument above holds for the remaining outputs. The number of outputs that are set
@@ -32,9 +32,9 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
 
     Args:
         right: integer in [0, guesses], number of right guesses.
-        guesses: integer in [0, coins], number of guesses. The rule must be chosen without these outputs.
-        coins: number of outputs; an independent fair coin chose the input of each.
-        sides: 1 if the rule only ever guesses one of the inputs, 2 if it guesses both.
+        guesses: integer in [0, coins], number of guesses. The rule must not depend on these outputs.
+        coins: number of outputs; for each output an independent fair coin chose the input.
+        sides: 1 if the rule guesses only one of the inputs, 2 if it guesses both inputs.
         delta: claimed delta, in [0, 1).
         error: in (0, 1).
 
@@ -78,7 +78,7 @@ def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
 def fast_guess_bound(
     right: np.ndarray, wrong: np.ndarray, coins: int, *, sides: int, delta: float, error: float
 ) -> np.ndarray:
-    """Approximates `guess_bound` for arrays of counts, by Wilson's limit: a fast way to compare many guessing rules.
+    """Approximates `guess_bound` for arrays of counts, by Wilson's limit, to compare many guessing rules quickly.
 
     Args:
         right: [...] float, number of right guesses.

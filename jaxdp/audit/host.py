@@ -1,4 +1,4 @@
-"""Plain Python samplers as releases, which JAX calls on the host."""
+"""Wraps plain Python samplers as releases, which JAX calls on the host."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +13,10 @@ from jaxdp.audit.sampling import Release
 def python_release(
     sampler: Callable[[np.random.Generator, Any, Any], Any], shape: tuple[int, ...] = (), dtype: Any = np.float32
 ) -> Release:
-    """Wraps a plain Python function as a release, so that it can be audited unchanged.
+    """Wraps a plain Python function as a release, so that `audit` can attack the function unchanged.
 
-    Each output is one call on the host, at most some hundred thousand per second: audit with few trials.
+    Each output is one call on the host. The host makes at most some hundred thousand calls per second, so use few
+    trials.
 
     Args:
         sampler: (generator, params, data) -> output, with NumPy arrays. It should draw only from the generator. With

@@ -1,4 +1,4 @@
-"""Attacks a learner with one compiled program that serves every changed round, for a search over neighbouring runs."""
+"""Builds attacks on a learner for a search over neighbouring runs: one compiled program serves every changed round."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,8 +24,9 @@ def moving_attack(
 ) -> Attack:
     """Builds the same attack as `learner_attack`, but each input is a pair (users, changed round).
 
-    JAX traces the round, so one compiled program serves all rounds. The view has another form: in the joint model the
-    changed round's play is zeros; in the local model all rounds are played to get the view of one user.
+    JAX traces the round, so one compiled program serves all rounds. The view differs in form from the view of
+    `learner_attack`: in the joint model the changed round's play is replaced by zeros; in the local model all rounds
+    are played to get the view of one user.
 
     Args:
         learner: the learner to attack.

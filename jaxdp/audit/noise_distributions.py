@@ -26,11 +26,11 @@ DISTRIBUTIONS = {
 
 
 def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]:
-    """Compares the noise of each site with its recorded distribution: draws it with many keys, in its first step.
+    """Compares the noise of each site with its recorded distribution, by drawing the noise of one step with many keys.
 
     The Kolmogorov-Smirnov distance of n independent numbers exceeds sqrt(log(2 / ERROR) / (2 n)) with probability at
-    most ERROR. At half the scale, Laplace noise has distance 0.125 from its distribution, and normal noise 0.166; 4096
-    numbers allow 0.042.
+    most ERROR. Laplace noise of half the recorded scale has distance 0.125 from the recorded distribution, and normal
+    noise has 0.166. With 4096 numbers the limit is 0.042.
 
     Args:
         key: a typed PRNG key.
@@ -82,7 +82,7 @@ def ks_distance(ordered: np.ndarray, distribution: str) -> float:
 
 
 def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:
-    """Draws the noise of one step with many keys, by round and site: [KEYS, ...]; all else is as in the run."""
+    """Draws the noise of one step with many keys: [KEYS, ...] by round and site; everything else is as in the run."""
     scene, step, users = played.scene, played.steps[number], at(played.streams, 0)
     public, private = at(scene.transcript.before, step.start), played.run.private[number]
     _, right_keys = step_keys(scene, played.key)

@@ -1,4 +1,4 @@
-"""A person as the unit of a grey-box audit: all rounds of one person are replaced."""
+"""Audits a person as the privacy unit of a grey box: all rounds of one person are replaced."""
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,8 @@ def audited_claim(learner: Learner, claim: Guarantee, unit: str | None, visits: 
     """Returns the claim to audit, for a round's data or for a person.
 
     Raises:
-        ValueError: if unit is not one of `UNITS`, does not fit the claim or the visits, or is a person for a joint
-            claim; if visits are missing, or are not the learner's.
+        ValueError: if unit is not one of `UNITS`, does not fit the claim or the visits, or is "person" for a joint
+            claim; if visits are missing, or differ from the learner's visits.
     """
     default = claim.unit if visits is None else "person"
     unit = default if unit is None else check_choice("unit", unit, UNITS)
@@ -31,7 +31,7 @@ def audited_claim(learner: Learner, claim: Guarantee, unit: str | None, visits: 
     if not isinstance(visits, Visits):
         raise ValueError(f"visits must be a jaxdp.Visits to audit a claim for a person, got {type(visits).__name__}")
     if learner.visits is not None and not learner.visits.is_same(visits):
-        raise ValueError(f"visits must be those of the learner, {learner.visits!r}, got {visits!r}")
+        raise ValueError(f"visits must equal the learner's visits, {learner.visits!r}, got {visits!r}")
     if claim.trust_model == "joint":
         raise ValueError(f'unit must be "record" for a claim of joint privacy, got "person" for {learner!r}')
     return claim if claim.unit == "person" else claim.at_user_level(visits.most, privacy_unit="one person")
@@ -52,8 +52,8 @@ def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Ar
     """Stacks the users and copies with new answers in all rounds of one person: [neighbours + 1, rounds, ...].
 
     Args:
-        base: the source of users.
-        users: of the base, [rounds, ...].
+        base: the learner, and the source of its users.
+        users: the original users, [rounds, ...].
         key: a typed PRNG key.
         replaced: [neighbours] integers, a round of each person to replace.
 
@@ -61,7 +61,7 @@ def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Ar
         ValueError: if users react to the past.
     """
     if not draws_without_history(base):
-        raise ValueError("draw_user must take a key alone where visits are given, got one that reads the history")
+        raise ValueError("draw_user must take only a key if visits are given, got a function that reads the history")
     person = users.contexts.person
     keys = jax.random.split(key, (len(replaced), base.rounds))
     drawn_answers = jax.vmap(jax.vmap(lambda key: base.draw_user(key).answers))(keys)
@@ -85,15 +85,15 @@ def judge_people(
     A learner that is made for a schedule declares the sensitivity of a person instead.
 
     Args:
-        learner: that was played.
+        learner: the learner that was played.
         visits: the schedule.
         arrivals: [rounds] integers, the round in which each round's report arrives.
         replaced: for each run, [neighbours] a round of each replaced person.
         runs: the releases of each run.
 
     Returns:
-        (faults, notes). A note is added if no release comes after some replaced person has had as many reports heard as
-        anyone can. For a learner that is made for a schedule, it is added if there is no release.
+        (faults, notes). There is a note if no release comes after a replaced person has reached the largest number of
+        reports of a person. For a learner that is made for a schedule, there is a note if there is no release.
     """
     reports = visits.most if learner.reports is None else learner.reports
     faults: dict[str, None] = {}

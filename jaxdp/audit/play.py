@@ -1,4 +1,4 @@
-"""Transcripts of a learner that plays against adversarial users, with any engine of the simulator."""
+"""Plays a learner against adversarial users, with any engine of the simulator, and records the transcript."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,8 +33,8 @@ class Transcript(NamedTuple):
     The values of a step are at the index of its first round; the other entries are zeros.
 
     Attributes:
-        actions: pytree of [rounds, ...] arrays, the play of every round; the plays of a total in the order of actions.
-        reports: pytree of [rounds, ...] arrays, the report of every round; for totals the report of each step.
+        actions: pytree of [rounds, ...] arrays, the play of every round; the plays of a total are sorted by action.
+        reports: pytree of [rounds, ...] arrays, the report of every round; for totals, the report of every step.
         before: pytree of [rounds, ...] arrays, `public` before each step.
         after: pytree of [rounds, ...] arrays, `public` after each step.
         length: [rounds] integers, number of rounds of the step; 0 where no step starts.
@@ -82,11 +82,11 @@ def play(
         path: the engine: "rounds"; "blocks" or "counts" if the learner has them. If users do not react to the past,
             blocks give the same plays and states as single rounds, and counts have the same distribution.
         draw_user: (key, history) -> the next user, instead of the one in `users`; None plays `users`.
-        fixed: a round that takes its user from `users` even with `draw_user`; None for no such round.
-        shown: past -> the part of it that `answer` and `draw_user` see.
+        fixed: a round that takes its user from `users` even if `draw_user` is given; None if no round does.
+        shown: history -> the part of this history that `answer` and `draw_user` see.
 
     Returns:
-        The transcript, until the learner stops.
+        The transcript, up to the round in which the learner stops.
 
     Raises:
         ValueError: if the learner lacks the path, or `draw_user` draws users with other shapes or dtypes than `users`.

@@ -18,7 +18,7 @@ COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly: ea
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
     """Returns whether blocks give the same actions and public states as single rounds, bit for bit, in random runs.
 
-    If users react to the past, returns False without a comparison: in a block they see less of the past.
+    If users react to the past, returns False without a comparison: in a block, users see less of the past.
     """
     if not draws_without_history(base):
         return False

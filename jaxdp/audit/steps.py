@@ -1,4 +1,4 @@
-"""Replays one step of a learner: a round, a block of rounds, or rounds that are played as one total."""
+"""Plays one step of a learner again: a round, a block of rounds, or rounds that are played as one total."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -56,7 +56,7 @@ class Step(NamedTuple):
     """The rounds of a step.
 
     Attributes:
-        start: [] integer, the first round, counted from 0.
+        start: [] integer, the first round of the step, counted from 0.
         length: number of rounds.
         block: index of the `Blocks` in the learner's `blocks` that play the step; 0 on other paths.
     """
@@ -94,7 +94,7 @@ def steps_of(scene: Scene) -> list[Step]:
 
 
 def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
-    """Returns the key of `init`, and the keys of each round; keys past the end are for empty slots of a block."""
+    """Returns the key of `init` and the keys of the rounds; keys past the last round are for empty slots of a block."""
     longest = max((blocks.length for blocks in scene.learner.blocks), default=0) if scene.path == "blocks" else 0
     return keys_of(key, scene.rounds + 2 * longest)
 
@@ -210,7 +210,7 @@ def history_of(scene: Scene, start: Any, round_: Any) -> History:
     """Returns the past that users of a round may react to, in the step that started at `start`.
 
     The past includes the actions of the user who differs, even in the joint model, where the adversary does not see
-    them. The later users are the same in all replays, and the claim must hold for any later users.
+    them. All replays have the same later users, so this is a valid test: the claim must hold for any later users.
     """
     return _seen_history(scene, start, round_, scene.transcript.actions)
 

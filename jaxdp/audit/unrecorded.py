@@ -1,4 +1,4 @@
-"""Judges outputs that change although every recorded release is held fixed: no noise, or unrecorded noise."""
+"""Judges outputs that change although every recorded release is fixed: they have no noise, or unrecorded noise."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,8 +46,8 @@ def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list
 
     The changes of plays, reports, public states and the stop are judged separately:
 
-    - Fault, if some changed entry depends on the users but not on the key: it has no noise. Otherwise all changed
-      entries may have noise from a mechanism that records nothing.
+    - Fault, if some changed entry depends on the users but not on the key: this entry has no noise. Otherwise every
+      changed entry may have noise from a mechanism that records nothing.
     - Note, if nothing was recorded, or if some changed entry does not depend on recorded values.
     - Fault, if all changed entries depend on recorded values: data were added to a number that already has noise.
 

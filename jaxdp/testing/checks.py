@@ -1,4 +1,4 @@
-"""Defines named checks, their shared computations, and a function that runs all checks."""
+"""Defines named checks, computations that checks share, and a function that runs all checks."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ STRUCTURE, DISTRIBUTION = "structure", "distribution"
 class Check:
     """A check of one duty of an algorithm. Call it to run it.
 
-    The checks that a call of `checks_of` returns share their computations: all together cost little more than the most
+    Checks from one call of `checks_of` share their computations. So all checks together cost little more than the most
     expensive check.
 
     Attributes:
@@ -53,7 +53,7 @@ def run_checks(checks: Sequence[Check], *, skip: Collection[str] = (), only: Col
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks failed. It has the name and the reason of each.
+        AssertionError: if checks failed. Its message has the name and the reason of each failed check.
         ValueError: if there is no check of a name in skip or only.
     """
     all_names = [check.name for check in checks]
@@ -100,7 +100,7 @@ def _and_others(names: Collection[str]) -> str:
 
 
 class Shared:
-    """A property that is computed at its first use. If the computation fails, each use raises the same exception."""
+    """A property that is computed at its first use. If that fails, each use raises the same exception."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function

@@ -46,7 +46,7 @@ def check_estimator(
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks fail. It has the name and the reason of each.
+        AssertionError: if checks fail. Its message has the name and the reason of each failed check.
         ValueError: if there is no check of a name in skip or only.
     """
     programs = EstimatorPrograms(estimator, values, features, labels, key=key, tolerance=tolerance)
@@ -75,16 +75,16 @@ def check_learner(
     - In single rounds no key is used twice in a function, and no key is the same in every run.
     - At epsilon = inf neither `privatize` nor `update` depends on its key, in any round; for `update` see
       `draws_in_update`. A guarantee that claims something depends on epsilon.
-    - Every play, by rounds, blocks and counts, is an action that the environment declares. Nine lanes are checked:
-      three seeds at epsilon, at epsilon / 2 and at infinity.
-    - If both sides have blocks, blocks = rounds, bit for bit, including released values, and results do not depend on
-      the checkpoints.
-    - Counts play the right number of rounds up to each checkpoint, and outcomes, metrics and released values have the
-      distribution of rounds, at epsilon and at smaller values. `num_lanes` lanes are drawn.
+    - Every play, by rounds, blocks and counts, is an action that the environment declares. This is checked in nine
+      lanes: three seeds at epsilon, at epsilon / 2 and at infinity.
+    - If the learner and the environment have blocks, blocks give the results of rounds, bit for bit, including released
+      values, and results do not depend on the checkpoints.
+    - Counts play the right number of rounds up to each checkpoint, and their outcomes, metrics and released values have
+      the same distribution as with rounds, at epsilon and at smaller values. `num_lanes` lanes are drawn.
 
     The checks cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.grey_box`
-    measures it. A difference in the distribution of counts is found only if it occurs within the horizon, which should
-    be longer than two blocks.
+    measures it. The checks find a difference in the distribution of counts only if it occurs within the horizon, which
+    should be longer than two blocks.
 
     Args:
         learner: the learner to check.
@@ -93,20 +93,21 @@ def check_learner(
         horizon: number of rounds to play, >= 2.
         key: key of the checks.
         tolerance: relative and absolute difference that is allowed between programs that should compute the same.
-        num_lanes: number of lanes of each engine for comparisons of distributions, >= 1. 10,000 lanes find noise of
-            half the scale if noise matters about as much as the data.
+        num_lanes: number of lanes of each engine for comparisons of distributions, >= 1. With 10,000 lanes the checks
+            find counts with noise of half the scale, if noise matters about as much as the data.
         draws_in_update: whether `update` draws the next play even without privacy, from weights or among equal scores.
-            At epsilon = inf its key may then decide integers of the public state, but no float of it and nothing
-            private. The checks do not test that these integers have the distribution of the non-private algorithm.
-        may_claim_less: whether the guarantee may have a smaller epsilon than the values, if the learner does not spend
-            all of it.
-        multiple: the guarantee's epsilon divided by the epsilon of the values; not 1 if the published claim of an
-            algorithm is too small.
+            At epsilon = inf the key of `update` may then decide integers of the public state, but no float of the
+            public state and nothing in the private state. The checks do not test that these integers have the
+            distribution of the non-private algorithm.
+        may_claim_less: whether the guarantee may have a smaller epsilon than the values, because the learner does not
+            spend all of the given epsilon.
+        multiple: the guarantee's epsilon divided by the epsilon of the values. It differs from 1 if the published claim
+            of an algorithm is too small.
         skip: names of checks to leave out; `checks_of` lists them.
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks fail. It has the name and the reason of each.
+        AssertionError: if checks fail. Its message has the name and the reason of each failed check.
         ValueError: if there is no check of a name in skip or only.
     """
     programs = LearnerPrograms(
@@ -138,8 +139,8 @@ def check_mechanism(
 ) -> None:
     """Runs the checks of a mechanism on one input.
 
-    It runs the checks of `check_estimator`, except checks of the estimator's functions. In addition, at epsilon = inf
-    the release must be `exact(data)`.
+    These are the checks of `check_estimator`, except checks of the estimator's functions. In addition, the release must
+    equal `exact(data)` at epsilon = inf.
 
     Args:
         params: (**values) -> pytree.
@@ -147,13 +148,13 @@ def check_mechanism(
         release: (key, params, data) -> output.
         values: a grid point; if it has `epsilon`, other values of epsilon are checked, too.
         data: the input, arrays that the mechanism takes ([...], of any dtype).
-        exact: the mechanism without noise, or None.
+        exact: data -> the output without noise; None to skip this check.
         key: key of the checks.
         skip: names of checks to leave out; `checks_of` lists them.
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks fail. It has the name and the reason of each.
+        AssertionError: if checks fail. Its message has the name and the reason of each failed check.
         ValueError: if there is no check of a name in skip or only.
     """
     programs = MechanismPrograms(params, guarantee, release, values, [data], exact=exact, key=key)

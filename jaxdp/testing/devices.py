@@ -15,7 +15,7 @@ OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER
 
 
 def check_for_gpu(trace: Any, allowed: Collection[str] = ()) -> None:
-    """Checks that a traced program lowers for CUDA, and has no operation that is slow, rounded or random on a GPU.
+    """Checks that a traced program lowers for CUDA, without operations that are slow, rounded or random on a GPU.
 
     `trace` is the result of `jax.jit(...).trace(...)`, and `allowed` has names of permitted calls that are not CUDA's.
     """

@@ -13,7 +13,7 @@ from jaxdp.simulation import Snapshot, simulator
 from jaxdp.simulation.run.snapshot import RecordFn, is_at_stop
 from jaxdp.simulation.run.values import select_values
 
-FALSE_ALARM = 1e-9  # largest probability that a correct learner fails, over all comparisons
+FALSE_ALARM = 1e-9  # largest probability that a correct learner fails any of the comparisons
 PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon; noise should matter in at least one of them
 LOOKS = 8
 TILE = 1024  # lanes that are computed together; bounds the memory
@@ -30,7 +30,7 @@ class Sampling(NamedTuple):
         epsilons: the values of epsilon at which lanes are drawn; [None] if the grid point has no epsilon.
         horizon: number of rounds to play.
         looks: the checkpoints.
-        num_lanes: number of lanes by rounds, and by counts, at each epsilon.
+        num_lanes: number of lanes at each epsilon, for rounds and also for counts.
         key: key of the lanes.
         tolerance: values with a smaller relative or absolute difference count as equal.
     """
@@ -59,7 +59,7 @@ def sampling(
     key: jax.Array,
     tolerance: float,
 ) -> Sampling:
-    """Returns the lanes in which counts are compared with rounds; see `Sampling` for the arguments.
+    """Returns the lanes that compare counts with rounds; see `Sampling` for the arguments.
 
     If the grid point has `epsilon`, lanes are drawn at infinity, at epsilon and at smaller values.
     """
@@ -72,7 +72,7 @@ def sampling(
 
 
 def draw(plan: Sampling, engine: str) -> Samples:
-    """Returns the outputs of the planned lanes by the engine "rounds" or "counts", which have different keys."""
+    """Returns the outputs of the lanes by the engine "rounds" or "counts"; the two engines get different keys."""
     learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
     key = jax.random.split(plan.key)[int(engine != "rounds")]
     record = record_public(learner, learner.params(**select_values(learner.params, values)))

@@ -1,4 +1,4 @@
-"""Checks the duties of all kinds of algorithms: names of arguments, refusals and claims; and compares outputs."""
+"""Checks names of arguments, refusals and claims of algorithms of all kinds, and compares outputs."""
 
 import inspect
 import math

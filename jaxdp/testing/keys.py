@@ -1,7 +1,7 @@
-"""Tests whether a traced function uses a random key twice, including in branches and loops and by its words.
+"""Tests whether a traced function uses a random key twice, also in branches and loops, or through its 32-bit words.
 
-`jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way have the
-same keys. Two calls of `fold_in(key, 1)` therefore give one key. Reading the words of a key by `key_data`, as
+`jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way hold the
+same keys. For example, two calls of `fold_in(key, 1)` give the same key. Reading the words of a key by `key_data`, as
 `jaxdp.random` does, is a use. A key that depends on no random number, such as `key(0)`, is the same in every run, and
 must not be used.
 """
@@ -23,17 +23,17 @@ FREE = {"eq", "ne", SELECT, "random_fold_in", "random_clone", "optimization_barr
 def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = ()) -> None:
     """Checks that no key is used twice in a traced function, or in its repetitions.
 
-    A key is used if bits are drawn from it, if it is split, and if its words are read. As in JAX, keys that `fold_in`
-    derives from a key with different data differ from each other and from the key.
+    A key is used if bits are drawn from it, if it is split, or if its words are read. As in JAX, `fold_in` with
+    different data derives different keys, which also differ from the original key.
 
     Args:
         closed: a closed jaxpr, from `jax.make_jaxpr`.
-        num_carried: number of last inputs that are the first outputs of the previous repetition; 0 if the function is
-            not repeated.
+        num_carried: number of inputs, the last ones, that are the first outputs of the previous repetition; 0 if the
+            function is not repeated.
         free: indices of inputs that may be used freely, together with all keys derived from them.
 
     Raises:
-        AssertionError: if a key is used twice, or is the same in every run. It has the places of the uses.
+        AssertionError: if a key is used twice, or is the same in every run. Its message has the places of the uses.
     """
     walk = _Walk()
     jaxpr = closed.jaxpr
@@ -117,7 +117,7 @@ class _Walk:
         self.once.setdefault(key, set()).update(set(self.active) - set(loops))
 
     def _wholes_of(self, number: int) -> list[int]:
-        """Returns the numbers of all keys of which a key is an element or a choice."""
+        """Returns the numbers of all keys that have a key as an element or a choice."""
         wholes = [*self.wholes.get(number, ())]
         for whole in wholes:  # grows during the loop
             wholes += [outer for outer in self.wholes.get(whole, ()) if outer not in wholes]

@@ -33,7 +33,7 @@ EAGER_ROUNDS = 1  # number of rounds that are played operation by operation
 
 
 class Step(NamedTuple):
-    """A round of a lane: the roots of its keys, the lane before and after it, the report, and the outputs."""
+    """A round of a lane: the roots of its keys, the lane before and after the round, the report, and the outputs."""
 
     roots: Keys
     before: Play
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class LearnerPrograms(Programs):
-    """A learner and an environment, run round by round and by the learner's other engines.
+    """Programs that run a learner against an environment, round by round and by the learner's other engines.
 
     It takes the arguments of `jaxdp.testing.check_learner`.
     """
@@ -82,7 +82,7 @@ class LearnerPrograms(Programs):
     # ---- programs ----------------------------------------------------------------------------------------------------
     @Shared
     def record(self) -> dict[str, RecordFn]:
-        """Records the public state, as a change in it may not change any outcome."""
+        """Records the public state, since it may change without a change in any outcome."""
         return record_public(self.learner, self.learner.params(**select_values(self.learner.params, self.values)))
 
     @Shared
@@ -185,7 +185,7 @@ class LearnerPrograms(Programs):
     def check_traced_keys(self) -> None:
         """Checks that the learner uses no key twice, in `init` and in all rounds.
 
-        The environment may use keys twice: it draws values again, such as a round's context for the feedback.
+        The environment may use keys twice: it may draw a value again, such as a round's context for the feedback.
         """
         params = jax.tree.map(jnp.asarray, self.first_point)
         check_keys_of(jax.make_jaxpr(self.learner.init)(self.keys[0], params["learner"]))
@@ -212,7 +212,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def counts(self) -> Any:
-        """Outputs of lanes by counts, at the horizon alone, so that plans are as long as they may be."""
+        """Outputs of lanes by counts, only at the horizon, so that plans are as long as they may be."""
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 
@@ -260,7 +260,7 @@ class LearnerPrograms(Programs):
     def check_plays(self, engine: str, outputs: Any) -> None:
         """Checks that every play is an action that the environment declares."""
         outside = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
-        if len(outside):  # where no actions are declared, only negative counts are outside
+        if len(outside):  # if no actions are declared, only negative counts are outside
             point, seed = outside[0]
             lane = self.keys[seed], self.points[point]
             text = first_outside(self.learner, self.environment, self.space, self.horizon, engine, *lane)
@@ -268,7 +268,7 @@ class LearnerPrograms(Programs):
             raise AssertionError(f"actions must be {actions}, got {text} by {engine}")
 
     def check_noiseless(self) -> None:
-        """Checks that at epsilon = inf keys of privatize and update change only permitted values, in any round.
+        """Checks that at epsilon = inf the keys of privatize and update change only permitted values, in all rounds.
 
         Each round is played once more from the same state, with the same keys of plays and of the world.
         """
@@ -302,7 +302,7 @@ class LearnerPrograms(Programs):
         chex.assert_trees_all_equal(outputs, self.blocks)
 
     def check_blocks(self) -> None:
-        """Checks that blocks have the outputs of rounds, bit for bit; `check_plays` judges plays outside."""
+        """Checks that blocks have the outputs of rounds, bit for bit, except the count of undeclared plays."""
         first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batch_outputs[0]))
         chex.assert_trees_all_equal(first, second)
 
@@ -367,7 +367,7 @@ def _at_horizon(outputs: Any) -> dict[str, jax.Array]:
 
 
 def _drop_weak_types(tree: Any) -> Any:
-    """Returns arrays without weak types, as in the state of loops."""
+    """Returns arrays without weak types, as JAX returns them from loops."""
 
     def drop(leaf: Any) -> jax.Array:
         is_key = jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)

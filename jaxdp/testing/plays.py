@@ -52,7 +52,7 @@ def count_plays(environment: Environment, space: Any) -> Environment:
 
 
 class Planned(NamedTuple):
-    """A world, and the smallest count that was planned so far, or 0.
+    """A world, and the smallest count that was planned so far (0 if no count was negative).
 
     Attributes:
         world: the environment's world.

@@ -1,4 +1,4 @@
-"""Runs a function of (key, params) in several ways; the checks of an algorithm share the results."""
+"""Runs a function of (key, params) in several ways, and checks that the results agree."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ TOLERANCE = 1e-4  # relative and absolute difference that is allowed between pro
 
 
 class Programs:
-    """An algorithm at a grid point and at other epsilons. Each way to run it is computed at its first use.
+    """An algorithm at a grid point and at other epsilons. Results of each way to run it are computed when first used.
 
     Attributes:
         params: (**values) -> params of `run`, on the host.
@@ -76,12 +76,12 @@ class Programs:
 
     @Shared
     def params_batch(self) -> Any:
-        """The points as one pytree with a leading axis of points."""
+        """The params at all points as one pytree, with a leading axis of points."""
         return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *self.points)
 
     @Shared
     def trace(self) -> Any:
-        """The trace of `run` at the values. `traces` also counts traces at other points."""
+        """The trace of `run` at the values; `traces` also has the traces at other points."""
         self.jitted = jax.jit(self._count)
         return self.jitted.trace(self.keys[0], self.first_point, *self.inputs[0])
 
@@ -133,12 +133,12 @@ class Programs:
         assert len(self.traces) == 1, f"one trace must serve every epsilon, got {len(self.traces)}"
 
     def check_eager(self) -> None:
-        """Checks that the compiled program has the results of single operations."""
+        """Checks that the compiled program has the same results as operations run one by one."""
         for eager, lanes in zip(self.eager_outputs[0], self.lane_outputs, strict=True):
             check_close(eager, jax.tree.map(lambda leaf: leaf[0, 0], lanes), self.tolerance)
 
     def check_vmap(self) -> None:
-        """Checks that lanes in a batch have the results of single lanes."""
+        """Checks that lanes have the same results in a batch as one by one."""
         for batch, lanes in zip(self.batch_outputs, self.lane_outputs, strict=True):
             check_close(batch, lanes, self.tolerance)
 
@@ -175,7 +175,7 @@ class Programs:
 
 
 def stack(trees: Sequence[Any]) -> Any:
-    """Stacks pytrees along a leading axis, as NumPy arrays: an operation on JAX arrays would be compiled first."""
+    """Stacks pytrees along a leading axis, as NumPy arrays, because JAX would compile the operation."""
     return jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(list(trees)))
 
 

@@ -24,18 +24,18 @@ def checks_of(
 ) -> list[Check]:
     """Returns the checks of an algorithm's contract, which you can call one by one.
 
-    The checks share their computations. All together need about one compiled program; a single check computes only its
-    own needs. For pytest see the how-to on own learners.
+    The checks share their computations. All checks together need about one compiled program; a check that you call
+    separately computes only the values that it needs. The how-to on own learners shows the checks in pytest.
 
     Args:
-        algorithm: a name from `python -m jaxdp list`, or an entry of `jaxdp.registry`, on its tiny problem; or a
-            `Learner` or an `Estimator`, which need the other arguments.
+        algorithm: a name from `python -m jaxdp list`, or an entry of `jaxdp.registry`, which is checked on its tiny
+            problem; or a `Learner` or an `Estimator`, for which you must give the other arguments.
         environment: the environment that a `Learner` plays.
         values: a grid point of a `Learner` and its environment, or of an `Estimator`.
         key: key of the checks; by default the key of seed 0.
         num_lanes: for a learner, the number of lanes of each engine for comparisons of distributions.
         **options: for a `Learner`, `horizon` and other arguments of `check_learner`; for an `Estimator`, `features`,
-            `labels` and other arguments of `check_estimator`; for an entry none.
+            `labels` and other arguments of `check_estimator`; for an entry, no options.
 
     Returns:
         The checks. Each has a `name` and a `kind` ("structure" or "distribution"). Calling a check runs it, and raises
@@ -69,8 +69,8 @@ def check_registered(
     entry draws must have the form of users in the neighbours. `python -m jaxdp audit` tests whether the noise is large
     enough.
 
-    Your algorithms are found if they are registered by the module that calls this function, or by an entry point of the
-    group `jaxdp.register`.
+    An algorithm of yours is found if the module that calls this function registers it, or an entry point of the group
+    `jaxdp.register`.
 
     Args:
         name: a name from `python -m jaxdp list`.
@@ -80,7 +80,7 @@ def check_registered(
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks fail. It has the name and the reason of each.
+        AssertionError: if checks fail. Its message has the name and the reason of each failed check.
         ValueError: if the name is not registered, or there is no check of a name in skip or only.
 
     Examples:

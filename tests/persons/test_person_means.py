@@ -248,7 +248,7 @@ def simulate(visits, learner=None):
         (lambda: _ranges(107_375), "visits must have at most 107374 visits of a person in a phase, got 107375"),
         (lambda: simulate(Visits.random(people=90, each=6, seed=4)), "environment must have the visits of the learner"),
         (lambda: simulate(None), "environment must have the visits of the learner|context must be the same"),
-        (lambda: audit_few(learner_of(num_arms=2)), "visits must be those of the learner"),
+        (lambda: audit_few(learner_of(num_arms=2)), "visits must equal the learner"),
         (lambda: jaxdp.per_person(learner_of()), "learner must not read contexts"),
     ],
 )
