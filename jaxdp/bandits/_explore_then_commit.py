@@ -54,8 +54,8 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] sum of exploration rewards of each arm: int32 (int64 under x64) wins of binary rewards;
-            `fixed_point.Sum`, of rewards less `reward_low` in ranges, for bounded ones.
+        totals: [num_arms] sum of each arm's rewards in exploration. For binary rewards: int32 (int64 under x64). For
+            bounded rewards: a `fixed_point.Sum` of (reward - reward_low) / (reward_high - reward_low).
     """
 
     totals: Any
@@ -66,7 +66,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        best_arm: [] int32, the arm committed to; -1 while exploring.
+        best_arm: [] int32, the arm to which the learner has committed; -1 during exploration.
     """
 
     round: jax.Array
@@ -183,7 +183,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
     def to_integers(params: Params, rewards: jax.Array) -> jax.Array:
-        """Returns clipped rewards as integers: wins, or units above the lower end."""
+        """Returns clipped rewards as integers: 0 or 1 if binary, else multiples of 2^-20 of the range."""
         if binary:
             return jnp.clip(rewards, 0, 1).astype(jnp.result_type(int))
         return fixed_point.units(rewards - params.low, jnp.asarray(params.scale))
@@ -193,7 +193,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return state.private.totals + more if binary else fixed_point.add(state.private.totals, more)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Advances the state by some rounds, and commits if exploration ends with the last of them."""
+        """Advances the state by `played` rounds, and commits to an arm if these rounds end the exploration."""
         public: Public = state.public
         round_ = public.round + played
         best_arm = jax.lax.cond(

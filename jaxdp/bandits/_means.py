@@ -31,7 +31,7 @@ def no_means(num_arms: int) -> Means:
 
 
 def update_means(means: Means, arm: jax.Array, report: jax.Array) -> Means:
-    """Adds one report of an arm."""
+    """Adds one report of `arm` to the statistics."""
     return Means(means.round + 1, add_play(means.plays, arm), add_report(means.sums, arm, report))
 
 

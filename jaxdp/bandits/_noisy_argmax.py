@@ -40,7 +40,7 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] integer, rewards of each arm.
+        totals: [num_arms] integer, the sum of rewards of each arm.
     """
 
     totals: jax.Array
@@ -51,7 +51,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        best_arm: [] int32, the recommendation; before the last round an arm drawn without data.
+        best_arm: [] int32, the recommendation; before the last round, an arm drawn uniformly without data.
     """
 
     round: jax.Array
@@ -168,7 +168,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         return state.private.totals + jnp.where(state.public.round < num_rounds, more, 0)
 
     def advance(key, params: Params, state: State, totals: jax.Array, played: jax.Array) -> State:
-        """Advances the state by some rounds, and selects an arm if the last round is among them."""
+        """Advances the state by `played` rounds, and selects an arm if they include the last round."""
         public: Public = state.public
         round_ = public.round + played
         best_arm = jax.lax.cond(

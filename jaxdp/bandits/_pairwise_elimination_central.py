@@ -76,7 +76,8 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] integer, rewards of this epoch; reset to zero in the first round of an epoch.
+        totals: [num_arms] integer, each arm's sum of rewards in this epoch; reset to zero in the first round of an
+            epoch.
     """
 
     totals: jax.Array
@@ -269,7 +270,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arms to play in these rounds of the epoch."""
+        """Returns the arm to play after each of these numbers of `played` rounds of the epoch, [...] int32."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
@@ -283,7 +284,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return advance(key, params, state, rewards, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
-        """Advances by some rounds of the epoch, with each arm's rewards; tests arms if this ends the epoch."""
+        """Advances by `rounds` rounds of the epoch, with each arm's sum of rewards; tests arms at the epoch's end."""
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
         after = public._replace(played=public.played + rounds)
@@ -295,7 +296,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return State(Private(totals), jax.lax.cond(any_lane(is_over), release_where_over, lambda: after))
 
     def release(key, params: Params, public: Public, totals: jax.Array) -> Public:
-        """Releases the epoch's totals, drops arms by them, and starts the next epoch."""
+        """Releases the epoch's noisy totals, tests and drops arms, and starts the next epoch."""
         noisy = jnp.where(public.active, laplace(key, totals, params.epsilon, l1_sensitivity=1.0), 0)
         is_first, pilot = public.epoch == 0, jnp.asarray(params.ends)[0]
         public = public._replace(

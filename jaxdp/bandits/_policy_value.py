@@ -138,7 +138,7 @@ def evaluate_policy(
 def _check_log(
     policy: ArrayLike, actions: ArrayLike, rewards: ArrayLike, propensities: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Returns policies [num_seeds, horizon, num_arms], actions, rewards, and weights [num_seeds, horizon]."""
+    """Checks a log; returns policies [num_seeds, horizon, num_arms], arms, rewards, weights [num_seeds, horizon]."""
     array = check_within("policy", policy, 0.0, 1.0)
     if array.ndim not in (2, 3) or array.shape[-2] < 2 or array.shape[-1] < 2 or not array.size:
         raise ValueError(

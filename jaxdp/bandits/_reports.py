@@ -127,7 +127,7 @@ def reward_clip(rewards: str) -> ClipFn | None:
 
 
 def feedback_privatizer(report: Callable[..., jax.Array], field: str = "report") -> PrivatizeFn:
-    """Returns `Learner.privatize` for a learner that stores the randomizer's params in this field of `Params`.
+    """Returns `Learner.privatize` for a learner that stores the randomizer's params in `field` of its `Params`.
 
     It releases the action and the user's report.
     """

@@ -180,12 +180,12 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
 
     def leads(active: jax.Array, sums: Sums) -> jax.Array:
-        """Returns how far each sum lies below the largest sum of an active arm, [num_arms]."""
+        """Returns how far each arm's sum lies below the largest sum of an active arm, [num_arms]."""
         totals = total(sums)
         return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
 
     def radius(params: Params, sweeps: jax.Array) -> jax.Array:
-        """Returns 2 r b_r after r >= 1 sweeps, [] float: arms with a sum farther below the largest are dropped."""
+        """Returns 2 r b_r after r >= 1 sweeps, [] float; arms with sums farther below the largest sum are dropped."""
         played = jnp.maximum(sweeps, 1).astype(default_float())
         return jnp.sqrt(params.squared_width * (played * (params.log_risk + 2 * jnp.log(played))))
 

@@ -52,7 +52,8 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] integer, rewards of this epoch; reset to zero in the first round of an epoch.
+        totals: [num_arms] integer, each arm's sum of rewards in this epoch; reset to zero in the first round of an
+            epoch.
     """
 
     totals: jax.Array
@@ -215,7 +216,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arms to play in these rounds of the epoch."""
+        """Returns the arm to play after each of these numbers of `played` rounds of the epoch, [...] int32."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
@@ -230,7 +231,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return advance(key, params, state, rewards, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
-        """Advances by some rounds of the epoch, with each arm's rewards; drops arms if this ends the epoch."""
+        """Advances by `rounds` rounds of the epoch, with each arm's sum of rewards; drops arms at the epoch's end."""
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
         after = public._replace(played=public.played + rounds)
@@ -240,7 +241,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return State(Private(totals), after)
 
     def release(key, epsilon: Scalar, margin: jax.Array, public: Public, totals: jax.Array) -> Public:
-        """Drops the arms with noisy totals too far below the largest, and starts the next epoch."""
+        """Drops arms with noisy totals more than `margin` below the largest, and starts the next epoch."""
         leads = noisy_leads(key, totals, epsilon, l1_sensitivity=1.0, among=public.active)
         remains = -leads <= margin
         best_arm = jnp.argmax(jnp.where(public.active, leads, -jnp.inf)).astype(jnp.int32)

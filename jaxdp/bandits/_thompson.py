@@ -111,7 +111,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         return State((), no_means(num_arms))
 
     def evidence(params: Params, public: Means) -> tuple[jax.Array, jax.Array]:
-        """Returns the Beta posteriors' parameters less 1, [num_arms] float: k and n - k, or a and b if debiased."""
+        """Returns the parameters of the Beta posteriors less 1, [num_arms] float each: k and n - k, or a and b."""
         ones = jnp.maximum(public.sums.total - public.sums.excess, 0)
         plays = public.plays.astype(ones.dtype)
         if is_debiased:

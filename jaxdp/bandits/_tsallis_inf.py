@@ -49,9 +49,9 @@ class Public(NamedTuple):
 def importance_weighted(
     losses: compensated.Sum, weights: jax.Array, arm: jax.Array, loss: jax.Array, threshold: jax.Array
 ) -> compensated.Sum:
-    """Adds the importance-weighted estimates y 1[i = I] / w_i of one loss y in [0, 1] of the arm I to the sums.
+    """Adds the importance-weighted estimates y 1[i = I] / w_i to the sums, for a loss y in [0, 1] of arm I.
 
-    Only `reduced_variance` uses the threshold, the squared rate.
+    The threshold is ignored; it is an argument because `reduced_variance` has it.
     """
     del threshold
     is_played = jnp.arange(len(weights), dtype=arm.dtype) == arm
@@ -61,7 +61,7 @@ def importance_weighted(
 def reduced_variance(
     losses: compensated.Sum, weights: jax.Array, arm: jax.Array, loss: jax.Array, threshold: jax.Array
 ) -> compensated.Sum:
-    """Adds the estimates 1[i = I] (y - b_i) / w_i + b_i, with b_i = 1/2 if w_i >= threshold, else 0."""
+    """Adds the estimates 1[i = I] (y - b_i) / w_i + b_i to the sums, with b_i = 1/2 if w_i >= threshold, else 0."""
     is_played = jnp.arange(len(weights), dtype=arm.dtype) == arm
     base = jnp.where(weights >= threshold, 0.5, 0).astype(weights.dtype)
     return compensated.add(losses, base + jnp.where(is_played, (loss - base) / weights, 0))

@@ -50,7 +50,7 @@ class Public(NamedTuple):
 
 
 def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns the arms' upper confidence bounds, infinity without plays; `spread` is 2 exploration_rate v ln t."""
+    """Returns upper confidence bounds, [num_arms], infinite without plays; `spread` is 2 exploration_rate v ln t."""
     # With scale = n^(-1/2) the mean is sum * scale^2 and the radius sqrt(spread) * scale: only one slow operation.
     scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))
     return jnp.where(plays > 0, ((sums.total - sums.excess) * scale + jnp.sqrt(spread)) * scale, jnp.inf)

@@ -56,7 +56,7 @@ class Private(NamedTuple):
     """The curator's private state with release="blocks"; with "tree" it is the counters' states.
 
     Attributes:
-        total: [] integer, rewards of the current block; reset to zero in the first round of a block.
+        total: [] integer, the sum of rewards in the current block; reset to zero in the first round of a block.
     """
 
     total: jax.Array
@@ -214,7 +214,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return jnp.where(before > jnp.iinfo(integer).max // 2, jnp.iinfo(integer).max, jnp.maximum(before, 1))
 
     def advance(key, params: Params, state: State, reward: jax.Array, num_rounds: jax.Array) -> State:
-        """Advances by some rounds of a block, with their total reward; releases the block's total if the block ends."""
+        """Advances by `num_rounds` rounds of a block, with total `reward`; at the block's end, releases its total."""
         public = state.public
         total = jnp.where(public.played == 0, 0, state.private.total) + reward
         after = public._replace(round=public.round + num_rounds, played=public.played + num_rounds)
@@ -241,7 +241,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return State(private, Public(public.round + 1, plays, sums, next_arm, public.played))
 
     def best(key, params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
-        """Returns the arm with the largest bound, from noisy sums S: `tail` is x, `noise` q, and `blocks` J."""
+        """Returns the arm with the largest bound, from noisy sums S, [] int32."""
+        # In terms of the docstring of `ucb_central`, `tail` is x, `noise` is q, and `blocks` is J.
         float_ = sums.dtype
         # ln 2 in place of ln 1 = 0: the noise bound divides by x. After round 1 an arm without plays goes first anyway.
         tail = params.exploration_rate * jnp.log(jnp.maximum(round_, 2).astype(float_))

@@ -29,7 +29,7 @@ from jaxdp.validation import check_finite, check_positive, check_within
 
 
 class HasGaps(Protocol):
-    """Params of an environment that has means and their gaps."""
+    """Params of a bandit environment, with the means of the arms and the gaps of the means."""
 
     @property
     def means(self) -> np.ndarray:
@@ -163,7 +163,7 @@ def means_vector(means: np.ndarray) -> np.ndarray:
     """Returns `means` if they are a vector of at least two numbers.
 
     Raises:
-        ValueError: if they are not.
+        ValueError: if `means` has another shape.
     """
     if means.ndim != 1 or len(means) < 2:
         raise ValueError(f"means must be a vector of at least two arms, got shape {means.shape}")
@@ -176,7 +176,7 @@ def _instance(means: np.ndarray, gaps: np.ndarray, stddev: float | np.floating) 
 
 
 def instance_leaves(means: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns means and gaps as `Params` leaves.
+    """Returns means and gaps as `Params` leaves, [num_arms] of JAX's default float type each.
 
     Raises:
         ValueError: if a number is outside the range of JAX's default float type.

@@ -102,7 +102,7 @@ def metrics(comparison: Comparison, *, is_switching: bool) -> dict[str, jax.Arra
 
 
 def _least(sums: compensated.Sum) -> compensated.Sum:
-    """Returns the smallest sum of each row."""
+    """Returns the smallest sum of each row, as a compensated sum: [num_rows]."""
     # The rounding excess matters: the sums are large, and their differences are small.
     base = jnp.min(sums.total, axis=-1)
     above = jnp.min((sums.total - base[..., None]) - sums.excess, axis=-1)

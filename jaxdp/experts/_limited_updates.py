@@ -35,8 +35,8 @@ class Private(NamedTuple):
     """Statistics that only the curator sees.
 
     Attributes:
-        totals: [num_experts] losses of the current block of rounds: a `fixed_point.Sum`, or int32 (int64 under x64)
-            counts of binary losses.
+        totals: [num_experts] sums of losses in the current block of rounds: a `fixed_point.Sum`, or for binary losses
+            int32 (int64 under x64).
     """
 
     totals: Any
@@ -168,14 +168,14 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
 
 
 def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
-    """Returns the steps that single rounds and blocks of rounds share."""
+    """Returns the parts of the algorithm that single rounds, blocks and counts share."""
 
     def add(state: State, losses: jax.Array) -> Any:
         totals, first = state.private.totals, begins_block(state.public.round)
         return jnp.where(first, 0, totals) + losses if binary else fixed_point.add(totals, losses, restart=first)
 
     def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Advances by `played` rounds of one block; selects if the next round begins a block (lines 3 to 7)."""
+        """Advances by `played` rounds of a block; selects an expert if the next round begins a block (lines 3 to 7)."""
         round_, expert = state.public.round + played, state.public.expert
         due = begins_block(round_)
 
@@ -195,7 +195,7 @@ def begins_block(round_: jax.Array) -> jax.Array:
 
 
 def rounds_left(round_: jax.Array) -> jax.Array:
-    """Returns the number of rounds left, >= 1, in the block of the next round, after `round_` rounds."""
+    """Returns, after `round_` rounds, the number of rounds left in the block of the next round, >= 1."""
     following = round_ + 1
     first = highest_power(following)
     return first - (following - first)  # 2 * first may overflow

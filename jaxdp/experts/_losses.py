@@ -29,7 +29,7 @@ def clip_losses(losses: jax.Array) -> jax.Array:
 
 
 def loss_privatizer(num_experts: int, *, is_gaussian: bool) -> PrivatizeFn:
-    """Builds a `privatize` that adds Gaussian (`params.noise_stddev`) or Laplace noise (`params.epsilon`) to losses."""
+    """Returns a `privatize` that clips losses and adds Gaussian or Laplace noise to them, as `params` determine."""
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action

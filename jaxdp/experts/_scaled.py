@@ -29,7 +29,7 @@ class Scaled(NamedTuple):
 
 
 def nothing(shape: tuple[int, ...], dtype: np.dtype) -> Scaled:
-    """Returns an array of zeros."""
+    """Returns zeros of this shape, with mantissas of this dtype."""
     return Scaled(jnp.ones(shape, dtype), jnp.full(shape, NOTHING, jnp.int32))
 
 
@@ -89,5 +89,5 @@ def plus(left: Scaled, right: Scaled) -> Scaled:
 
 
 def shares(values: Scaled) -> jax.Array:
-    """Returns the numbers divided by the largest power of two among them: [...] float in [0, 2)."""
+    """Returns the numbers divided by 2^(largest power): [...] float in [0, 2)."""
     return values.mantissa * two_to(values.power - jnp.max(values.power), values.mantissa.dtype)

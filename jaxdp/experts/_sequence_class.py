@@ -77,7 +77,7 @@ class SequenceClass(NamedTuple):
 
 
 class Sequences(Protocol):
-    """A class of sequences before the number of experts and the horizon are known, as learners take it."""
+    """A class of sequences for any number of experts and any horizon, as an argument of learners."""
 
     def __call__(self, *, num_experts: int, horizon: int) -> SequenceClass:
         """Returns the class for `num_experts` >= 2 experts and `horizon` >= 1 rounds."""

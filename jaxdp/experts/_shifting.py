@@ -193,7 +193,7 @@ def shifting_losses(
         return Segments(jnp.zeros((), integer), times, good, start)
 
     def means_of(params: ShiftingParams, good: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns whether each expert is the good one, and its mean: [num_experts] each."""
+        """Returns whether each expert is the good expert, and its mean loss: [num_experts] each."""
         is_good = jnp.arange(size, dtype=jnp.int32) == good
         return is_good, jnp.where(is_good, params.good_mean, jnp.asarray(params.other_mean))
 
@@ -265,7 +265,7 @@ def _comparison_of(world: Segments) -> Comparison:
 
 
 def _split(world: Segments, counts: jax.Array, horizon: int) -> tuple[jax.Array, jax.Array]:
-    """Returns each expert's plays in each segment, and the segment's rounds: [segments, num_experts] integers each."""
+    """Returns each expert's plays in each segment, and the segment's rounds: [segments, num_experts] integers."""
     # This is right only if one expert plays all rounds, or all rounds lie in one segment.
     times = world.shift_times.astype(counts.dtype)
     starts = jnp.concatenate([jnp.zeros(1, counts.dtype), times])
@@ -285,7 +285,7 @@ def _check_shifts(name: str, value: Any, largest: int) -> int:
 
 
 def _concentration(value: float | None, good_mean: float, other_mean: float) -> float:
-    """Returns the value, or its default; checks that the sampler's parameters are >= 1 for both means."""
+    """Returns the concentration, by default the larger of 10 and the least valid value; checks it for both means."""
     smallest = min(good_mean, 1 - other_mean)
     if value is None and smallest > 0:
         return max(10.0, (1 + 1e-6) / smallest)  # a product of floats may fall short of 1 by rounding

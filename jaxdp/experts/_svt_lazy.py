@@ -56,9 +56,9 @@ class Private(NamedTuple):
     """Statistics that only the curator sees.
 
     Attributes:
-        totals: [num_experts] sums of all losses.
+        totals: [num_experts] sums of all past losses.
         expert_loss: [] sum of the current expert's losses since its selection.
-        monitor: the run of AboveThreshold.
+        monitor: the current run of AboveThreshold.
     """
 
     totals: fixed_point.Sum

@@ -102,7 +102,7 @@ class _Switching:
             return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
 
         def shares_before(rounds_left: jax.Array) -> jax.Array:
-            """Returns the share of all terms except the last in the sums up to term m = 1, ..., S: [S] float."""
+            """Returns, for the sums of terms 0 to m = 1, ..., S, the share of all terms except term m: [S] float."""
             return jnp.stack(
                 [1 / (1 + ratio) for ratio in _growth(rounds_left, largest, num_experts)] or [rounds_left]
             )[:largest]
@@ -334,7 +334,7 @@ def _chain(
 
 
 def _even(weights: Weights, round: jax.Array) -> Scaled:
-    """Returns the factor 1 of a single row."""
+    """Returns an outlook for classes with a single row: the factor 1."""
     del weights, round
     return Scaled(jnp.ones(1, default_float()), jnp.zeros(1, jnp.int32))
 

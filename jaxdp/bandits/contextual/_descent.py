@@ -125,7 +125,7 @@ def descent_of(
 
 
 def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
-    """Returns the bound on sqrt(Z) after t rounds, [] float."""
+    """Returns the bound on sqrt(Z), the root of the sum of squared prediction errors, after t rounds: [] float."""
     root = jnp.sqrt(rounds)
     squares = descent.square_rate * rounds + descent.square_root * root + descent.square_offset
     regret = 0.5 / descent.learning_rate + 0.5 * descent.learning_rate * squares + descent.drift_rate * root  # B

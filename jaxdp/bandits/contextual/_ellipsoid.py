@@ -134,7 +134,7 @@ def log_term_of(horizon: int, failure_prob: float) -> float:
 
 
 def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_term: float, noise_proxy: float) -> Radii:
-    """Returns the `Radii` of these numbers; `log_term` is l; `Radii` holds 2 l."""
+    """Checks the numbers and returns them as `Radii`; `log_term` is l, and `Radii.log_term` is 2 l."""
     return Radii(
         matrix_rate=scalar_leaf("the bound on the matrix noise", matrix_rate),
         matrix_offset=scalar_leaf("the bound on the matrix noise", matrix_offset),
@@ -150,12 +150,12 @@ def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
 
 
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
-    """Bounds how far noise of size n and the shift, with bound L, move the model in the norm of V, [] float."""
+    """Bounds the error of the model in the norm of V that noise of size n and the shift cause, given L: [] float."""
     return jnp.sqrt(3 * bound) + radii.vector_rate * noise / jnp.sqrt(bound)
 
 
 def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
-    """Bounds how far the randomness of t rewards moves the model in the norm of V with bound L, [] float."""
+    """Bounds the error of the model in the norm of V that the randomness of t rewards causes, given L: [] float."""
     return jnp.sqrt(radii.noise_proxy * (radii.log_term + dim * jnp.log1p(rounds / (dim * bound))))
 
 
@@ -185,7 +185,7 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
 def published_width(radii: Radii, bound: jax.Array, noise: jax.Array, dim: int) -> jax.Array:
     """Returns the published beta_t, [] float: 2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T.
 
-    The radii are by `published_radii`; bound is L, noise the size n of the noise, and dim is d.
+    `radii` are computed by `published_radii`, `bound` is L, `noise` is the size n of the noise, and `dim` is d.
     """
     by_noise = 2 * radii.vector_rate * jnp.sqrt(radii.log_term)
     return by_noise + noise_width(radii, bound, noise) * dim * radii.log_term

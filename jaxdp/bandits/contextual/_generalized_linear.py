@@ -310,12 +310,12 @@ def generalized_linear(
 
 
 def smallest_slope(link: Link) -> float:
-    """Returns the smallest derivative of a link's F on a grid of [-1, 1] that contains both ends.
+    """Returns the smallest derivative of the link's cumulative distribution function on a grid of [-1, 1].
 
-    For "logistic" and "probit" the derivative is smallest at the ends.
+    The grid contains both ends, at which the derivative of "logistic" and "probit" is smallest.
 
     Raises:
-        ValueError: if it is not > 0.
+        ValueError: if this derivative is not > 0.
     """
     with jax.ensure_compile_time_eval():
         margins = jnp.linspace(-1, 1, MARGINS, dtype=default_float())

@@ -40,7 +40,7 @@ class Model(NamedTuple):
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
-    """Returns max x . t over t in the ellipsoid, x . theta + beta |x|_V^-1, [num_arms], for x [num_arms, dim]."""
+    """Returns x . theta + beta |x|_V^-1 for each context x, [num_arms]: the largest x . t over t in the ellipsoid."""
     context = jnp.asarray(context, model.theta.dtype)
     return products(context, model.theta) + model.width * inverse_norms(model.factor, context)
 
@@ -68,7 +68,7 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
 
 
 def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the first and the last of the arms with the largest bound, [lanes], from [num_arms, lanes] or [lanes]."""
+    """Returns the first and the last arm with the largest bound, [lanes] each; inputs have lanes on their last axis."""
     # XLA on CPU does not vectorise an argmax over lanes.
     best, first = _without_nan(means[0] + width * lengths[0]), jnp.zeros(width.shape, jnp.int32)
     last = first
@@ -80,7 +80,7 @@ def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> 
 
 
 def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound; among equal bounds the arm with the largest `ties.rank`: [lanes]."""
+    """Returns the arm with the largest bound, [lanes]; among equal bounds, the arm with the largest `ties.rank`."""
     best, rank, arm_index = (
         _without_nan(means[0] + width * lengths[0]),
         ties.rank(word, 0),

@@ -13,7 +13,7 @@ FEEDBACKS = ("point", "difference")
 
 
 def checked_ball(dim: int, radius: float) -> tuple[int, float]:
-    """Returns the dimension and the radius, as a Python integer and a float.
+    """Checks the dimension and the radius, and returns them as a Python integer and a float.
 
     Raises:
         ValueError: if dim is not a whole number >= 1, or radius is not > 0, or radius^2 is outside the range of floats.
@@ -66,7 +66,7 @@ def shrink_to(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
     """Draws a uniform point of the unit sphere, [dim] float: normal variates, divided by their length.
 
-    In one dimension it is 1 or -1. If all variates are 0, which floats allow, it is the first axis.
+    In one dimension the point is 1 or -1. If all variates are 0, which floats allow, it is the first unit vector.
     """
     if dim == 1:  # exact, and no division
         return sign(key)
@@ -80,7 +80,7 @@ def sign(key: jax.Array) -> jax.Array:
 
 
 def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
-    """Divides a vector by its length `norm`; returns the first axis if the length is 0."""
+    """Divides a vector by its length `norm`; returns the first unit vector if the length is 0."""
     first = (jnp.arange(len(variates)) == 0).astype(variates.dtype)
     return jnp.where(norm > 0, variates * (1 / jnp.where(norm > 0, norm, 1)), first)
 

@@ -47,7 +47,7 @@ class BarrierPoint(NamedTuple):
 
 
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
-    """Minimises <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball; curvature >= 0, None is 0."""
+    """Minimises <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball, curvature >= 0; None means 0."""
     size = length(slope)
     axis = -slope / jnp.where(size > 0, size, 1)
     p = size if curvature is None else pull(size, curvature)

@@ -148,7 +148,8 @@ def barrier_strongly_convex(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), slope))
 
     def iterate(params: Params, public: Public) -> BarrierPoint:
-        """Returns x_t / R after t - 1 rounds, with the Hessian R^2 B_t^(-2) there (curvature of t rounds)."""
+        """Returns x_t / R after t - 1 rounds, with the Hessian R^2 B_t^(-2) at this point."""
+        # The point has the curvature of t - 1 rounds, and its Hessian the curvature of t rounds.
         played = public.round.astype(default_float())  # t - 1
         return body.minimize(public.slope.total, params.curvature * played).add_curvature(
             params.curvature * (played + 1)

@@ -227,7 +227,7 @@ def _learner(
     params: Callable[..., Params],
     step: Callable[[Params, jax.Array], Scalar],
 ) -> Learner:
-    """Returns the learner; `step` is (params, rounds played) -> eta d / rho of the next round."""
+    """Returns the learner, given the function `step`: (params, rounds played) -> eta d / rho of the next round."""
     randomizer = scalar_randomizer(report)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

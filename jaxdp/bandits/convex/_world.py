@@ -107,7 +107,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """Returns `params` with the values of `shape` in place of **values in its signature, first."""
+    """Returns `params` with a signature in which the values of `shape` replace **values and come first."""
     shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
     signature = inspect.Signature(
         [
@@ -180,7 +180,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         return params.drift * (jnp.cos(angle) * along + jnp.sin(angle) * across)
 
     def vary(key, params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Returns the noise of a round, [] float, and the random and the rotating linear part, [dim] float each."""
+        """Draws the noise of a round, [] float, and the tilt and drift of its loss, [dim] float each."""
 
         def draw(key):
             key_noise, key_tilt = jax.random.split(key)

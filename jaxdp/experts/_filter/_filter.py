@@ -120,13 +120,13 @@ def log_gain(change: jax.Array, before: jax.Array, after: jax.Array, power: jax.
 
 
 def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
-    """Returns the sums of rows, [num_rows], with `top` as their powers: by default the largest power in each row."""
+    """Returns the sum of each row, [num_rows], with the power `top`; by default the largest power in the row."""
     top = jnp.max(sums.power, axis=1) if top is None else top
     return Scaled(jnp.sum(sums.mantissa * two_to(sums.power - top[:, None], sums.mantissa.dtype), axis=1), top)
 
 
 def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
-    """Returns factors that make row sums proportional to 2^evidence: [num_rows]."""
+    """Returns the factors by which rows must be multiplied to have sums proportional to 2^evidence: [num_rows]."""
     powers, total = powers_of(evidence), row_sums(sums)
     return normalise(powers.mantissa / total.mantissa, powers.power - total.power)
 

@@ -93,7 +93,7 @@ def _odds(mantissa: jax.Array, power: jax.Array, ahead: jax.Array, peak: jax.Arr
 
 
 def _column(odds: jax.Array, expert: jax.Array) -> jax.Array:
-    """Returns the odds of one expert's rows: [num_rows]."""
+    """Returns the odds of each row at one expert: [num_rows] float."""
     is_drawn = jnp.arange(odds.shape[1], dtype=jnp.int32) == expert
     return _fold(operator.add, jnp.where(is_drawn[None], odds, 0))
 
@@ -106,7 +106,7 @@ def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def _fold(operation: Callable[..., jax.Array], values: jax.Array) -> jax.Array:
-    """Reduces the last axis, over experts."""
+    """Reduces the last axis, which holds experts, by the operation."""
     return functools.reduce(operation, [values[..., j] for j in range(values.shape[-1])])
 
 

@@ -253,7 +253,7 @@ def lazy_weights(
         return Guarantee.pure(spent, **fields) if is_pure else Guarantee.zcdp(spent, **fields)
 
     def rounding_delta(tuned: LazyParameters) -> float | None:
-        """Returns the delta of the rounding in draws and in weights that are floats; None if no bound is below 1."""
+        """Bounds the delta caused by rounding in draws and in float weights; None if no bound is below 1."""
         if is_static:
             return weighted_delta(num_experts, tuned.budget)
         sums = jax.eval_shape(chain.init).sums

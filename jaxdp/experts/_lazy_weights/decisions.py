@@ -17,7 +17,7 @@ from jaxdp.random.threefry import two_uniforms
 
 @in_64_bits
 def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
-    """Returns rate * losses as float64."""
+    """Returns rate * losses as float64, computed from exact sums."""
     return jnp.asarray(rate).astype(jnp.float64) * fixed_point.to_float(losses, jnp.float64)
 
 
@@ -108,7 +108,7 @@ def draw(
     step: jax.Array,
     resampled: jax.Array,
 ) -> Label:
-    """Draws a sequence with probability proportional to its weight."""
+    """Draws the state of a sequence with probability proportional to the sequence's weight."""
     odds = weighing.odds(params.learning_rate, weights, step)
     scores = jnp.log(odds).ravel().astype(default_float())
     epsilon = jnp.where(resampled, 2 * params.learning_rate, 0)

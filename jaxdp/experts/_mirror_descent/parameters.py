@@ -184,5 +184,5 @@ def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) ->
 
 
 def level_switches(num_switches: int, horizon: int) -> int:
-    """Returns a bound on how often a comparator of S switches changes the level of its interval."""
+    """Bounds the number of level changes of a comparator of S switches, when it is split into dyadic intervals."""
     return min(horizon - 1, math.ceil(2 * (num_switches + 1) * math.log2(horizon)))

@@ -265,7 +265,7 @@ def svt_restarts(
 
     @in_64_bits
     def allowed_until(params: Params, round_: jax.Array) -> fixed_point.Sum:
-        """Returns the regret attributed to chance in an epoch's first `round_` >= 1 rounds, without window_slack."""
+        """Returns the regret attributed to chance in an epoch's first `round_` >= 1 rounds, except window_slack."""
         first = selection.highest_power(round_)
         block = (jnp.iinfo(round_.dtype).bits - 1) - jax.lax.clz(round_)
         of_block, before = (
@@ -285,7 +285,7 @@ def svt_restarts(
         return round_ // check_every, round_ % check_every == 0
 
     def begin_round(key, params: Params, state: State) -> State:
-        """Prepares a round: the first round of an epoch starts a run of the sparse vector technique."""
+        """Starts a run of the sparse vector technique in the first round of an epoch, and stores sums for windows."""
         private, public = state
         is_first = public.selection.round == 0
 
@@ -298,7 +298,7 @@ def svt_restarts(
         return State(private._replace(monitor=monitor, windows=windows_), public)
 
     def add_losses(state: State, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
-        """Adds the losses of rounds that the expert plays."""
+        """Adds the losses of rounds in which `expert` is played to the sums of regrets and totals."""
         private, public = state
         is_first = public.selection.round == 0
         regrets = fixed_point.add(private.regrets, of_expert(losses, expert) - losses, restart=is_first)
@@ -385,7 +385,7 @@ class Slack(NamedTuple):
     def of(
         cls, num_experts: int, horizon: int, checks: int, epsilon: float, failure_prob: float, noise: str
     ) -> "Slack":
-        """Returns the thresholds of `svt_restarts`."""
+        """Computes the thresholds that are described under Deviations of `svt_restarts`."""
         event_prob = failure_prob / 5  # four bounds for the thresholds, one for the noise of queries
         budget = SHARE * epsilon
         spread, tail = math.log(2 * num_experts * horizon / event_prob), math.log(num_experts * horizon / event_prob)

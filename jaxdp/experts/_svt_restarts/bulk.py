@@ -21,7 +21,7 @@ LARGEST = 1024  # largest number of losses of a lane in a block; more do not fit
 
 
 class Sums(NamedTuple):
-    """The sums to which losses are added.
+    """Sums of regrets and losses.
 
     Attributes:
         regrets: [num_experts] sums over the epoch: losses of the plays less the losses of each expert.

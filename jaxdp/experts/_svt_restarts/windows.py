@@ -50,14 +50,14 @@ class Ending(NamedTuple):
 
 
 def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
-    """Returns the memory, [num_experts, levels], with the values `now` in the columns `written`, [levels] bool."""
+    """Writes `now`, [num_experts], to the columns of memory, [num_experts, levels], that `written`, [levels], marks."""
     return jnp.where(written[None], now[:, None], memory)
 
 
 def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
     """Returns the largest regret over experts since each of the first `short` times: [short] float64, in units.
 
-    The regrets must fit in an integer, so that the difference of lower words is right even if they wrapped around.
+    Differences of lower words are right, even after overflow, because regrets of these windows fit in an integer.
     """
     return jnp.max(low_words(regrets)[:, None] - memory[:, :short], axis=0).astype(jnp.float64)
 
@@ -194,7 +194,7 @@ class Dyadic(NamedTuple):
 
     @in_64_bits
     def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
-        """Returns one window for each level, from its last time before `time`, for an epoch from the first round."""
+        """Returns one window for each level: from the level's last time before `time` to `time`."""
         level = jnp.arange(self.levels, dtype=time.dtype)
         last = jnp.right_shift(time - 1, level)  # multiples before this query's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)
