@@ -16,8 +16,9 @@ WORKERS ?= 2
 .PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations begin set-up \
 	newer docs notebooks lint gpu-counts style bench lock release paper
 
+# Each number of comparisons is a program, and compiling takes most of the time: the study's default has five.
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
-	$(BIN)/python -m jaxdp run reward-estimation
+	$(BIN)/python -m jaxdp run reward-estimation $(foreach n,1000 3000 10000,--num-samples $(n))
 
 check: $(READY)  ## one algorithm, file or folder, in a minute or two: make check NAME=rucb, make check NAME=jaxdp/stats
 	@NEW_RESULTS=$(NEW_RESULTS) $(BIN)/python tests/loop/check.py "$(NAME)"
