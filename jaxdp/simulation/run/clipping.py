@@ -18,7 +18,7 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
     """Warns if a mean of the environment's feedback lies outside the interval to which the learner clips feedback.
 
     `params` are host values with the entries "learner" and "environment"; `name` is the learner's name for the warning,
-    and `takes` has the names of its values.
+    and `takes` has the names of the learner's values.
     """
     if learner.clip is None or environment.means is None:
         return
@@ -35,7 +35,7 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
 
 
 def count_clipped(learner: Learner, environment: Environment) -> Environment:
-    """Adds the outcome `clipped` to an environment: whether the round's feedback is outside the learner's interval.
+    """Adds the outcome `clipped` to an environment: whether a round's feedback lies outside the learner's interval.
 
     Functions of the new environment get parameters with the entries "learner" and "environment".
     """

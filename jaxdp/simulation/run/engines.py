@@ -1,4 +1,4 @@
-"""Plays from one checkpoint to the next: round by round, in blocks, by counts, or by heard rounds."""
+"""Plays from one checkpoint to the next by an engine: rounds, blocks, counts or heard rounds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -52,16 +52,17 @@ def choose_engine(
     Args:
         learner: the learner that plays.
         environment: the environment that it plays.
-        engine: one of ENGINES; or "auto", which is "heard" if both sides have it, some rounds are not heard and the
-            outcomes are not drawn; otherwise "blocks" if both sides have blocks; otherwise "rounds".
+        engine: one of ENGINES; or "auto", which is "heard" if the learner and the environment allow it, some rounds
+            send no report and no outcome to sum is drawn; otherwise "blocks" if the learner and the environment have
+            blocks; otherwise "rounds".
         outcomes: names of the outcomes to sum; None for all.
-        hears_all: whether the learner hears all rounds.
+        hears_all: whether the learner gets a report from every round.
 
     Raises:
-        ValueError: if the engine is unknown, or the learner or the environment lacks it; if the learner's blocks are
-            not a tuple.
+        ValueError: if the engine is unknown, or if the learner or the environment does not support it; if the learner's
+            blocks are not a tuple.
     """
-    if isinstance(learner.blocks, Blocks):  # itself a tuple, of functions
+    if isinstance(learner.blocks, Blocks):  # `Blocks` is a NamedTuple, so it would pass as a tuple
         raise ValueError("blocks must be a tuple of Blocks, as (blocks,), got one Blocks")
     check_choice("engine", engine, (*ENGINES, "auto"))
     missing = {
@@ -209,7 +210,7 @@ def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[
 def play_heard(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> Play:
-    """Plays the next round if it is heard, and then at once all rounds up to the next heard one, or up to `stop`."""
+    """Plays the next round if it is heard, and then, in one step, all rounds before the next heard round or `stop`."""
     best_action, unheard = learner.best_action, environment.unheard
     assert best_action is not None
     assert unheard is not None

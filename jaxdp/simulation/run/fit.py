@@ -1,4 +1,4 @@
-"""Checks that a learner and an environment fit, by shapes, before anything is compiled."""
+"""Checks, by tracing shapes, that a learner and an environment fit, before anything is compiled."""
 
 from collections.abc import Callable
 from functools import partial
@@ -214,7 +214,7 @@ def _check_blocks(
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
-    """Checks that outcomes of many rounds have the names of outcomes of one round, and are floats if they are."""
+    """Checks that outcomes of many rounds have the names and the kinds (float or not) of the outcomes of one round."""
     if set(single) != set(many):
         raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(many)}")
     for name, leaf in many.items():

@@ -1,4 +1,4 @@
-"""Rounds that a learner by `per_person` hears."""
+"""Determines the heard rounds: the rounds from which a learner made by `per_person` gets a report."""
 
 from collections.abc import Collection
 from typing import Any
@@ -11,14 +11,15 @@ from jaxdp.core import Environment, Guarantee, Learner, Space, Visits
 from jaxdp.validation import warn_caller
 
 NEXT_HEARD = "next_heard"  # name of the table among a run's parameters
-FEW = 100  # heard rounds of an arm: the mean of so many binary rewards has a standard error of 0.05
+FEW = 100  # heard rounds of an arm: the mean of 100 binary rewards has a standard error of at most 0.05
 
 
 def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> int:
-    """Returns how many rounds the learner hears: all of them, or the first visits of each person.
+    """Returns the number of rounds that the learner hears: all rounds, or the first visits of each person.
 
     Raises:
-        ValueError: if the learner hears visits, and the environment has none, or others than the learner was made for.
+        ValueError: if the learner needs visits and the environment has no visits, or not the visits that the learner
+            was made for.
     """
     if learner.visits is not None and not learner.visits.is_same(environment.visits):
         raise ValueError(
@@ -36,7 +37,7 @@ def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> in
 
 
 def next_heard_rounds(learner: Learner, environment: Environment, horizon: int) -> np.ndarray:
-    """Returns the first heard round from each round on, or the horizon if there is none, [horizon + 1] int32."""
+    """Returns, for each round, the first heard round at or after it (or the horizon), as [horizon + 1] int32."""
     assert learner.reports is not None
     assert environment.visits is not None
     heard = np.flatnonzero(environment.visits.nth[:horizon] < learner.reports)
@@ -45,7 +46,7 @@ def next_heard_rounds(learner: Learner, environment: Environment, horizon: int) 
 
 
 def check_unheard(environment: Environment, params: Any, world: Any, action: Any, selected: Collection[str]) -> None:
-    """Raises a ValueError if an outcome is to be summed that the environment does not know for unheard rounds."""
+    """Raises a ValueError if the environment cannot sum a selected outcome over rounds that are not heard."""
     assert environment.unheard is not None
     rounds = jnp.zeros((), jnp.result_type(int))
     _, totals = jax.eval_shape(environment.unheard, params["environment"], world, action, rounds)
@@ -59,7 +60,7 @@ def check_unheard(environment: Environment, params: Any, world: Any, action: Any
 
 
 def warn_few_heard(learner: Learner, environment: Environment, horizon: int, heard: int) -> None:
-    """Warns if a learner by `per_person` hears too few rounds to learn from, or asks for more reports than come."""
+    """Warns if a learner by `per_person` hears too few rounds, or asks for more reports than a person has visits."""
     if learner.reports is None or environment.visits is None:
         return
     most_visits = environment.visits.most
@@ -79,7 +80,7 @@ def warn_few_heard(learner: Learner, environment: Environment, horizon: int, hea
 
 
 def warn_returning_people(visits: Visits, claim: Guarantee) -> None:
-    """Warns if people come back, and a claim is for one round."""
+    """Warns if a person may visit several rounds, but the claim is for one round."""
     if visits.most > 1 and claim.is_private and claim.unit == "record":
         warn_caller(
             f"the claim, {claim}, is for one round, and a person comes up to {visits.most} times: jaxdp.per_person "

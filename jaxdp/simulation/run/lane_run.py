@@ -16,7 +16,7 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # a run equals only itself, so that jax.jit(run) works
 class Run:
-    """A simulation of one lane as a pure function of (key, params), with all that a sweep needs to call and label it.
+    """A simulation of one lane (one grid point and one seed), with everything that a sweep needs to call and label it.
 
     Attributes:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
@@ -25,8 +25,8 @@ class Run:
         dims: names of the dimensions of each output; or a function that returns the names for given shapes of the
             outputs.
         coords: values along the dimensions that have values.
-        by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`. None for a run
-            without rounds, or that plays by counts.
+        by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`. None if the run has
+            no rounds or plays by counts.
         made_by: the parts of the simulation, for `repr` and tables.
     """
 
@@ -58,7 +58,7 @@ class Run:
 
         Args:
             *unnamed: must be empty; an error asks for names.
-            **values: the values of `params`, each as one value for all points, or as a list with one value for each
+            **values: the values of `params`, each either one value for all points, or a list with one value for each
                 point. All lists have the same length: point i has the i-th value of every list. For all combinations of
                 two lists use `sweep`. If a value is itself a list or an array, pass a list with a copy for each point.
 

@@ -1,4 +1,4 @@
-"""Learners that hear feedback late: they repeat an action until a report about it has arrived."""
+"""Adapts learners to delayed feedback: they repeat an action until a report about this action has arrived."""
 
 import inspect
 from typing import Any, NamedTuple
@@ -13,16 +13,16 @@ from jaxdp.mechanisms import tape
 from jaxdp.persons import PersonReport
 
 LATER = 0x6C617465  # index of the derived key for further updates in a round; noise uses small indices
-FIRST_VISIT = Visit(np.int32(0), np.int32(0))  # any learner by `per_person` hears it
+FIRST_VISIT = Visit(np.int32(0), np.int32(0))  # any learner by `per_person` uses its report
 
 
 @pytree_dataclass
 class Params:
-    """Parameters of a learner that hears feedback late.
+    """Parameters of a learner that gets feedback late.
 
     Attributes:
         learner: the learner's parameters.
-        order: [heard rounds] int32, the heard rounds in the order in which their reports arrive.
+        order: [number of reports] int32, the rounds that send a report, in the order in which the reports arrive.
         arrived: [horizon + 1] int32, how many reports have arrived before each round.
     """
 
@@ -32,17 +32,17 @@ class Params:
 
 
 class Public(NamedTuple):
-    """Public state: the learner's, and the numbers of reports, which follow from delays and actions.
+    """Public state: the learner's public state, and numbers of reports, which follow from delays and actions.
 
     Attributes:
         learner: the learner's public state.
         round: [] integer, rounds played.
-        action: the action for which the learner waits; otherwise of no meaning.
+        action: the action for which the learner waits; meaningless if it does not wait.
         waits: [] bool, whether the learner waits for a report about `action`.
-        used: [actions] int32, reports about each action that the learner has heard.
-        arrived: [actions] int32, reports about each action that have arrived.
-        slots: [size] int32, the index of the action of each of the last `size` rounds, by round modulo `size`: the
-            longest delay and 1.
+        used: [actions] int32, number of reports about each action that the learner has used.
+        arrived: [actions] int32, number of reports about each action that have arrived.
+        slots: [size] int32, the index of the action of each of the last `size` rounds, by round modulo `size`; `size`
+            is the longest delay plus 1.
     """
 
     learner: Any
@@ -55,7 +55,7 @@ class Public(NamedTuple):
 
 
 class Private(NamedTuple):
-    """The curator's private state: the learner's, and reports that it has not heard.
+    """Private state of the curator: the learner's private state, and reports that the learner has not used yet.
 
     Attributes:
         learner: the learner's private state.
@@ -69,14 +69,14 @@ class Private(NamedTuple):
 
 
 class LateReport(NamedTuple):
-    """A round's action, and the learner's report, which is empty in a round that is not heard."""
+    """A round's action, and the learner's report, which is empty if the round sends no report."""
 
     action: Any
     report: Any
 
 
 class _Hearing(NamedTuple):
-    """The values that change while the learner hears the reports of one round."""
+    """The values that change while the learner uses the reports that arrived in one round."""
 
     state: State
     used: jax.Array
@@ -86,10 +86,10 @@ class _Hearing(NamedTuple):
 
 
 def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None) -> Learner:
-    """Returns the learner for feedback that arrives late.
+    """Returns the learner, adapted to feedback that arrives late.
 
-    Rounds that a learner by `per_person` does not hear send no report, and the learner does not ask for an action in
-    them. Earlier reports may arrive in them.
+    With a learner by `per_person`, some rounds send no report. The learner does not choose an action in these rounds,
+    but earlier reports may arrive.
 
     Args:
         learner: for arms, pairs of arms or experts, without contexts; or such a learner by `per_person`.
@@ -97,8 +97,8 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         visits: the schedule, of `horizon` rounds or more, for a learner by `per_person`.
 
     Raises:
-        ValueError: if the learner has no interface, other contexts or other actions; from `params` and `guarantee`, for
-            claims that are neither local nor central.
+        ValueError: if the learner has no interface, or contexts or actions that are not supported; from `params` and
+            `guarantee`, for claims that are neither local nor central.
     """
     space, feedback = _spaces(learner)
     reports = learner.reports
@@ -126,7 +126,7 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         return report if reports is None else report.report
 
     def with_first_visit(report: Any) -> Any:
-        """Returns a report that was sent, as the learner hears it: the cap was applied in the report's own round."""
+        """Returns a sent report as a report of a first visit, which the learner always uses."""
         return report if reports is None else PersonReport(FIRST_VISIT, report)
 
     def check_claim(values: dict[str, Any]) -> Guarantee:
@@ -236,7 +236,7 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         )
 
     def of_inner(function: Any) -> Any:
-        """Returns a function of (params, public) for the learner's parameters and public state; None for None."""
+        """Returns a function of (params, public) that calls `function` with the learner's parts; None for None."""
         return function and (lambda params, public: function(params.learner, public.learner))
 
     clip = learner.clip

@@ -20,13 +20,13 @@ from jaxdp.validation import check_key, warn_large_delta
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
     """Returns a run of several estimators on the same data sets, in one program.
 
-    Each lane splits its key into one for the data and one for the estimators. For the same seed, every estimator and
-    every epsilon of a sweep meets the same data. An estimator's key depends only on the lane and on the estimator's
+    Each lane splits its key into a key for the data and a key for the estimators. For the same seed, every estimator
+    and every epsilon of a sweep gets the same data. An estimator's key depends only on the lane and on the estimator's
     name, so adding or reordering estimators does not change the results of the others.
 
-    If you do not give a value, an estimator gets the problem's fact of the same name. Facts that were read from the
-    features are passed only if the estimator's privacy unit leaves features public: a bound that changes with a private
-    record could reveal that record, however large the noise is.
+    If you do not give a value, the estimator gets the problem's fact of the same name (for example `radius`). Facts
+    that are computed from the features are passed only if features are public under the estimator's privacy unit: a
+    bound that changes with a private record could reveal that record, however large the noise is.
 
     An estimator gets only the facts that it has arguments for. An estimator without a radius is therefore at a
     disadvantage against one that gets the true parameter's norm as its radius. For a fair comparison, pass `known=()`
@@ -39,14 +39,15 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     Returns:
         A run. Its outputs are the problem's metrics, with a leading dimension `estimator`. Its `params` takes the
         values of all estimators and of the problem, and passes each function the values that it takes. A given value
-        overrides the problem's fact for every estimator. A field is NaN if the problem will fill it in. `params` warns
-        if delta is above 1 / number of records.
+        overrides the problem's fact for every estimator. A parameter is NaN if the problem fills it in when it draws
+        data. `params` warns if delta is above 1 / number of records.
 
     Raises:
         ValueError: if there are no estimators, or one of them or the problem has the wrong type (for example a factory
-            that was not called). `params` raises if no function takes a name, or if a required value is missing; for an
-            estimator with private features you must give the values that the problem reads from the features. The run
-            raises if its key is not a typed key, or its parameters were not made by its `params`.
+            that was not called). `params` raises if no estimator and no problem has an argument of a given name, or if
+            a required value is missing. For an estimator with private features, you must give the values that the
+            problem computes from the features. The run raises if its key is not a typed key, or its parameters were not
+            made by its `params`.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(
@@ -167,7 +168,7 @@ def _fold_in_name(key: jax.Array, name: str) -> jax.Array:
 
 
 def _differ_only_in(field: str, params: Any, other: Any) -> bool:
-    """Returns whether two points agree in all leaves, at any depth, that do not have this name."""
+    """Returns whether two points agree in all leaves, at any depth, except leaves with this name."""
     pairs = zip(*map(jax.tree_util.tree_leaves_with_path, (params, other)), strict=True)
     return all(
         getattr(path[-1], "name", None) == field or np.array_equal(leaf, another, equal_nan=True)

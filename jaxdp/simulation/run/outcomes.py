@@ -1,4 +1,4 @@
-"""Sums outcomes over rounds: floats with compensation; integers with saturation, so that they do not wrap around."""
+"""Sums outcomes over rounds: floats with compensation, integers with saturation (no wrap-around)."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Plays the turns between checkpoints in pieces, for GPUs: rounds, or blocks of a known number of rounds.
+"""Plays rounds or blocks between checkpoints in pieces of a known number of iterations, for GPUs.
 
 If the compiler does not know the number of iterations of a loop, a GPU waits for the host after each iteration. The
 loops here have a known number of iterations. A CPU does not wait, and does not need pieces.
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxdp.core import Learner
 from jaxdp.simulation.run.rounds import Play
 
-LOOK = 1.5  # approximate cost of reading a checkpoint, in turns, by the number of kernels on an H100
+LOOK = 1.5  # cost of reading a checkpoint, in turns, estimated from the number of kernels on an H100
 BRANCH = 0.7  # cost, in turns, of waiting for the host if pieces differ in length
 
 
@@ -39,7 +39,7 @@ class Pieces(NamedTuple):
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Returns the cheapest pieces, by the turn of each checkpoint. Each piece ends with reading a checkpoint."""
+    """Returns the cheapest pieces for checkpoints after these turns. Each piece ends with reading a checkpoint."""
     spans = [stop - start for start, stop in itertools.pairwise([0, *checkpoints])]
     powers = (2**power for power in range(max(spans).bit_length()))
     turns = min((math.gcd(*spans), min(spans), *powers), key=lambda turns: _cost(spans, turns))
@@ -61,9 +61,9 @@ def count_blocks(checkpoints: Sequence[int], length: int, ends: Sequence[int]) -
 
 
 def known_turns(learner: Learner, engine: str, checkpoints: Sequence[int]) -> Sequence[int] | None:
-    """Returns the number of rounds or blocks up to each checkpoint, if it is the same in all lanes and known.
+    """Returns the number of rounds or blocks up to each checkpoint; None if it is unknown or differs by lane.
 
-    With one checkpoint, XLA itself finds the number of rounds.
+    Also returns None for rounds with one checkpoint, since XLA then finds the number of rounds.
     """
     if learner.done is not None:
         return None

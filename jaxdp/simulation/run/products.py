@@ -8,7 +8,7 @@ import jax
 
 
 def with_full_products(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function, traced so that no device rounds the factors of matrix products.
+    """Returns a function that computes matrix products without rounding their factors, on any device.
 
     By default a GPU rounds float32 factors to ten bits (TF32). The setting also covers users' code and libraries.
     """

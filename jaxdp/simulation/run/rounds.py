@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jaxdp.core import Environment, Learner, State
 from jaxdp.simulation.run import outcomes
 
-NUM_WORDS = 2**32  # of 32 bits; `fold_in` takes one word at a time
+NUM_WORDS = 2**32  # number of 32-bit words; `fold_in` takes one word
 
 
 class Keys(NamedTuple):
-    """Keys by purpose: keys of one round, of a block of rounds, or the root keys from which all are derived."""
+    """Keys by purpose: the keys of one round or of a block of rounds, or the root keys from which these are derived."""
 
     context: jax.Array
     feedback: jax.Array

@@ -15,7 +15,7 @@ AT_STOP = "_at_stop"  # suffix of names of outputs that are read when a learner 
 
 
 class Snapshot(NamedTuple):
-    """The state of one lane at a checkpoint. Functions in `record` get it.
+    """The state of one lane at a checkpoint, which functions in `record` get.
 
     Attributes:
         params: parameters of the run, with the entries "learner" and "environment".
@@ -38,7 +38,7 @@ RecordFn = Callable[[Snapshot], jax.Array]  # reads an array from a snapshot, in
 def evaluate_recommendation(
     learner: Learner, environment: Environment, params: Any, play: Play
 ) -> dict[str, jax.Array]:
-    """Returns the environment's evaluation of the learner's recommendation; empty if either lacks the function."""
+    """Returns the environment's evaluation of the learner's recommendation; empty if a function is missing."""
     if learner.recommend is None or environment.evaluate is None:
         return {}
     recommendation = learner.recommend(params["learner"], play.state.public)

@@ -1,4 +1,4 @@
-"""Passes each value of a grid point to the functions that accept it (by signature)."""
+"""Passes each value of a grid point to the functions that have an argument of its name."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callable[..., Any]:
     """Sets the signature of a function of named values, for `help` and completion.
 
-    It lists the names that the takers take, each with its default in the first taker that takes it.
+    The signature lists the arguments of all takers, each with the default of the first taker that has the argument.
     """
     all_parameters: dict[str, inspect.Parameter] = {}
     for _, taker in takers:
@@ -94,7 +94,7 @@ def maker(function: Callable[..., Any]) -> str:
 
 
 def check_point(params: Any, names: Collection[str]) -> None:
-    """Raises a ValueError if a run's `params` did not make these parameters, which are a dict with these names."""
+    """Raises a ValueError unless the parameters are a dict with these names, as a run's `params` makes it."""
     if not (isinstance(params, Mapping) and set(params) == set(names)):
         is_dict = isinstance(params, Mapping)
         got = f"dict of {', '.join(map(str, params)) or 'nothing'}" if is_dict else type(params).__name__
@@ -106,7 +106,7 @@ def check_taken(
 ) -> None:
     """Raises a ValueError if no function accepts a value, or if a required value is missing.
 
-    `supplied` has, for each taker, the names of values that it gets by other means.
+    `supplied` has, for each taker, the names of values that the taker gets by other means.
     """
     names = {name for _, function in takers for name in parameters(function)}
     for name in values:

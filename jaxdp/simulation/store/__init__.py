@@ -1,1 +1,1 @@
-"""Results on disk: chunks of lanes, the identity of their sweep, and locks for writers."""
+"""Stores results on disk: chunks of lanes, the identity of their sweep, and locks for writers."""

@@ -1,9 +1,10 @@
 """Divides the lanes of a sweep into chunks, which are computed and written together.
 
-Lanes are numbered in the grid's order: seeds change fastest, then the last axis. A chunk has the lanes of a block of
-the arrays (*static axes, *axes, seed), which one file can hold. In a sweep that has not grown, the lanes of a chunk
-have consecutive numbers. A store that has grown keeps its blocks, which may then have several runs of consecutive
-lanes. It also keeps values in the order in which they were added, which may differ from the grid's order.
+Lanes are numbered in the grid's order: seeds change fastest, then the last axis. A chunk has the lanes of one block of
+the arrays, with dimensions (*static axes, *axes, seed). Each array keeps the block in one file. In a sweep that has not
+grown, the lanes of a chunk have consecutive numbers. A store that has grown keeps its blocks, and a block may then have
+several runs of consecutive lanes. The store also keeps values in the order in which they were added, which may differ
+from the grid's order.
 """
 
 import math
@@ -20,7 +21,7 @@ class Chunk(NamedTuple):
         number: index among all chunks of the sweep.
         program: index of the combination of static values, in the order of the grid.
         runs: runs (first, one past the last) of lane numbers, in the order of the block. If a block is partly computed,
-            they may have only the missing lanes.
+            the runs may have only the missing lanes.
         block: (start, stop) along every dimension of (*static axes, *axes, seed), as stored.
         part: for a sweep that grew, the index of the part that added the chunk's last lanes.
         packed: whether lanes may be at any position of a tile; otherwise lane n is at position n modulo the tile size.

@@ -42,7 +42,7 @@ def open_or_create(
         chunk: returns the shape of a chunk along (*axes, seed); called only if a store is created.
         num_static: number of static axes, which come first.
         overwrite: whether to replace an existing store. The caller has its lock.
-        alone: whether no other process can write the store, so that a store without a checksum may get a checksum.
+        alone: whether no other process can write the store. Only then may a store without a checksum get a checksum.
         can_grow: returns whether the store of another sweep can grow to this sweep; called only for such a store.
 
     Raises:
@@ -88,7 +88,7 @@ def stored_tile_size(path: Path) -> int | None:
 def check_same_sweep(
     store: Store, identity: Mapping[str, Any], can_grow: Callable[[Store], bool] = lambda store: False
 ) -> None:
-    """Raises a ValueError, with the difference, if a store is of another sweep; advises to grow it if it can grow."""
+    """Raises a ValueError, with the difference, if a store is of another sweep; advises `grow` if that works."""
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)
     if difference:

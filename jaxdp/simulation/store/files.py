@@ -123,7 +123,7 @@ class Store:
         return missing, damaged
 
     def sample(self, chunk: Chunk, max_lanes: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
-        """Reads the lanes of a chunk that this store has; the chunk is of a larger sweep to which the store may grow.
+        """Reads the lanes of a chunk of a larger sweep that this store has; the store may grow to that sweep.
 
         Args:
             chunk: chunk of the larger sweep, with all its lanes.
@@ -131,7 +131,7 @@ class Store:
 
         Returns:
             The chunk with the lanes that were read, and their outputs by name, each with a leading axis of lanes. None
-            if the store has no lane of the chunk, or cannot read the chunk; an unreadable chunk is reported and
+            if the store has no lane of the chunk, or if the chunk cannot be read; an unreadable chunk is reported and
             repaired after the store has grown.
         """
         try:
@@ -178,7 +178,7 @@ class Store:
         for name, values in arrays.items():
             if missing is None:
                 block = values.reshape(*chunk.sizes, *values.shape[1:])
-            else:  # a file is replaced as a whole, so its stored lanes are written again
+            else:  # a file is replaced as a whole, so its other lanes are written again
                 block = self._read(name, chunk)
                 block[missing] = values
             self._arrays[name][chunk.region] = block
@@ -253,7 +253,7 @@ class Store:
 
 
 def open_files(path: Path, *, read_only: bool = False) -> Any:
-    """Opens the folder of a store as a `LastingStore`, and checks the store's description.
+    """Opens the folder of a store as a `LastingStore`, and checks the store's description (its metadata files).
 
     Raises:
         ValueError: if there is no store, or its description is damaged.

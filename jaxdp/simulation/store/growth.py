@@ -1,8 +1,9 @@
 """Extends a store to a larger sweep.
 
-Existing chunks do not change. First the coordinates of the larger sweep are written; readers of the smaller sweep read
-only their part of them. Then the store's metadata file, which has all shapes, the identity of the sweep and its
-provenance, is replaced in one step. If the process is killed, the store has either the smaller or the larger sweep.
+Existing chunks do not change. First the coordinates of the larger sweep are written; a process that reads the smaller
+sweep still reads only the old values. Then the store's metadata file, which has all shapes, the identity of the sweep
+and its provenance, is replaced in one step. If the process is killed, the store has either the smaller or the larger
+sweep.
 """
 
 import json
@@ -64,7 +65,7 @@ class Growth:
         self._check_others()
 
     def moves(self, tile_size: int) -> bool:
-        """Returns whether a stored lane would have another position in its tile in a new run of the larger sweep."""
+        """Returns whether a new run of the larger sweep would put a stored lane at another position in its tile."""
         number = np.zeros((), np.int64)
         by_axis = list(self._old_positions.values())[len(self.layout["static_sizes"]) :]
         for positions, size in zip(by_axis, self.layout["sizes"], strict=True):

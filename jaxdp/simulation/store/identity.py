@@ -1,4 +1,4 @@
-"""Records and compares the identity of a sweep: all that can change a result, and nothing else."""
+"""Records and compares the identity of a sweep: everything that can change a result, and nothing else."""
 
 import hashlib
 import importlib.metadata
@@ -107,7 +107,7 @@ def identity(
 
 
 def differences(here: Any, there: Any, name: str = "") -> list[str]:
-    """Returns a text for every part that differs between two records: "NAME is THERE there, HERE here"."""
+    """Returns a text for every part that differs between two records, such as "num_seeds is 8 there, 16 here"."""
     if isinstance(here, dict) and isinstance(there, dict):
         return [
             text
@@ -151,7 +151,7 @@ def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -
 
 
 def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
-    """Returns the reasons why a store cannot grow to a sweep, by their records; empty if it has a part of the sweep."""
+    """Returns the reasons why a store cannot grow to a sweep, from their records; empty if the store can grow."""
     sweep = json.loads(json.dumps(sweep))
     grid = ("axes", "static_axes", "num_seeds", "programs")
     sweep_values, stored_values = (

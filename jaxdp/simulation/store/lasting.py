@@ -1,4 +1,4 @@
-"""`LastingStore`: refuses damaged chunks, and stores that were moved, removed or replaced after they were opened."""
+"""Defines `LastingStore`, which refuses damaged chunks, and a store that was moved, removed or replaced while open."""
 
 import json
 import os

@@ -22,7 +22,7 @@ class UnwritableError(OSError):
 
 
 def _release_locks() -> None:
-    """Closes a forked child's copies of the parent's lock files, which would hold the locks after the parent ends."""
+    """Closes a forked child's copies of its parent's lock files: they would hold the locks after the parent ends."""
     for file in _held:
         file.close()
     _held.clear()
@@ -34,7 +34,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def creation_lock(store: Path) -> Iterator[None]:
-    """Holds the lock for creating the store during a `with` block, once no other process holds it."""
+    """Waits until no other process holds the lock for creating the store, and holds it during a `with` block."""
     with _open_lock_file(store, "creation") as file:
         _lock(file, wait=True)
         yield

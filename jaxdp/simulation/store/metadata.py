@@ -1,4 +1,4 @@
-"""The files of a store's description: one for the whole store, and one for each array."""
+"""Reads, compares and restores the files of a store's description: one for the store, and one for each array."""
 
 import datetime
 import json
@@ -28,8 +28,8 @@ def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
 def sync_metadata(path: Path) -> None:
     """Makes every array's metadata file equal to its entry in the store's metadata file.
 
-    They differ if a process was killed while the sweep grew, or if a file is damaged. This module and xarray read only
-    the store's file. The caller has the creation lock, and has checked the store's file.
+    The files differ if a process was killed while the sweep grew, or if a file is damaged. Readers, including xarray,
+    use only the store's file. The caller has the creation lock, and has checked the store's file.
     """
     arrays = json.loads((path / METADATA).read_text()).get("consolidated_metadata", {}).get("metadata", {})
     for name, array in arrays.items():

@@ -43,8 +43,9 @@ OPTIONS = (
 def processor(device: Any) -> str:
     """Returns a text that identifies the processor of a JAX device.
 
-    For a CPU it has the model as one word and the features that can change floats; for any other device, its kind and
-    its driver. For a CPU of unknown model it has the name of the host, so that it differs from all other processors.
+    For a CPU, the text has the model as one word and the features that can change floats; for any other device, the
+    kind and the driver. For a CPU of unknown model, the text has the name of the host, so that it differs from the text
+    of every other host.
     """
     if device.platform != "cpu":
         return " ".join(f"{device.device_kind} {device.client.platform_version}".split())

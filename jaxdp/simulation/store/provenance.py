@@ -28,8 +28,8 @@ class Point(NamedTuple):
     """A grid point of a program.
 
     Attributes:
-        static: the static values of the program, by name, in the form of `as_json`.
-        values: all other values of the point, by name, in the form of `as_json`.
+        static: the static values of the program, by name, as `as_json` returns them.
+        values: all other values of the point, by name, as `as_json` returns them.
         guarantees: the claim of each algorithm at the point, by its name in the run.
     """
 
@@ -94,10 +94,10 @@ def _parse(record: Mapping[str, Any]) -> Provenance:
 
 
 def add_privacy_unit(dataset: "xr.Dataset") -> None:
-    """Adds the coordinate `privacy_unit` of claims to results of a sweep; captions of figures read it.
+    """Adds the coordinate `privacy_unit`, the unit of each claim, to results of a sweep; captions of figures show it.
 
     Its dimensions are the static axes and the axis of algorithms along which units differ. It is "" for algorithms
-    without a claim. A variable with this name stays as it is.
+    without a claim. If the results already have a variable with this name, nothing changes.
     """
     record = provenance(dataset)
     names = list(record.points[0].guarantees)

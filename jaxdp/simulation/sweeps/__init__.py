@@ -1,1 +1,1 @@
-"""Many lanes: a grid of parameters and seeds, planned, compiled, computed here or elsewhere, and replayed."""
+"""Plans, compiles, computes and replays many lanes, for a grid of parameters and for many seeds."""

@@ -36,16 +36,17 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     """Returns a table of the claims of each algorithm at each grid point of a sweep.
 
     Args:
-        results: a dataset of `sweep` or `open`, in memory or from a file. For a selection, the table has the grid
-            points in its coordinates. If an axis has lost its coordinate, the table has all values of the axis.
+        results: a dataset of `sweep` or `open`, in memory or from a file. If you pass a selection of the results, the
+            table has only the selected grid points. If an axis has lost its coordinate, the table has all values of the
+            axis.
 
     Returns:
         A table with a row for every grid point and algorithm. Columns: one for each axis, with the labels of the
         results' coordinates; `algorithm`, its name in the run; `claim`, as text; and the parts of the claim, as in
         `Guarantee`: `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`,
-        `trust_model`, `privacy_unit`, `adjacency`, `argument`. A budget that the claim does not use is infinite
-        (epsilon) or NaN (rho, mu). A numerical delta that is None in the claim is NaN. The table's `to_latex` needs the
-        package jinja2, which pandas does not install.
+        `trust_model`, `privacy_unit`, `adjacency`, `argument`. If a claim does not use a number, the column has
+        infinity (epsilon) or NaN (rho, mu). If the claim's numerical delta is None, the column has NaN. The table's
+        `to_latex` needs the package jinja2, which pandas does not install.
 
     Raises:
         ValueError: if the results have no provenance, or contain results of another sweep.

@@ -55,7 +55,7 @@ def replay(
 
     Warns:
         RuntimeWarning: if the replay and the results differ at a checkpoint by more than float rounding. Then `build`
-            or a version has changed, or a decision depended on a last bit.
+            or the version of a package has changed, or a decision depended on the last bit of a float.
 
     Args:
         results: a dataset of `sweep`, in memory or from a file.
@@ -67,9 +67,9 @@ def replay(
 
     Returns:
         A dataset with the dimension `round`, which ends at `num_rounds` or when the learner stopped. Its variables are
-        `action`, `context`, `feedback`, `report` and `public` (the released state after the round). If one of them is a
-        pytree with several leaves, each leaf is a variable named by its path. The dataset also has the sweep's sums,
-        metrics in hindsight and records, with the name `results.NAME` if `NAME` is taken.
+        `action`, `context`, `feedback`, `report` and `public` (the learner's released state after the round). If one of
+        them is a pytree with several leaves, each leaf is a variable named by its path. The dataset also has the
+        sweep's sums, metrics in hindsight and records, with the name `results.NAME` if `NAME` is taken.
 
     Raises:
         ValueError: if the results do not have a value or the seed; if num_rounds exceeds the horizon; if the results

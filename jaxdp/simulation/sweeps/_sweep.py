@@ -63,11 +63,12 @@ def sweep(
     instruction sets and flags changed the mean errors of `reward-estimation` by less than 0.001 of their standard error
     (measurements in `jaxdp.simulation.store.processor`).
 
-    With `store`, results are written as they are computed, and the same call resumes an interrupted sweep. Damaged
-    files are reported, and computed or written again. The call refuses a store with another program, tile size, kind of
-    device, model of processor, XLA flags, or version of JAX or SciPy: a store never mixes results that may differ. A
-    newer jaxdp resumes the store if it compiles the same programs with the same parameters and claims. `jaxdp.open`
-    reads a store while it is written: missing lanes are NaN, and the variable `computed` is true where a lane's results
+    With `store`, results are written as they are computed, and the same call resumes an interrupted sweep. The call
+    reports damaged files, and computes or writes them again. It refuses a store with another program, tile size, kind
+    of device, model of processor, XLA flags, or version of JAX or SciPy: a store never mixes results that may differ. A
+    newer version of jaxdp resumes the store if it compiles the same programs with the same parameters and claims.
+    `jaxdp.open` reads a store while it is written: missing lanes are NaN, and the variable `computed` is true where a
+    lane's results
     exist. If the store is complete, the call returns its results even from a read-only folder.
 
     With `grow=True`, the store of a smaller sweep, finished or not, grows to this sweep, which has more seeds or more
@@ -75,12 +76,14 @@ def sweep(
     bit, since a lane depends only on its values and the index of its seed. Before the store grows, the call checks that
 
     - the programs, parameters and claims of the smaller sweep have not changed;
-    - if lanes change their positions in tiles, at least 256 lanes of each program have the same bits in other
-      positions. Contextual bandits fail this check, so their stores can grow only if lanes keep their positions;
+    - if lanes change their positions in tiles (batches of lanes that run together), at least 256 lanes of each program
+      have the same bits in other positions. Contextual bandits fail this check, so their stores can grow only if lanes
+      keep their positions;
     - if more grid points change a program, one tile of stored lanes has the same bits when it is run again.
 
-    If `tile_size` is not a multiple of 16, a store can grow only if lanes keep their positions: for example if static
-    axes get more values, or if the number of seeds is a multiple of `tile_size` before and after.
+    If `tile_size` is not a multiple of 16, a store can grow only if lanes keep their positions. For example, lanes keep
+    their positions if static axes get more values, or if the old and the new number of seeds are multiples of
+    `tile_size`.
 
     Warns:
         RuntimeWarning: if results contain NaN (with the number of lanes); if a file of the store was damaged; if memory
@@ -102,14 +105,14 @@ def sweep(
         chunk_size: the largest number of lanes that are returned and written together, >= 1. None is about 20 seconds
             of work, limited by free memory. A store keeps the size of the first call.
         devices: devices of one kind; each tile runs on one device. None is all local devices of JAX's default kind.
-        store: path of a Zarr store on a file system that has locks. The path must be free, or hold the store of this
+        store: path of a Zarr store, on a file system with file locks. The path must be free, or have the store of this
             sweep.
-        overwrite: replace an existing store, of this sweep or of another sweep. Do not pass it to resume a sweep. The
-            old store is removed when the new store exists. Results of the old store that are not yet in memory raise an
-            OSError when they are read.
-        grow: add the missing part of this sweep to the store of a smaller sweep, which is refused otherwise. A store
-            with values or seeds that this sweep lacks is always refused. Chunks keep their size. If there is no store
-            at the path, the call creates one.
+        overwrite: whether to replace an existing store, of this sweep or of another sweep. Do not pass it to resume a
+            sweep. The old store is removed when the new store exists. Results of the old store that are not yet in
+            memory raise an OSError when they are read.
+        grow: whether to add the missing part of this sweep to the store of a smaller sweep. If False, the store of a
+            smaller sweep is refused. A store with values or seeds that this sweep lacks is always refused. Chunks keep
+            their size. If there is no store at the path, the call creates one.
         executor: a `concurrent.futures` executor, such as `client.get_executor()` of a Dask cluster. Its workers
             compute the chunks, each on its own devices. Workers must be new processes, as forks of a process that has
             used JAX hang: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in

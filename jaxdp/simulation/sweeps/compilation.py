@@ -32,16 +32,16 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
         RuntimeWarning: if the folder cannot be written. Every process then compiles its programs.
 
     Args:
-        folder: the folder for programs. None is the folder that JAX is configured with (for example by
-            JAX_COMPILATION_CACHE_DIR), or else `jaxdp` in the user's cache directory ($XDG_CACHE_HOME, ~/.cache,
-            ~/Library/Caches or %LOCALAPPDATA%). A user who can write to the folder can run code as you, so no other
-            user may have this permission. The folder grows. You can delete it at any time.
+        folder: the folder for programs. None is the folder in JAX's configuration (for example from
+            JAX_COMPILATION_CACHE_DIR); if there is no such folder, it is `jaxdp` in the user's cache directory
+            ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%). A user who can write to the folder can run
+            code as you, so no other user may have this permission. The folder grows. You can delete it at any time.
 
     Returns:
         The path where programs are stored, or None if the folder cannot be written. It is a subfolder for the version
         of jaxlib and the processor's instruction set, such as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, since a program for
-        one kind of processor may not run on another. If JAX is already configured with a folder, it is that folder
-        itself.
+        one kind of processor may not run on another. If JAX's configuration has a folder, the path is this folder,
+        without a subfolder.
     """
     configured = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if folder is None and configured:

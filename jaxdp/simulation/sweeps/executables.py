@@ -24,9 +24,9 @@ class Executables:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, num_bytes: int, make: Callable[[], Any]) -> Any:
-        """Returns the executable of a key, everything that it depends on; `make` compiles it if it is not stored.
+        """Returns the executable of a key (everything that it depends on); `make` compiles it if it is not stored.
 
-        It holds arrays of `num_bytes`. Two threads that request the same key may both compile.
+        The executable holds arrays of `num_bytes` bytes. Two threads that request the same key may both compile.
         """
         with self._lock:
             if key in self._kept:

@@ -38,8 +38,8 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
         template: the sweep's dataset, with labels and provenance.
 
     Raises:
-        ValueError: if the store is not of a part of this sweep, or its results would not equal this sweep's results bit
-            for bit. The store is then unchanged.
+        ValueError: if the store does not have a part of this sweep, or if its results would not equal this sweep's
+            results bit for bit. The store is then unchanged.
         BlockingIOError: if a process writes the store.
     """
     with creation_lock(path):
@@ -63,7 +63,7 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
 
 
 def can_grow(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -> bool:
-    """Returns whether a store can grow to a sweep, by all checks that do not run lanes."""
+    """Returns whether a store can grow to a sweep, according to all checks that do not run lanes."""
     try:
         _plan_growth(store, plan, source, template)
     except ValueError:
@@ -112,7 +112,7 @@ def _values(values: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
 
 
 def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_identity: Mapping[str, Any]) -> set[int]:
-    """Returns the programs with another text than in the store, as it has the number of grid points."""
+    """Returns the programs that have another text than in the store; the text contains the number of grid points."""
     return {
         index
         for index in range(len(plan.runs))

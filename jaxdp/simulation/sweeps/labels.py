@@ -1,4 +1,4 @@
-"""Makes the grid of a sweep and the labels of its results, and checks them before anything is compiled."""
+"""Makes the grid of a sweep and the labels of its results, and checks both before anything is compiled."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence

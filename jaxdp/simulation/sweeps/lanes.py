@@ -1,7 +1,7 @@
 """Compiles programs for tiles, which have a fixed number of lanes: results do not depend on how lanes are scheduled.
 
 A lane is one grid point with one seed. Its key depends only on the root key and the index of the seed. Differences
-between grid points are therefore paired: every estimator and every epsilon meets the same data.
+between grid points are therefore paired: for the same seed, every estimator and every epsilon gets the same data.
 """
 
 import functools

@@ -21,7 +21,7 @@ SECONDS_OF_A_CHUNK = 20.0  # work that is lost if the process is killed; writing
 PART_OF_MEMORY = 16
 FEWEST_CHUNKS = 4  # for each program and process
 FEWEST_TILES_TO_TIME = 32
-MOST_AHEAD = 4  # programs that are compiled while another one runs; each takes memory
+MOST_AHEAD = 4  # programs that are compiled while another program runs; each takes memory
 LONG = 60.0  # seconds; a message announces tiles that take longer
 LOG = logging.getLogger("jaxdp")
 
@@ -71,7 +71,7 @@ class LocalSource:
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
         """Computes chunks; see `Source`. Each program is dropped after its last chunk.
 
-        While a program runs, the next ones are compiled, at most one for each core.
+        While a program runs, the next programs are compiled, at most one for each core.
         """
         programs = sorted({chunk.program for chunk in requested})
         ahead = min(MOST_AHEAD, cores() - 1)

@@ -152,7 +152,7 @@ class Plan:
         return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
 
     def provenance(self, source: Place) -> str:
-        """Returns the provenance of results as JSON text: all that is needed to run the sweep again, and its claims."""
+        """Returns the provenance of results as JSON text: everything needed to run the sweep again, and its claims."""
         record = {
             "versions": versions(),
             **source._asdict(),

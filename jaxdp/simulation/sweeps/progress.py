@@ -16,7 +16,8 @@ class Progress(NamedTuple):
 
     Attributes:
         lanes: number of lanes that are done, including lanes that a store already had.
-        num_lanes: number of all lanes of this call; with several processes, of this process's share.
+        num_lanes: number of all lanes of this call; with several processes, the number of lanes in this process's
+            share.
         lanes_per_second: lanes that this call ran, divided by the seconds in which lanes ran, without tracing and
             compilation. With an executor, lanes of the first chunk are not counted, as its time includes compilation.
             0.0 until a lane is counted.

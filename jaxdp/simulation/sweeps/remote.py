@@ -21,7 +21,7 @@ from jaxdp.simulation.sweeps.worker import compute, describe, pack
 MOST_QUEUED = 1024  # largest number of chunks that the executor has at once
 FEWEST_QUEUED = 64  # smallest number of chunks, of any size, that the executor has at once: no worker waits
 PART_OF_MEMORY = 4  # this part of memory (1 / 4) is for results that wait to be written
-PART_FOR_A_CHUNK = 256  # this part of memory (1 / 256) is for one chunk, as many chunks arrive at once
+PART_FOR_A_CHUNK = 256  # at most this part of memory (1 / 256) is for one chunk, since many chunks arrive at once
 CHUNKS_OF_A_PROGRAM = 64
 
 
@@ -86,7 +86,7 @@ class RemoteSource:
                     yield chunk, arrays
 
     def _arriving_chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Yields chunks as they arrive. The executor gets as many chunks at once as their results fit in memory."""
+        """Yields chunks as they arrive. The executor gets few enough chunks at once that results fit in memory."""
         remaining = iter(requested)
         running: dict[Future[Arrays], Chunk] = {}
         largest = self._plan.lane_bytes * max((chunk.num_lanes for chunk in requested), default=1)
@@ -161,7 +161,7 @@ def _check_executor(executor: Any) -> None:
 
 
 def _check_code(worker_record: dict[str, Any], plan: Plan) -> None:
-    """Raises a RuntimeError if workers have other code. Programs are compared if the hardware is the same."""
+    """Raises a RuntimeError if workers have other code; compares programs only if the hardware is the same."""
     local_record = plan.identity()
     same_hardware = all(
         local_record[name] == worker_record[name] for name in ("device", "processor", "versions", "x64")

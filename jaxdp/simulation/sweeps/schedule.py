@@ -57,7 +57,7 @@ class Gate:
             self._changed.notify_all()
 
     def halve(self, limit_at_entry: int) -> bool:
-        """Reduces the limit that `enter` returned to half, unless it has fallen since then; False if it was 1."""
+        """Reduces the limit that `enter` returned to half, unless it fell since then; returns False if it was 1."""
         with self._changed:
             if limit_at_entry == 1:
                 return False
@@ -124,8 +124,8 @@ class Runner:
         """Yields each chunk with its outputs by name, which have a leading axis of the chunk's lanes.
 
         Tiles are filled with the lanes of all requested chunks in order, so neighbouring chunks share tiles. A lane has
-        the same position in the same tile for any set of requested chunks, unless all are `packed`. Tiles run while the
-        caller uses a chunk.
+        the same position in the same tile for any set of requested chunks, unless all chunks are `packed`. Tiles run
+        while the caller uses a chunk.
 
         Args:
             requested: chunks of this program, in the order in which they are returned.

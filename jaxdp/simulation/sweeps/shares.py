@@ -20,8 +20,8 @@ def which_share(
         variables: environment variables; None is the variables of this process.
 
     Raises:
-        ValueError: if only one of index and count is given; if index is out of range; if one is "auto" and no scheduler
-            sets the variables, or if an array of tasks has gaps.
+        ValueError: if only one of index and count is given; if index is out of range; if index or count is "auto" and
+            no scheduler sets the variables, or if an array of tasks has gaps.
     """
     if index is None and count is None:
         return 0, 1

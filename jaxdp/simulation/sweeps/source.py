@@ -52,14 +52,14 @@ class Source(Protocol):
 
         Args:
             sharers: number of processes that share the chunks of a store. Their chunks should be small, as a process
-                that is killed loses its unfinished chunk. If there is no store, it is None, and only memory limits
-                chunks.
+                that is killed loses its unfinished chunk. None if there is no store; then only memory limits the size
+                of chunks.
         """
         ...
 
 
 def fitting_lanes(plan: Plan, part: int) -> int:
-    """Returns how many lanes' results fit in `BYTES_OF_A_CHUNK` and in 1 / part of the free memory."""
+    """Returns the number of lanes for which results fit in `BYTES_OF_A_CHUNK` and in 1 / part of the free memory."""
     memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
     return min(memory // max(plan.lane_bytes, 1), plan.lanes.num_lanes)
 

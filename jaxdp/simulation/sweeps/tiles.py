@@ -18,8 +18,8 @@ def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], in
     """Returns the default number of lanes in a tile for a kind of device.
 
     A tile on a CPU is small enough for its caches. On a GPU, a round takes as long for few lanes as for many, so a tile
-    has all lanes of a program if they fit. The size depends neither on the number of devices nor on their memory, since
-    it is a part of a store's identity. Nothing is compiled.
+    has all lanes of a program if they fit. The tile size is a part of a store's identity, so it depends neither on the
+    number of devices nor on their memory. Nothing is compiled.
 
     Args:
         platform: "cpu", or another kind of device.
@@ -33,9 +33,10 @@ def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], in
 
 
 def tile_seconds(platform: str, rounds: int, lanes: int, lane_bytes: int) -> float:
-    """Estimates how many seconds a tile takes to play round by round, to a factor of about five.
+    """Estimates, within a factor of about five, how many seconds a tile takes to play round by round.
 
-    Samplers that repeat draws take longer. `lanes` is the tile size, and `lane_bytes` the memory of a lane.
+    Programs with samplers that repeat draws take longer. `lanes` is the tile size, and `lane_bytes` the memory of a
+    lane.
     """
     if platform == "cpu":
         return rounds * lanes * lane_bytes / CPU_BYTES

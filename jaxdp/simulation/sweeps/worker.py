@@ -1,6 +1,6 @@
-"""Code of an executor's worker, which unpacks a sweep, compiles it and computes chunks.
+"""Runs on an executor's worker: unpacks a sweep, compiles it and computes chunks.
 
-Workers return arrays, so they need no common file system. Hashes check that all workers compile the same program.
+Workers return arrays, so they need no common file system. Hashes show whether all workers compile the same program.
 """
 
 import hashlib
