@@ -143,7 +143,7 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
         num_arms: >= 2.
 
     Raises:
-        ValueError: if report or rewards is not one of these names, and for Laplace noise.
+        ValueError: if report or rewards is not one of the names above, and for Laplace noise.
     """
     is_rr = check_report(report, REPORTS) == "rr"
     binary = check_choice("rewards", rewards, REWARDS) == "binary"

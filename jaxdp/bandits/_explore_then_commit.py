@@ -85,12 +85,12 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
-        A learner that plays arms ([] int32), with blocks; for binary rewards also with counts (bounded rewards must be
-        clipped one by one).
+        A learner that plays arms ([] int32), with blocks. For binary rewards it also has counts; bounded rewards have
+        none, because each reward must be clipped.
 
     Raises:
         ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or exceeds the largest integer, or
-            rewards is not one of these names; from `params`, if a value is out of range, or 2^20 / (reward_high -
+            rewards is not one of the names above; from `params`, if a value is out of range, or 2^20 / (reward_high -
             reward_low) exceeds the largest float.
 
     Values:

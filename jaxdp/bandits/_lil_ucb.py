@@ -76,7 +76,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         A learner that stops; its actions and recommendations are arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or report, rewards or constants is not one of these names.
+        ValueError: if num_arms < 2, or report, rewards or constants is not one of the names above.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -63,7 +63,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
     r"""Plays every arm equally often, then recommends the arm with the largest noisy total of rewards, and stops.
 
     Each total gets exponential noise of mean 1 / epsilon, once. Among equal noisy totals, each arm is equally likely.
-    Before the last round the recommendation is an arm drawn uniformly, without data.
+    Before the last round the recommendation is a uniformly random arm.
 
     Args:
         num_arms: number of arms K, >= 2.

@@ -103,7 +103,7 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
         known: the reports that the learner supports.
 
     Raises:
-        ValueError: if report or rewards is not one of these names.
+        ValueError: if report or rewards is not one of the names above.
     """
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
     randomizer = scalar_randomizer(check_report(report, known), binary=binary)

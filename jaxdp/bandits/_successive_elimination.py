@@ -64,7 +64,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     After the r-th sweep over the active arms, every arm is dropped if its mean report lies more than 2 b_r below the
     largest, where b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r) and s^2 is the variance proxy of a report.
-    Before the learner stops, its recommendation is the active arm with the largest mean. Among equal means, each arm is
+    Before the learner stops, it recommends the active arm with the largest mean report. Among equal means, each arm is
     equally likely.
 
     Args:
@@ -79,7 +79,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         failure_prob.
 
     Raises:
-        ValueError: if num_arms < 2, or report or rewards is not one of these names.
+        ValueError: if num_arms < 2, or report or rewards is not one of the names above.
 
     Values:
         epsilon: the privacy budget, > 0.

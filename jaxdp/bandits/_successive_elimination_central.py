@@ -97,7 +97,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         counts.
 
     Raises:
-        ValueError: if num_arms < 2, or constants is not one of these names.
+        ValueError: if num_arms < 2, or constants is not one of the names above.
 
     Values:
         epsilon: the privacy budget, > 0.

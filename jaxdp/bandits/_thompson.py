@@ -50,7 +50,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or posterior or rewards is not one of these names.
+        ValueError: if num_arms < 2, or posterior or rewards is not one of the names above.
 
     Values:
         epsilon: the privacy budget, > 0.

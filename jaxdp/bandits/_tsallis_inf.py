@@ -97,7 +97,7 @@ def tsallis_inf(
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, estimator, report or rewards is not one of these names, or horizon < 1; or if
+        ValueError: if num_arms < 2, estimator, report or rewards is not one of the names above, or horizon < 1; or if
             horizon is missing for Gaussian reports, or given for others.
 
     Values:

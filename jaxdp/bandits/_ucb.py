@@ -74,7 +74,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or report or rewards is not one of these names.
+        ValueError: if num_arms < 2, or report or rewards is not one of the names above.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -108,7 +108,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         the learner can also play many rounds at once, in blocks or as counts.
 
     Raises:
-        ValueError: if num_arms < 2, release is not one of these names, or horizon < 1; or if horizon is missing for
+        ValueError: if num_arms < 2, release is not one of the names above, or horizon < 1; or if horizon is missing for
             "tree", or given for "blocks"; from `params`, if a value is out of range or, for "tree", t^-exploration_rate
             is too small for float32.
 

@@ -54,8 +54,8 @@ def counter_weights(
 
     One counter releases the noisy totals L_t + n_t of all experts after each round t. The weights of the class use
     their differences, the noisy losses l_t + n_t - n_{t-1}. Each round draws an expert with probability proportional to
-    its weight. Everything after the counter is post-processing: the privacy cost is the same for every class, and draws
-    cost no privacy.
+    its weight. The weights and draws are post-processing of the counter's output, so the privacy cost is the same for
+    every class.
 
     Args:
         num_experts: number of experts N, >= 2.

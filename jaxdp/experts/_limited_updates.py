@@ -58,8 +58,8 @@ class Public(NamedTuple):
 def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str = "bounded") -> Learner:
     r"""Plays, in rounds 2^k to 2^(k+1) - 1, the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1.
 
-    Rounds are counted from 1. Round 1 plays a uniformly random expert, and equal noisy totals are resolved uniformly.
-    The horizon need not be known. The rounds in which the expert may change are public.
+    Rounds are counted from 1. Round 1 plays a uniformly random expert. Among equal noisy totals, each expert is equally
+    likely. The horizon need not be known. The rounds in which the expert may change are public.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -82,8 +82,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - A loss vector enters the totals of one block, which are used once, by private selection. Each total changes by
-          at most 1, up or down: sensitivity 1, not monotone.
+        - A loss vector enters the totals of one block, from which one expert is selected privately, once. Each total
+          changes by at most 1, up or down, so the selection is calibrated to sensitivity 1 without monotonicity.
         - Released: the expert of each block.
         - Private: `totals`.
 
@@ -106,7 +106,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         \operatorname{argmin}_i \Big( \sum_{t = 2^{k-1}}^{2^k - 1} \ell_{t,i} + Z_i \Big)
         $$
 
-        where the noise makes the choice one private selection of sensitivity 1 at $\varepsilon$.
+        with noise $Z_i$ for a private selection of sensitivity 1 at the budget $\varepsilon$.
 
     Examples:
         >>> import math, jaxdp

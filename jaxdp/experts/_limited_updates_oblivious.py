@@ -60,8 +60,8 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1, or accounting is not one of these names; from `params`, if epsilon
-            is not > 0, delta is not in (0, 1), or batch is not a whole number in [1, horizon].
+        ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above; from `params`, if
+            epsilon is not > 0, delta is not in (0, 1), or batch is not a whole number in [1, horizon].
 
     Values:
         epsilon: the privacy budget, > 0.

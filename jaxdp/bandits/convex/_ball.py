@@ -31,7 +31,7 @@ def convex_interface(points: Space, feedback: str) -> Interface:
         feedback: "point" or "difference".
 
     Raises:
-        ValueError: if feedback is not one of these names.
+        ValueError: if feedback is not one of the names above.
     """
     if check_choice("feedback", feedback, FEEDBACKS) == "difference":
         return Interface(Probe(points, points), Space("numbers"))

@@ -79,7 +79,7 @@ def checked_domain(domain: str, dim: int, radius: float) -> Domain:
         radius: finite and > 0.
 
     Raises:
-        ValueError: if an argument is out of range, or domain is not one of these names.
+        ValueError: if an argument is out of range, or domain is not one of the names above.
     """
     dim, radius = checked_ball(dim, radius)
     if check_choice("domain", domain, DOMAINS) == "box":

@@ -123,8 +123,8 @@ def lazy_weights(
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1, rounds_per_step < 1, accounting is not one of these names, or the
-            class does not allow these sizes; from `params`, if a value is out of range or the values cost more than
+        ValueError: if num_experts < 2, horizon < 1, rounds_per_step < 1, accounting is not one of the names above, or
+            the class does not allow these sizes; from `params`, if a value is out of range or the values cost more than
             epsilon allows.
 
     Values:

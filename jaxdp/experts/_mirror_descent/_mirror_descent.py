@@ -33,7 +33,7 @@ def mirror_descent(
       losses. With Laplace noise of scale b = N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. For small N the
       regret is smaller than with "sampling". Losses that react to plays also react to the noise, and the regret bound
       then has the additional term s sqrt(2 T ln(number of sequences)).
-    - "intervals": Hedge by "sampling" on all dyadic intervals, of length 2^k for each level k. Fixed share by
+    - "intervals": on each dyadic interval, of length 2^k for a level k, Hedge plays by "sampling". Fixed share by
       "noisy_losses" chooses a level; the loss of a level is the loss of the expert that the level drew. Regret is of
       order (S + sqrt(S T)) / epsilon up to logarithms, for every N.
 
@@ -95,7 +95,7 @@ def mirror_descent(
           rate pays for the rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
         * D is T in the source, which does not use that fixed share forgets. Here D is 0.4 T for N = 10, S = 5 and T =
           10^5, and 0.25 T for N = 2 and S = 1.
-        * The published privacy claim is too small by a factor N, which is the reason for the three forms. "paper" uses
+        * The published privacy claim is too small by a factor N, so the library has three corrected forms. "paper" uses
           the published rate for epsilon <= 1, the range for which the rate is stated, and the rate of epsilon = 1 for
           larger epsilon.
 
