@@ -260,10 +260,10 @@ def above_threshold(
         key: a PRNG key. The result equals a scan of `above_threshold_step`, with
             `key_threshold, key_queries = split(key)` and the keys `split(key_queries, K)`.
         queries: [K] float, the exact answers.
-        epsilon: see `above_threshold_init`.
-        threshold: see `above_threshold_init`.
-        sensitivity: see `above_threshold_init`.
-        split: see `above_threshold_init`.
+        epsilon: as for `above_threshold_init`.
+        threshold: as for `above_threshold_init`.
+        sensitivity: as for `above_threshold_init`.
+        split: as for `above_threshold_init`.
 
     Returns:
         [] int32 in [0, K]; K if no query is reported above.
