@@ -49,10 +49,10 @@ A black-box audit cannot see:
 * *Timing, memory, the seed.* Only the output is examined, and keys are taken to be secret and random.
 * *Shapes that the scores cannot express.* Outputs that repeat are distinguished one by one. Other outputs are ordered
   by each coordinate (if there are at most 8), by sums over coordinates of a linear function, a piecewise linear
-  function or a histogram, and by a network of 16 units with quadratic terms. NaN and either infinity are additional
-  coordinates. If the attack gives `exact`, distances from it also order outputs. If the likelihood ratio has none of
-  these shapes, the bound is smaller than the true number. If there are more than 85 coordinates, the sum of piecewise
-  linear functions uses only those with the most different histograms.
+  function or a histogram, and by a network of 16 units with quadratic terms. Indicators of NaN, infinity and -infinity
+  are additional coordinates. If the attack gives `exact`, distances from it also order outputs. If the likelihood ratio
+  has none of these shapes, the bound is smaller than the true number. If there are more than 85 coordinates, the sum of
+  piecewise linear functions uses only those with the most different histograms.
 * *Noise that is seldom missing.* A number without noise, among many, is found by its value if that value occurs four
   times in the tenth of the trials that shapes the scores, or if the attack gives `exact`.
 * *Large alphabets without order.* An outcome is a separate event only if it occurs several times in the tenth of the

@@ -59,8 +59,8 @@ def leaks(
     """Finds values that a learner releases without noise, by two runs with the same keys at a tiny budget.
 
     The test plays two runs with unrelated users and epsilon = 1e-6, mu = 1e-6 or rho = 5e-13. Additive noise that is
-    calibrated to such a budget has scale 1e6 and is the same in both runs. So every noisy number is nearly the same in
-    both runs, and every decision depends only on noise. The test cannot decide in three cases: the claim at these
+    calibrated to this budget has scale about 1e6 and is the same in both runs. So every noisy number is nearly the same
+    in both runs, and every decision depends only on noise. The test cannot decide in three cases: the claim at these
     values shows that the noise is calibrated by something else; the learner refuses these values; or reports are
     randomized responses, that is, the label or its opposite.
 
@@ -71,8 +71,8 @@ def leaks(
     Args:
         key: a typed PRNG key.
         learner: the learner to test.
-        values: a grid point of its params. The test replaces epsilon, mu, rho and delta. If values contain none of the
-            first three, it adds the first that params takes.
+        values: a grid point of its params. The test replaces epsilon, mu, rho and delta. If values contain neither
+            epsilon, mu nor rho, the test adds the first of these that params takes.
         users: users of two runs, of the same shapes and dtypes; the more they differ, the more the test can find. From
             the second run the test only uses the leaves that the claim's `sensitive_fields` name.
         answer: (answers, history, action) -> feedback.

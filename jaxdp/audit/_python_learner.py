@@ -74,7 +74,7 @@ class PythonLearner:
             return self._run(np.random.SeedSequence(seed).generate_state(4), users)
 
     def _run(self, words: np.ndarray, users: UserData) -> tuple[np.ndarray, np.ndarray]:
-        """Plays one run; global generators are seeded and not put back."""
+        """Plays one run; seeds the global generators, without restoring them."""
         answers, contexts = users.answers, users.contexts
         return self.play_rounds(
             words,
@@ -93,7 +93,7 @@ class PythonLearner:
         """Plays rounds like `run`, with contexts and feedback from functions of the round.
 
         Args:
-            words: seed words of the global generators, which are not put back.
+            words: seed words of the global generators, which are not restored.
             rounds: number of rounds.
             context_of: round -> context; None if there are none.
             answer: (round, action) -> feedback.
@@ -244,10 +244,10 @@ def python_learner(
 ) -> PythonLearner:
     """Wraps a stateful learner of ordinary Python, by any author, to attack its claim and to measure its regret.
 
-    NumPy's and Python's global generators are seeded before every run, and put back afterwards. If the code draws from
-    another source, bounds are valid, but cannot be repeated. If it seeds a generator with a constant, every run has the
-    same noise, and an attack refutes the claim. Runs must be independent: bounds are wrong if a class or a module keeps
-    state from one learner to the next, or if the code reads a clock.
+    NumPy's and Python's global generators are seeded before every run, and restored afterwards. If the code draws from
+    another source, bounds are valid, but cannot be repeated. If the code seeds a generator with a constant, every run
+    has the same noise, and an attack refutes the claim. Runs must be independent: bounds are wrong if a class or a
+    module keeps state from one learner to the next, or if the code reads a clock.
 
     Args:
         make: () -> a new learner; or (generator) -> a new learner, if it takes one argument without a default.

@@ -1,4 +1,4 @@
-"""Calls of learners of ordinary Python: making them, their methods, and the numbers that an adversary sees."""
+"""Makes learners of ordinary Python, calls their methods, and reads the numbers that an adversary sees."""
 
 import contextlib
 import inspect
@@ -108,7 +108,7 @@ def check_method(name: str, method: str | Callable[..., Any], learner: Any, argu
 
 
 def make_learner(make: Callable[..., Any], words: np.ndarray) -> Any:
-    """Seeds the global generators, which are not put back, and makes a learner."""
+    """Seeds the global generators, without restoring their states later, and makes a learner."""
     np.random.seed(words)  # noqa: NPY002 -- the code under attack may draw from this generator
     random.seed(int(words[0]))
     try:
@@ -129,7 +129,7 @@ def takes_generator(make: Callable[..., Any]) -> bool:
 
 @contextlib.contextmanager
 def keep_global_generators() -> Iterator[None]:
-    """Puts the states of NumPy's and Python's global generators back at the end."""
+    """Restores the states of NumPy's and Python's global generators at the end of a `with` block."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         yield

@@ -49,7 +49,7 @@ def play_worlds(
 
 
 def _check_world(learner: Any, world: Environment, horizon: int) -> None:
-    """Raises ValueError unless the world has the learner's actions, feedback and contexts, for this horizon."""
+    """Raises ValueError unless the world has the learner's actions, feedback and contexts, and reaches the horizon."""
     if world.horizon is not None and horizon > world.horizon:
         raise ValueError(f"horizon must be <= the world's {world.horizon}, got {horizon}")
     if world.delays is not None or world.visits is not None:

@@ -1,4 +1,4 @@
-"""Users of the problems that learners of ordinary Python play, and pairs of neighbouring users."""
+"""Defines the problems that learners of ordinary Python play, and makes pairs of neighbouring users."""
 
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ class Setting(NamedTuple):
     ends: tuple[float, float]
 
     def check_action(self, action: Any) -> Any:
-        """Returns an action as an int, or as a pair of ints in a duel; raises ValueError if it is none."""
+        """Returns an action as an int, or as a pair of ints in a duel; raises ValueError if it is not valid."""
         if self.problem != "duel" and type(action) is int and 0 <= action < self.num_actions:
             return action
         size, array = (2 if self.problem == "duel" else 1), np.asarray(action)
@@ -54,7 +54,7 @@ class Setting(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two runs' users who differ in one round, or in all rounds of one person.
+    """The users of two runs, which differ in one round or in all rounds of one person.
 
     Attributes:
         first: users of the first run.
@@ -78,8 +78,8 @@ def user_pairs(
 ) -> list[Pair]:
     """Returns pairs to try: extreme, equal, alternating and random users; early, middle and late changes.
 
-    `persons` [rounds] are the persons of the rounds; None if each round has a new person. `changes_contexts`: whether a
-    changed user has another context, too. `changes_last`: whether a change in the last round can be seen.
+    `persons` [rounds] are the persons of the rounds; None if each round has a new person. `changes_contexts` is whether
+    the context of a changed user changes, too. `changes_last` is whether pairs may differ in the last round.
     """
     if persons is None:
         late = (rounds - 2, rounds - 1) if changes_last else (rounds - 2,)

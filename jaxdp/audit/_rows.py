@@ -66,7 +66,7 @@ class ScoreboardRow:
             shown" if every bound is 0 and nothing else was measured; otherwise "consistent", which is no proof.
         event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
-        notes: what was not attacked, with the reason; and whether the lower bound contradicts the exact number.
+        notes: the attacks that were not made, with reasons; and whether the lower bound contradicts the exact number.
         point: values or sizes that gave the lower bound, if they differ from the registered ones; else empty.
         code: Python code that audits the inputs that gave the lower bound, if a search found them; else empty.
         confidence: confidence that all lower bounds of the row hold.

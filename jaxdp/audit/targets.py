@@ -55,7 +55,7 @@ class Target:
             "counts"; every other target has the path "release". All attacks have the same claim.
         distributions: () -> the exact distributions of the output under two neighbours; None if they are not known.
         grey_box: key -> the result of a grey-box audit of all paths; None if there is no grey-box audit.
-        notes: what is not attacked, with the reason.
+        notes: the parts that are not attacked, with reasons.
         spaces: for each path, () -> inputs to search, besides the inputs of `attacks`.
         points: other values and sizes to attack.
         reached: the lower bound that attacks reach on correct code, at the registered values, divided by the claim;

@@ -92,7 +92,8 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
     but earlier reports may arrive.
 
     Args:
-        learner: for arms, pairs of arms or experts, without contexts; or such a learner by `per_person`.
+        learner: a learner for arms, pairs of arms or experts, without contexts; `per_person` may have adapted this
+            learner.
         delays: [horizon] integers >= 0, the delay of each round.
         visits: the schedule, of `horizon` rounds or more, for a learner by `per_person`.
 

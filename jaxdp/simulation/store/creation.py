@@ -43,7 +43,7 @@ def open_or_create(
         num_static: number of static axes, which come first.
         overwrite: whether to replace an existing store. The caller has its lock.
         alone: whether no other process can write the store. Only then may a store without a checksum get a checksum.
-        can_grow: returns whether the store of another sweep can grow to this sweep; called only for such a store.
+        can_grow: returns whether a store can grow to this sweep; called only if the store is of another sweep.
 
     Raises:
         ValueError: if the path has something other than a store, or the store of another sweep (the error has the

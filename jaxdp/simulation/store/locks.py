@@ -18,7 +18,7 @@ _held: set[IO[str]] = set()
 
 
 class UnwritableError(OSError):
-    """No file can be written beside a store."""
+    """An error: no file can be written in the folder that contains a store."""
 
 
 def _release_locks() -> None:

@@ -72,8 +72,9 @@ def sweep(
     exist. If the store is complete, the call returns its results even from a read-only folder.
 
     With `grow=True`, the store of a smaller sweep, finished or not, grows to this sweep, which has more seeds or more
-    values of an axis, in any order. Stored lanes are not computed again. The results equal those of a new sweep bit for
-    bit, since a lane depends only on its values and the index of its seed. Before the store grows, the call checks that
+    values of an axis, in any order. Stored lanes are not computed again. The results equal the results of a new sweep
+    bit for bit, since a lane depends only on its values and the index of its seed. Before the store grows, the call
+    checks that
 
     - the programs, parameters and claims of the smaller sweep have not changed;
     - if lanes change their positions in tiles (batches of lanes that run together), at least 256 lanes of each program
@@ -87,7 +88,7 @@ def sweep(
 
     Warns:
         RuntimeWarning: if results contain NaN (with the number of lanes); if a file of the store was damaged; if memory
-            ran out, so that fewer tiles run at once.
+            ran out, so that fewer tiles now run at the same time.
 
     Args:
         build: (**static) -> Run, called once for every combination of static values, before anything is compiled; or a
