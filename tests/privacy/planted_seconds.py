@@ -24,20 +24,11 @@ def a_run_after_the_cap() -> Entry:
     return dataclasses.replace(LEARNERS["svt_lazy"], factory=wrong.svt_lazy)
 
 
-def the_whole_budget_for_questions() -> Entry:
-    """Spends the whole budget on questions, and half of it on selections besides."""
-    wrong = planted(
-        "jaxdp.experts._svt_restarts._svt_restarts",
-        ("(1 - SHARE) * jnp.asarray(params.epsilon), t", "jnp.asarray(params.epsilon), t"),
-    )
-    return dataclasses.replace(LEARNERS["svt_restarts"], factory=wrong.svt_restarts)
-
-
 def a_budget_of_all_decisions() -> Entry:
     """Draws sequences again as often as there are batches."""
     wrong = planted(
         "jaxdp.experts._lazy_weights._lazy_weights",
-        ("budget=integer.type(chosen.budget)", "budget=integer.type(horizon)"),
+        ("budget=integer.type(tuned.budget)", "budget=integer.type(horizon)"),
     )
     return dataclasses.replace(LEARNERS["lazy_weights"], factory=wrong.lazy_weights)
 
@@ -46,7 +37,7 @@ def a_cut_chosen_with_the_labels() -> Entry:
     """Chooses the cut of least predicted error for the samples with label 1."""
     wrong = planted(
         "jaxdp.estimation._objective_perturbation._objective_perturbation",
-        ("lambda: _rows(features)", "lambda: _rows(terms)"),
+        ("lambda: _rows(rows)", "lambda: _rows(terms)"),
     )
     return dataclasses.replace(ESTIMATORS["objective_perturbation_cut"], factory=wrong.objective_perturbation)
 
@@ -87,7 +78,6 @@ def ones_counted_wrongly() -> Entry:
 
 SECONDS: dict[str, tuple[str, Callable[[], Entry]]] = {
     "a run after the cap": ("svt_lazy", a_run_after_the_cap),
-    "the whole budget for questions": ("svt_restarts", the_whole_budget_for_questions),
     "a budget of all decisions": ("lazy_weights", a_budget_of_all_decisions),
     "a cut chosen with the labels": ("objective_perturbation_cut", a_cut_chosen_with_the_labels),
     "ones counted wrongly": ("shuffled_randomized_response", ones_counted_wrongly),

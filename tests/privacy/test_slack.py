@@ -186,18 +186,18 @@ RUNS = 100_000
 
 
 def taken_back(attack, data):
-    """Returns, for runs of the registry's example, the first arm's first entry, and what was later subtracted from
+    """Returns, for runs of the registry's example, the first left arm's first entry, and what was later subtracted from
     its sum.
 
     Only runs in which the right arm of its first duel is dropped and it stays.
     """
     keys = jax.random.split(jax.random.key(3), RUNS)
     seen = jax.tree.map(np.asarray, jax.jit(jax.vmap(attack.release, (0, None, None)))(keys, attack.params, data))
-    public, runs, rival = seen["public"], np.arange(RUNS), seen["action"][:, 0, 1]
-    estimates = public.estimates[:, :, 0, 0]
+    public, runs = seen["public"], np.arange(RUNS)
+    left, right = seen["action"][:, 0, 0], seen["action"][:, 0, 1]
+    estimates = public.estimates[runs, :, 0, left]
     assert not public.dropped[:, 0].any()  # after one duel, so that the subtraction is in the third round
-    happened = public.dropped[runs, 1, rival] & public.active[:, 1, 0] & (rival != 0)
-    assert (seen["action"][happened, 2, 0] == 0).all()
+    happened = public.dropped[runs, 1, right] & public.active[runs, 1, left] & (left != right)
     return estimates[happened, 0], estimates[happened, 1] - estimates[happened, 2]
 
 

@@ -8,6 +8,7 @@ import pytest
 from jaxdp import experts
 from tests.algorithms.experts.exact_audits import after_the_first, check_distribution, sampled
 from tests.algorithms.experts.svt_restarts.golden import Thresholds, svt_restarts_distribution
+from tests.privacy.planter import planted
 
 HARD = np.asarray([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 SELECTION = {
@@ -16,28 +17,45 @@ SELECTION = {
 }
 
 
+EPSILON, VALUES = 16.0, {"epsilon": 16.0, "failure_prob": 0.5, "margin": -4.0}
+
+
+def experts_and_ends(learner):
+    """Returns for each run of four rounds its experts, and the rounds in which epochs ended."""
+    snapshots = sampled(learner, HARD, VALUES, SELECTION)
+    restarts = np.diff(snapshots["restarts"], axis=1, prepend=0)
+    ends = [tuple((np.flatnonzero(row) + 1).tolist()) for row in restarts]
+    return [(tuple(row), end) for row, end in zip(snapshots["expert"].tolist(), ends, strict=True)]
+
+
+def distribution_at(epsilon, margin=-4.0):
+    """Returns the written distribution of what `experts_and_ends` returns, after the first expert."""
+    thresholds = Thresholds(num_experts=2, horizon=len(HARD), epsilon=EPSILON, failure_prob=0.5, margin=margin)
+    written = svt_restarts_distribution(HARD, epsilon, thresholds)
+    return after_the_first(written, lambda outcome: (outcome[0][1:], outcome[1]))
+
+
 @pytest.mark.parametrize("windows", ["all", "dyadic"])
 def test_restarts_have_their_distribution(windows):
     """Plays four rounds: all their windows are dyadic except one, of three rounds, that begins in round 2."""
-    epsilon, rounds = 16.0, len(HARD)
-    learner = experts.svt_restarts(num_experts=2, horizon=rounds, windows=windows)
-    values = {"epsilon": epsilon, "failure_prob": 0.5, "margin": -4.0}
-    found = sampled(learner, HARD, values, SELECTION)
-    restarts = np.diff(found["restarts"], axis=1, prepend=0)
-    ends = [tuple((np.flatnonzero(row) + 1).tolist()) for row in restarts]
-    samples = [(tuple(row), end) for row, end in zip(found["expert"].tolist(), ends, strict=True)]
-    told = Thresholds(num_experts=2, horizon=rounds, epsilon=epsilon, failure_prob=0.5, margin=-4.0)
-
-    def distribution_at(epsilon):
-        return after_the_first(svt_restarts_distribution(HARD, epsilon, told), lambda each: (each[0][1:], each[1]))
-
-    distribution = distribution_at(epsilon)
-    assert 0.05 < np.mean([len(end) > 0 for end in ends]) < 0.95
-    check_distribution(samples, distribution)
-    told.margin += 1
-    for wrong in (distribution_at(epsilon), distribution_at(0.8 * epsilon)):
+    samples = experts_and_ends(experts.svt_restarts(num_experts=2, horizon=len(HARD), windows=windows))
+    assert 0.05 < np.mean([len(ends) > 0 for _, ends in samples]) < 0.95
+    check_distribution(samples, distribution_at(EPSILON))
+    for wrong in (distribution_at(EPSILON, margin=-3.0), distribution_at(0.8 * EPSILON)):
         with pytest.raises(AssertionError):
             check_distribution(samples, wrong)
+
+
+def test_the_whole_budget_for_questions_changes_the_distribution():
+    """Plants a mistake that audits do not flag: their examples spend 0.67 of the claim with it, and 0.59 without."""
+    wrong = planted(
+        "jaxdp.experts._svt_restarts._svt_restarts",
+        ("(1 - SHARE) * jnp.asarray(params.epsilon), t", "jnp.asarray(params.epsilon), t"),
+    )
+    with pytest.raises(AssertionError):
+        check_distribution(
+            experts_and_ends(wrong.svt_restarts(num_experts=2, horizon=len(HARD))), distribution_at(EPSILON)
+        )
 
 
 def test_thresholds_are_those_of_the_definition():
