@@ -104,6 +104,15 @@ ROWS = [
         generalized_peer,
         {**PRIVATE, "residual_bound": 1.0, "noise_proxy": 0.25},
     ),
+    LearnerRow(
+        title="greedy_sgd, d = 5",
+        learner=lambda horizon: contextual.greedy_sgd(num_arms=ARMS, dim=5),
+        world=lambda horizon: contextual.linear_contexts("cube", num_arms=ARMS, dim=5),
+        values={"epsilon": 1.0},
+        lanes=2048,
+        tile=512,
+        horizon=1000,
+    ),
     *several("linear_ucb_joint", contextual.linear_ucb_joint, contextual.linear_contexts, joint_peer),
     Row(
         name="normals",

@@ -66,6 +66,7 @@ LEARNERS: dict[str, dict[str, tuple[str, ...]]] = {
     "bandits.contextual": {
         "linear_ucb": (f"num_arms=5, {FIXED}", CONTEXTS, APPROXIMATE),
         "linear_ucb_joint": (f"num_arms=5, {FIXED}", CONTEXTS, APPROXIMATE),
+        "greedy_sgd": ("num_arms=5, dim=2", CONTEXTS, PURE),
         "generalized_linear": (
             f"num_arms=5, {FIXED}",
             "generalized_linear_contexts(num_arms=5, dim=2)",

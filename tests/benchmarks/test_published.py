@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.published import prototypes, regret, run
+from benchmarks.published import greedy, prototypes, regret, run
 from benchmarks.published.adapters import REPOSITORIES
 from benchmarks.published.arms import Pulling
 from benchmarks.published.matches import matches
@@ -94,6 +94,12 @@ def test_the_page_shows_the_kept_prototypes():
     assert prototypes.table(results) in PAGE.read_text()
     rows = [results["counters"], *(problem["rows"] for problem in results["greedy"])]
     assert all(row["seeds"] == 100 for table in rows for row in table.values())
+
+
+def test_the_page_shows_the_kept_regret_of_greedy_play():
+    results = json.loads(greedy.RESULTS.read_text())
+    assert greedy.table(results) in PAGE.read_text()
+    assert [problem["world"] for problem in results] == list(greedy.PROBLEMS)
 
 
 def is_spread(samples, stddev):

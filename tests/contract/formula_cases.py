@@ -139,6 +139,12 @@ CASES = {
         {**SLACK, "Y": 3.0, "s": 3 * analytic_gaussian(EPSILON, 1e-5, 4.5**0.5)},
         lambda: contextual.generalized_linear(**CONTEXTS).params(epsilon=EPSILON, delta=1e-5).descent.learning_rate,
     ),
+    "greedy_sgd": Case(
+        contextual.greedy_sgd,
+        r"\tau",
+        {"d": 2, "B": 0.25 * math.pi / math.tanh(EPSILON / 2), "Y": 1.0},
+        lambda: contextual.greedy_sgd(num_arms=2, dim=2).params(epsilon=EPSILON).step_delay,
+    ),
     "linear_ucb_joint": Case(
         contextual.linear_ucb_joint,
         r"\kappa",

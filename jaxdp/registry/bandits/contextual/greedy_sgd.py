@@ -1,0 +1,19 @@
+"""Entries of `greedy_sgd`."""
+
+from jaxdp.bandits import contextual
+from jaxdp.registry.bandits.contextual._users import entry
+
+ORDER = 295  # in lists
+
+ENTRIES = {
+    "greedy_sgd": entry(
+        "plays the best arm of a linear model that descends gradients, by random points of a sphere",
+        contextual.greedy_sgd,
+        "Han, Liang, Wang & Zhang (2021), greedy play on stochastic gradients; Duchi, Jordan & Wainwright (2018), "
+        "section 4.2.3",
+        sizes={"num_arms": 2, "dim": 2},
+        horizon=12,
+        values={"epsilon": 1.0},
+        randomizes=True,
+    ),
+}
