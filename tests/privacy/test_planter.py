@@ -25,13 +25,13 @@ def literal_changes():
                 continue
             for change in call.args[1:]:
                 if isinstance(change, ast.Tuple) and isinstance(change.elts[0], ast.Constant):
-                    yield path.name, call.args[0].value, change.elts[0].value
+                    yield path.name, str(call.args[0].value), str(change.elts[0].value)
 
 
 def test_every_text_that_a_test_replaces_occurs_once():
     changes = list(literal_changes())
     assert len(changes) >= 4
-    counts = {change: inspect.getsource(importlib.import_module(change[1])).count(str(change[2])) for change in changes}
+    counts = {change: inspect.getsource(importlib.import_module(change[1])).count(change[2]) for change in changes}
     assert {change: count for change, count in counts.items() if count != 1} == {}
 
 
