@@ -57,7 +57,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         horizon: rounds T, >= 1.
         report: "rr" (randomized response; losses are bits), or the reward with noise: "laplace" (scale 1 / epsilon for
             rewards in [0, 1]) or "gaussian". With noise the loss is (1 - report + m) / (1 + 2 m), clipped to [0, 1].
-            With probability 1 - failure_prob, no noise of the T rounds exceeds m in absolute value: m is ln(T /
+            With probability >= 1 - failure_prob, no noise of the T rounds exceeds m in absolute value: m is ln(T /
             failure_prob) / epsilon for Laplace noise, and s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of
             standard deviation s.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).

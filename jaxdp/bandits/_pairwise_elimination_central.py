@@ -348,7 +348,7 @@ def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
     plays = (ends[jnp.minimum(public.epoch, NUM_EPOCHS) - 1] - ends[0]).astype(sums.dtype)
     rates = (public.rates[:, None] + public.rates[None, :]) / 2
     slope_y, slope_x, none = slopes_of(jnp.asarray(params.stakes)[None, None], rates[..., None], margin)
-    # In terms of the difference and the sum of the two totals, so that large terms do not cancel.
+    # The payoff is written with the difference and the sum of the two totals, so that large terms do not cancel.
     lead = (sums[None, :] - sums[:, None])[..., None]
     ones = (sums[None, :] + sums[:, None])[..., None]
     payoff = (lead * (slope_y - slope_x) + ones * (slope_y + slope_x)) / 2 + plays * none

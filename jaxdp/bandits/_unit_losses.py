@@ -29,7 +29,7 @@ def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_pro
 
     Let B be half the width of the interval of rewards. Reports by randomized response lie at the distance B c from the
     centre of the interval, with c = (e^epsilon + 1) / (e^epsilon - 1), so that their losses are 0 or 1. With noise the
-    reach is B + m. With probability 1 - failure_prob, m bounds the absolute values of all T noise variates: m is s
+    reach is B + m. With probability >= 1 - failure_prob, m bounds the absolute values of all T noise variates: m is s
     sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard deviation s, and b ln(T / failure_prob) for Laplace
     noise of scale b.
 

@@ -142,10 +142,10 @@ def confidence_set(
     Args:
         theta: [dim] float, the minimiser.
         features: [num_samples, dim] float.
-        noise: the distribution of the privacy noise.
-        ridge: [] float >= 0, lambda; 0 is only allowed for features that span all searched directions.
+        noise: the noise between the labels and the minimised objective.
+        ridge: [] float >= 0, lambda; at 0 the width is NaN unless features span all searched directions.
         radius: [] float > 0, radius of the ball of the minimisation; the ball must contain the true parameter. Infinity
-            is only allowed with ridge = 0, curvature > 0 and noise.regularization = 0.
+            needs ridge = 0, curvature > 0 and noise.regularization = 0.
         failure_prob: [] float in (0, 1).
         curvature: [] float in [0, 1/4]; replaces gamma if it is larger. Coverage is proved only for 0. But gamma falls
             exponentially with radius |x_i|, so for a large radius the set contains all parameters. 1/4, the curvature

@@ -1,4 +1,4 @@
-"""Implements a damped Newton method on the ball as an Optax transformation, the default of full-batch estimators."""
+"""Implements a damped Newton method on the ball in Optax: the default optimiser of full-batch estimators."""
 
 from typing import Any, NamedTuple
 

@@ -158,8 +158,8 @@ def predicted_ridge(
 ) -> float:
     """Returns the `regularization` of least predicted margin error for `objective_perturbation` without weights.
 
-    With geometry="whitened" the estimator computes this ridge automatically. Neither the estimator nor this function
-    uses labels for the ridge, so the choice costs no privacy.
+    With geometry="whitened" and regularization 0 the estimator chooses its own ridge, for whitened noise. Neither the
+    estimator nor this function uses labels for the ridge, so the choice costs no privacy.
 
     Args:
         features: [num_samples, dim] float, public.

@@ -187,7 +187,7 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 
 
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
-    """Returns each noisy value minus the largest noisy value for which `among` is True.
+    """Returns each noisy value minus the largest one for which `among` is True: <= 0 where `among` is True.
 
     Results are differences of integers, rounded once. `among` None stands for all True. Results at False entries have
     no meaning.

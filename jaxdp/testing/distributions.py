@@ -59,7 +59,7 @@ def sampling(
     key: jax.Array,
     tolerance: float,
 ) -> Sampling:
-    """Returns the lanes that compare counts with rounds; see `Sampling` for the arguments.
+    """Returns the lanes in which counts are compared with rounds; see `Sampling` for the arguments.
 
     If the grid point has `epsilon`, lanes are drawn at infinity, at epsilon and at smaller values.
     """

@@ -29,7 +29,8 @@ def checks_of(
 
     Args:
         algorithm: a name from `python -m jaxdp list`, or an entry of `jaxdp.registry`, which is checked on its tiny
-            problem; or a `Learner` or an `Estimator`, for which you must give the other arguments.
+            problem; or a `Learner`, for which you must give environment, values and horizon; or an `Estimator`, for
+            which you must give values, features and labels.
         environment: the environment that a `Learner` plays.
         values: a grid point of a `Learner` and its environment, or of an `Estimator`.
         key: key of the checks; by default the key of seed 0.

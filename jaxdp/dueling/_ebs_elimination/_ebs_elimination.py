@@ -139,8 +139,8 @@ def ebs_elimination(
           term, 4 ln(1 / q) ln(T)^2.5 divided by the counter's budget, is Lemma 1 at epsilon / 4. If this lemma holds
           (for T >= 16, about), the term is twice as large as these counters need. The radius's first term is proved for
           fixed sets. It covers all sets that may become active if 2^(K - 1) failure_prob <= K T.
-        * One entry removes all arms that are dropped together. Scores are compared after every round; scores that a
-          removal changes are compared in the next round.
+        * One entry in each remaining arm's counter removes the wins over all arms that are dropped together. Scores are
+          compared after every round; scores that a removal changes are compared in the next round.
         * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale, which is post-processing. Noise is
           integer, as in `laplace`.
 

@@ -68,9 +68,9 @@ def fit_in_ball(
         lengths = jnp.asarray(LENGTHS, dtype)
         slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
         fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))
-        # A short step always fits: if utilities move by at most a, a logistic curvature grows by at most e^a. But the
-        # test above may fail for a short step by rounding, since a move along the ball's boundary is nearly orthogonal
-        # to the slope.
+        # A short step fits without being shortened: if utilities move by at most a, a logistic curvature grows by at
+        # most e^a. But the test above may fail for a short step by rounding, since a move along the ball's boundary is
+        # nearly orthogonal to the slope.
         fits = fits | ((lengths == 1) & (moved <= SHORT))
         length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), len(LENGTHS) - 1)]  # the longest length that fits
         return count + 1, weights + length * move, widening, moved
@@ -87,7 +87,7 @@ def fit_in_ball(
 def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns the x that minimises x.matrix.x / 2 - rhs.x for |x| <= radius, and c >= 0 with (matrix + c) x = rhs."""
     # Newton's method for 1 / |x| = 1 / radius approaches the least such c. It starts at `widening`, or at a lower bound
-    # on c if that bound is larger. Without the bound, floats could not hold x if the matrix is small relative to rhs.
+    # on c if that bound is larger. Without the bound, floats might not hold x if the matrix is small relative to rhs.
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)
     least = jnp.sqrt(jnp.sum(rhs**2)) / radius - jnp.sqrt(jnp.sum(matrix**2))
     widening = jnp.maximum(widening, least)

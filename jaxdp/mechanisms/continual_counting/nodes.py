@@ -63,7 +63,7 @@ def ending_blocks(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> End
 
 
 def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
-    """Returns [levels, *shape] the best linear estimate of each ended block, from its noisy sum and the sums inside it.
+    """Returns [levels, *shape] each ended block's best linear estimate from its noisy sum and the noisy sums inside it.
 
     Source:
         Honaker (2015), from the leaves up.

@@ -123,7 +123,7 @@ class Store:
         return missing, damaged
 
     def sample(self, chunk: Chunk, max_lanes: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
-        """Reads the lanes of a chunk of a larger sweep that this store has; the store may grow to that sweep.
+        """Reads the stored lanes of a chunk of a larger sweep, to which this store may grow.
 
         Args:
             chunk: chunk of the larger sweep, with all its lanes.

@@ -38,7 +38,7 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
         template: the sweep's dataset, with labels and provenance.
 
     Raises:
-        ValueError: if the store does not have a part of this sweep, or if its results would not equal this sweep's
+        ValueError: if the store's sweep is not a part of this sweep, or if its results would not equal this sweep's
             results bit for bit. The store is then unchanged.
         BlockingIOError: if a process writes the store.
     """
