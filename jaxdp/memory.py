@@ -7,8 +7,9 @@ from typing import Any
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
-# For each controller in a line of OWN_CGROUPS: a folder, the files with the limit and the usage, and the fields that
-# count cached contents of files, which the kernel frees before it kills a process.
+# For each controller in a line of OWN_CGROUPS ("" in version 2 of control groups): a folder in CGROUPS, the file with
+# the limit, the file with the usage, and fields of memory.stat. These fields count cached contents of files. They are
+# part of the usage, but the kernel frees them before it kills a process.
 LIMITS = {
     "": ("", "memory.max", "memory.current", ("inactive_file", "active_file")),
     "memory": (
@@ -54,8 +55,8 @@ def _cgroup_bytes() -> list[int]:
             own_path = Path(path.lstrip("/"))
             for group in {CGROUPS / folder / own_path, *(CGROUPS / folder / outer for outer in own_path.parents)}:
                 with contextlib.suppress(OSError, ValueError):  # not limited, or no such file
-                    left = int((group / limit).read_text()) - int((group / usage).read_text())
-                    sizes.append(max(0, left + _cached_bytes(group / "memory.stat", cached)))
+                    unused = int((group / limit).read_text()) - int((group / usage).read_text())
+                    sizes.append(max(0, unused + _cached_bytes(group / "memory.stat", cached)))
     return sizes
 
 
@@ -69,9 +70,9 @@ def _cached_bytes(file: Path, names: tuple[str, ...]) -> int:
 
 
 def check_room(what: str, needed: int, free: int | None, advice: str) -> None:
-    """Raises a MemoryError with both sizes if something does not fit in memory: the system would kill the process."""
+    """Raises a MemoryError if `needed` bytes exceed `free` bytes, before the system kills the process."""
     if free is not None and needed > free:
-        sizes = f"of which {free / 2**20:,.0f} MiB are free, got {needed / 2**20:,.0f} MiB"
+        sizes = f"where {free / 2**20:,.0f} MiB are free, got {needed / 2**20:,.0f} MiB"
         raise MemoryError(f"{what} must fit in memory, {sizes}; {advice}")
 
 

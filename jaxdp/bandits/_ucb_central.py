@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits import _ucb_central_bulk as bulk
-from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, at every size
+from jaxdp.bandits._means_kernels import largest_bound  # kernels for XLA on CPU, for any number of arms
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -43,7 +43,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        exploration_rate: [] float > 0, the factor of ln t in the logarithm of a bound's failure probability.
+        exploration_rate: [] float > 0. After t rounds, the two terms of a bound, for noise and for sampling error, fail
+            with probability at most t^-exploration_rate each.
         counter: params of the counters with release="tree"; () with "blocks".
     """
 
@@ -86,9 +87,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     r"""Plays the arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
 
     An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards and x = exploration_rate
-    ln t after t rounds. With probability 1 - t^-exploration_rate the noise in S is at most q. With the same probability
-    the sampling error of the mean is at most sqrt(x / (2 n)). Arms that have not been played go first, in turn. Among
-    equal bounds, each arm is equally likely.
+    ln t after t rounds. The noise in S is at most q, with probability at least 1 - t^-exploration_rate. The sampling
+    error of the mean is at most sqrt(x / (2 n)), with at least the same probability. Arms that have not been played go
+    first, in turn. Among equal bounds, each arm is equally likely.
 
     * "blocks": a block ends when its arm has 1, 2, 4, 8, ... plays in all. Then the total since the arm's last release
       gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of the arm's J totals. For every l in
@@ -143,9 +144,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         \frac{\tilde S_i}{n_i} + \sqrt{\frac{x}{2 n_i}} + \frac{q_i}{n_i}, \quad x = \alpha \ln t
         $$
 
-        where $\alpha$ is `exploration_rate`, and $\tilde S_i$ the noisy total of $n_i$ rewards. By "blocks" it is a sum
-        of $J_i$ totals with noise $\mathrm{Lap}(1 / \varepsilon)$ each, which exceeds the following with probability at
-        most $t^{-\alpha}$:
+        where $\alpha$ is `exploration_rate`, and $\tilde S_i$ the noisy total of $n_i$ rewards. With "blocks" this
+        total is a sum of $J_i$ totals with noise $\mathrm{Lap}(1 / \varepsilon)$ each. With probability at most
+        $t^{-\alpha}$ the sum of the $J_i$ noise variates exceeds
 
         $$
         q_i = \frac{1}{\varepsilon} \Big( x + J_i \ln\Big(1 + \frac{x}{J_i}\Big) \Big) \sqrt{1 + \frac{J_i}{x}}

@@ -17,8 +17,9 @@ MOST = 1_000_000  # default for the largest number of points
 def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     """Returns points of the unit ball such that every point of the ball is within `radius` of one of them.
 
-    They are the points of a cubic lattice with spacing 2 radius / sqrt(dim), if their cells meet the ball. Points
-    outside the ball are moved to the sphere, which brings them closer to every point of the ball.
+    A cubic lattice has spacing 2 radius / sqrt(dim), and each of its points is the centre of a cell. The net has the
+    centres of the cells that meet the ball. Centres outside the ball are moved to the sphere, which brings them closer
+    to every point of the ball.
 
     Args:
         dim: dimension of the ball, >= 1.
@@ -56,10 +57,10 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     )
     if radius >= 1:
         return np.zeros((1, dim))
-    # The point of cell k nearest to the centre has entries max(|k| - 1 / 2, 0) spacing. They are compared as integers,
-    # doubled and squared.
+    # Cell k meets the ball if its point nearest to the ball's centre, with entries max(|k_i| - 1 / 2, 0) spacing, has
+    # norm <= 1. With entries doubled and norms squared, this is sum_i max(2 |k_i| - 1, 0)^2 <= limit, in integers.
     spacing = 2 * radius / math.sqrt(dim)
-    _check_size(_fewest(dim, spacing), dim, radius, most, "at least ")
+    _check_size(_volume_bound(dim, spacing), dim, radius, most, "at least ")
     limit = math.floor(dim / radius**2 + 1e-9)
     _check_size(_lattice_points(dim, limit), dim, radius, most)
     lattice = np.zeros((1, 0), int)
@@ -73,8 +74,8 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     lengths = np.linalg.norm(points, axis=1)
     outside = lengths > 1
     directions = lattice[outside] // np.gcd.reduce(lattice[outside], axis=1)[:, None]
-    first = np.unique(directions, axis=0, return_index=True)[1]
-    moved_points = (points[outside] / lengths[outside][:, None])[np.sort(first)]
+    first_indices = np.unique(directions, axis=0, return_index=True)[1]
+    moved_points = (points[outside] / lengths[outside][:, None])[np.sort(first_indices)]
     return np.concatenate([points[~outside], moved_points])
 
 
@@ -123,13 +124,13 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
 
 def _check_size(size: float, dim: int, radius: float, most: int, about: str = "") -> None:
     if size > most:
-        shown = f"{size:.0f}" if size < 1e15 else f"{size:.1e}"
+        count = f"{size:.0f}" if size < 1e15 else f"{size:.1e}"
         raise ValueError(
-            f"a net of radius {radius:g} must have at most {most} points, got {about}{shown} in {dim} dimensions"
+            f"a net of radius {radius:g} must have at most {most} points, got {about}{count} in {dim} dimensions"
         )
 
 
-def _fewest(dim: int, spacing: float) -> float:
+def _volume_bound(dim: int, spacing: float) -> float:
     """Returns a lower bound on the number of cells that meet the unit ball: its volume divided by a cell's volume."""
     log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
     return math.exp(min(700.0, log_volume - dim * math.log(spacing)))

@@ -37,9 +37,9 @@ def stochastic_losses(
 
     Args:
         means: [num_experts] in [0, 1], mean losses.
-        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0.
-            If None, the environment computes no metrics in hindsight. It then has feedback totals, with which learners
-            play many rounds at once.
+        num_switches: >= 0; `dynamic_regret` compares the learner with the best sequence of experts that switches at
+            most this number of times. If None, the environment computes no metrics in hindsight. It then has feedback
+            totals, with which learners play many rounds at once.
         visits: the schedule of visits by people, as for `jaxdp.bandits.bernoulli_bandit`; None for an environment
             without people.
 
@@ -48,7 +48,7 @@ def stochastic_losses(
         Outcomes: `loss`, the loss of the expert played; `pseudo_regret`, this expert's mean loss less the smallest
         mean. Both are NaN for an expert outside [0, num_experts). If num_switches is given, metrics in hindsight are as
         for `loss_sequence`. Otherwise feedback totals are [num_experts] integers: how many of each expert's losses are
-        1 (sums of floats would not be exact).
+        1. Sums of integers are exact, unlike sums of floats.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not a whole number
@@ -110,7 +110,7 @@ def stochastic_losses(
 
 
 def _totals(key: jax.Array, means: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws, for each expert, the number of losses of 1 in rounds in which it is played and in all other rounds."""
+    """Draws how often each expert's loss is 1 when the expert is played, and when it is not: [num_experts] each."""
     other_rounds = counts.sum(dtype=counts.dtype) - counts
     played_ones, other_ones = binomial(key, jnp.stack([counts, other_rounds]), jnp.stack([means, means]))
     return played_ones, other_ones

@@ -22,14 +22,16 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
         [num_arms, ...] float in [0, 1], which sum to 1 up to rounding; a smaller loss has a larger weight.
 
     Source:
-        Zimmert & Seldin (2021), Algorithms 1 and 2. Let y = learning_rate (min(losses) - x) / 2. The weights are then
-        (d_i + y)^-2, where all d_i >= 0 and the smallest d_i is 0, and y is in [1, sqrt(num_arms)].
+        Zimmert & Seldin (2021), Algorithms 1 and 2. Let d_i = learning_rate (losses_i - min(losses)) / 2, which is >=
+        0, and y = learning_rate (min(losses) - x) / 2. The weights are then (d_i + y)^-2, and y is in [1,
+        sqrt(num_arms)].
 
     Deviations:
-        Halley's method for (sum of weights)^(-1/2) = 1 replaces Newton's method for the sum. The left side is concave
-        and increasing in y, and linear if all d_i are equal. Steps are at most twice Newton's steps, and stay in the
-        interval of the root. From y = num_arms^(1/4), the error is 10^-7 after 2 steps for up to 16 arms, and after 4
-        steps for up to 65536 arms; under x64 another step reduces it to 10^-13.
+        The equation for y is solved by Halley's method in the form (sum of weights)^(-1/2) = 1, not by Newton's method
+        in the form (sum of weights) = 1. The left side of the former is concave and increasing in y, and linear if all
+        d_i are equal. A step is at most twice Newton's step for the same form, and y stays in the interval of the root.
+        From y = num_arms^(1/4), the error is 10^-7 after 2 steps for up to 16 arms, and after 4 steps for up to 65536
+        arms; under x64 another step reduces it to 10^-13.
 
     Examples:
         >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.asarray(2.0)).round(3))
@@ -45,7 +47,7 @@ def _least_loss(losses: jax.Array) -> jax.Array:
 
 
 def _scaled_gaps(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess: jax.Array) -> jax.Array:
-    """Returns half_rate times (losses - lowest loss), [num_arms, ...]; large numbers are subtracted first."""
+    """Returns half_rate (losses - lowest - excess), [num_arms, ...]; the small excess is subtracted last."""
     differences = lanes_last(losses) - lanes_last(lowest)[None]
     return half_rate * (differences - lanes_last(excess[0]) if excess else differences)
 
@@ -71,8 +73,8 @@ def _root(*losses: jax.Array) -> jax.Array:
         mass = total(squares)
         slope = total([square * inverse for square, inverse in zip(squares, inverses, strict=True)])
         curvature = total([square * square for square in squares])
-        excess, steepness = jnp.sqrt(mass) - 1, slope * slope
-        bend = steepness + 1.5 * excess * (steepness - mass * curvature)
-        y = y + mass * excess * slope / jax.lax.max(bend, steepness / 2)
+        residual, slope_squared = jnp.sqrt(mass) - 1, slope * slope
+        divisor = slope_squared + 1.5 * residual * (slope_squared - mass * curvature)
+        y = y + mass * residual * slope / jax.lax.max(divisor, slope_squared / 2)
         y = jax.lax.min(jax.lax.max(y, jnp.full_like(y, 1 - SLACK)), jnp.full_like(y, size**0.5 + SLACK))
     return lanes_last(y)

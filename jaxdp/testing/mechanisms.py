@@ -16,7 +16,7 @@ from jaxdp.testing.programs import Programs
 class MechanismPrograms(Programs):
     """A mechanism that releases a function of its data.
 
-    It takes the arguments of `jaxdp.testing.check_mechanism`, except `data`, a list of inputs.
+    The arguments are as for `jaxdp.testing.check_mechanism`, with one difference: `data` is a list of inputs.
     """
 
     def __init__(
@@ -54,7 +54,10 @@ class MechanismPrograms(Programs):
     def checks(self) -> list[Check]:
         """Returns all checks that apply to the mechanism and its values."""
         if "epsilon" not in self.values:
-            return [Check("values of params and guarantee", STRUCTURE, lambda: self._has(self.claim)), *self.ways()]
+            return [
+                Check("values of params and guarantee", STRUCTURE, lambda: self._check_has_claim(self.claim)),
+                *self.ways(),
+            ]
         checks = [
             Check("refusals", STRUCTURE, lambda: check_refusals(self.params, self.values)),
             Check("claim depends on epsilon", STRUCTURE, self.check_claim),
@@ -64,5 +67,5 @@ class MechanismPrograms(Programs):
             checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
         return checks
 
-    def _has(self, claim: Guarantee) -> None:
+    def _check_has_claim(self, claim: Guarantee) -> None:
         assert claim is not None

@@ -16,11 +16,11 @@ from jaxdp.sequences import kept_numbers, shown_numbers
 
 @pytree_dataclass
 class SequenceParams:
-    """The contexts and rewards.
+    """The contexts and rewards, with the types that `kept_numbers` returns.
 
     Attributes:
-        contexts: [horizon, num_arms, dim], in the stored type.
-        rewards: [horizon, num_arms], in the stored type.
+        contexts: [horizon, num_arms, dim].
+        rewards: [horizon, num_arms].
     """
 
     contexts: np.ndarray
@@ -28,7 +28,7 @@ class SequenceParams:
 
 
 def stored_contexts(contexts: ArrayLike) -> np.ndarray:
-    """Checks contexts, and returns them as a read-only array [horizon, num_arms, dim] of their stored type.
+    """Checks contexts, and returns them as `kept_numbers` does: a read-only array [horizon, num_arms, dim].
 
     Raises:
         ValueError: if contexts are not finite, a norm is above 1 by more than rounding, or they need more memory than
@@ -45,9 +45,9 @@ def stored_contexts(contexts: ArrayLike) -> np.ndarray:
 def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
     """Plays contexts and rewards that are fixed in advance, such as your own data with the reward of every arm.
 
-    All lanes of a run share the two arrays. They keep their types if these are bool, float16, float32 or integers of at
-    most 16 bits; each round's numbers are converted to JAX's default float type when they are used. Arrays of other
-    types are converted at once.
+    All lanes of a run share the two arrays. Arrays of float16, float32 or integers of at most 16 bits keep their type,
+    and bools are stored as uint8. Arrays of other types are converted to JAX's default float type at once; the numbers
+    of stored arrays are converted to it round by round, when they are used.
 
     Args:
         contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. A read-only array is not copied.
@@ -56,8 +56,8 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
         rewards ([] float), with blocks. Outcomes: `pseudo_regret`, the largest reward of the round less the reward of
-        the arm played; `reward`; `best_arm_plays`. An arm outside [0, num_arms) pays NaN, and its regret is NaN.
-        Contexts and rewards beyond the horizon are NaN.
+        the arm played; `reward`; `best_arm_plays`, whether this regret is 0. An arm outside [0, num_arms) pays NaN, and
+        its regret is NaN. Contexts and rewards beyond the horizon are NaN.
 
     Raises:
         ValueError: if contexts or rewards are not as described above, or need more memory than the device has free.
@@ -76,7 +76,10 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
     horizon, num_arms, dim = stored.shape
     stored_rewards = kept_numbers("rewards", rewards, ("horizon", "num_arms"))
     if stored_rewards.shape != (horizon, num_arms):
-        raise ValueError(f"rewards must be [{horizon}, {num_arms}], as contexts, got shape {stored_rewards.shape}")
+        raise ValueError(
+            f"rewards must be [{horizon}, {num_arms}], as contexts have {horizon} rounds and {num_arms} arms, got "
+            f"shape {stored_rewards.shape}"
+        )
     params = SequenceParams(contexts=stored, rewards=stored_rewards)  # one object for all runs
 
     def context(key, params: SequenceParams, world) -> jax.Array:

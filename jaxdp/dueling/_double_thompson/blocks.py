@@ -27,24 +27,27 @@ class Public(NamedTuple):
 
 
 def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
-    """Returns both parameters of the Beta posterior of each P[row, column]: [num_arms, num_arms] float >= 1 each."""
+    """Returns both parameters of the Beta posterior for each pair: [num_arms, num_arms] float >= 1 each.
+
+    The posterior of an entry is for the probability that the row's arm wins a duel against the column's arm.
+    """
     share = jnp.clip(0.5 + evidence.lead / (2 * jnp.where(evidence.weight > 0, evidence.weight, 1)), 0, 1)
     return 1 + evidence.weight * share, 1 + evidence.weight * (1 - share)
 
 
 def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
     """Counts, for each arm, the arms that it may beat, [num_arms] int32, as `_double_thompson.num_beaten` does."""
-    # An arm may beat another arm if lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0.
-    raised = evidence.lead + evidence.allowance
-    may = (raised > 0) | (raised * raised < 4 * spread * evidence.weight) | (evidence.weight == 0)
-    return jnp.sum(may, axis=1, dtype=jnp.int32)
+    # An arm may beat another arm if lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0, where N is the weight.
+    upper_lead = evidence.lead + evidence.allowance
+    may_beat = (upper_lead > 0) | (upper_lead * upper_lead < 4 * spread * evidence.weight) | (evidence.weight == 0)
+    return jnp.sum(may_beat, axis=1, dtype=jnp.int32)
 
 
 def uncertain_against(left: jax.Array, evidence: Evidence, spread: jax.Array) -> jax.Array:
     """Returns, for each arm, whether its lower bound against the left arm is at most 1/2: [num_arms] bool."""
     lead, weight, allowance = (matrix[:, left] for matrix in evidence)
-    lowered = lead - allowance
-    return (lowered <= 0) | (lowered * lowered <= 4 * spread * weight)
+    lower_lead = lead - allowance
+    return (lower_lead <= 0) | (lower_lead * lower_lead <= 4 * spread * weight)
 
 
 def learner(num_arms: int) -> Learner:

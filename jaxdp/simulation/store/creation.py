@@ -39,21 +39,22 @@ def open_or_create(
         path: path of the store.
         template: a dataset with the sweep's variables, coordinates and attributes; values of variables are not used.
         identity: result of `identity.identity`.
-        chunk: returns the shape of a chunk along (*axes, seed); called only if a store is created.
+        chunk: returns the shape of a chunk along the axes that are not static, and seed; called only if a store is
+            created.
         num_static: number of static axes, which come first.
-        overwrite: whether to replace an existing store. The caller has its lock.
-        alone: whether no other process can write the store. Only then may a store without a checksum get a checksum.
+        overwrite: whether to replace an existing store. The caller holds the lock of the store.
+        alone: whether no other process can write the store. Only then is a missing checksum added.
         can_grow: returns whether a store can grow to this sweep; called only if the store is of another sweep.
 
     Raises:
-        ValueError: if the path has something other than a store, or the store of another sweep (the error has the
-            difference).
+        ValueError: if something other than a store is at the path, or, without `overwrite`, the store of another sweep
+            (the error reports the difference).
     """
     with creation_lock(path):
         unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
         if overwrite and path.exists():
             restore_root(path)
-            Store(path)  # raises if the path has something other than a store
+            Store(path)  # raises if something other than a store is at the path
         if overwrite or not path.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
             _create(unfinished, template, identity, chunk(), num_static)
@@ -62,9 +63,9 @@ def open_or_create(
                 path.rename(replaced)
             unfinished.rename(path)
             shutil.rmtree(replaced, ignore_errors=True)
-        restored = restore_root(path)
-        if restored:
-            warnings.warn(restored, RuntimeWarning, stacklevel=3)
+        warning = restore_root(path)
+        if warning:
+            warnings.warn(warning, RuntimeWarning, stacklevel=3)
         store = Store(path)
         sync_metadata(path)
     check_same_sweep(store, identity, can_grow)
@@ -92,9 +93,9 @@ def check_same_sweep(
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)
     if difference:
-        grows = GROWS if can_grow(store) else ""
+        grow = GROWS if can_grow(store) else ""
         raise ValueError(
-            f"store must hold the same sweep, got {store.path}, where {difference}; {grows}overwrite=True replaces its "
+            f"store must hold the same sweep, got {store.path}, where {difference}; {grow}overwrite=True replaces its "
             "results"
         )
 
@@ -103,21 +104,24 @@ def check_storable(template: "xr.Dataset") -> None:
     """Checks that a store can hold the results of a sweep.
 
     Raises:
-        ValueError: if a name is not a valid folder name or is reserved, if Zarr does not support a dtype, or if there
-            is no output.
+        ValueError: if there is no output, if a name is not a valid folder name or is reserved, or if the dtype of an
+            output is not a bool, integer, float or complex dtype of NumPy.
     """
     if not template.data_vars:
-        raise ValueError("outputs must have at least one name in a sweep with a store, got none")
+        raise ValueError("a sweep with a store must have at least one output, got none")
     for name in template.variables:
-        plain = isinstance(name, str) and name not in ("", ".", "..", "zarr.json", COMPUTED)
-        if not plain or {"/", "\\"} & set(str(name)):
+        is_folder_name = isinstance(name, str) and name not in ("", ".", "..", "zarr.json", COMPUTED)
+        if not is_folder_name or {"/", "\\"} & set(str(name)):
             raise ValueError(
                 f"outputs and axes must not be named {name} in a sweep with a store: each name becomes a folder, and "
                 f"{COMPUTED} is reserved"
             )
     for name, values in template.data_vars.items():
         if values.dtype.kind not in "biufc":
-            raise ValueError(f"outputs must be of a NumPy dtype in a sweep with a store, got {values.dtype} for {name}")
+            raise ValueError(
+                "outputs must be bool, integer, float or complex arrays of a NumPy dtype in a sweep with a store, got "
+                f"{values.dtype} for {name}"
+            )
 
 
 def _create(
@@ -127,9 +131,9 @@ def _create(
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
     first = next(iter(template.data_vars.values()))
-    lead = first.dims[: num_static + len(chunk)]
-    sizes = tuple(template.sizes[name] for name in lead)
-    blocks = (1,) * num_static + tuple(chunk)
+    leading_dims = first.dims[: num_static + len(chunk)]
+    sizes = tuple(template.sizes[name] for name in leading_dims)
+    leading_chunk = (1,) * num_static + tuple(chunk)
     codecs = [ZstdCodec(level=1), Crc32cCodec()]
     layout = {
         "static_sizes": sizes[:num_static],
@@ -152,22 +156,22 @@ def _create(
         )
         group = zarr.open_group(path, mode="r+")
         layout[LABELS] = {str(name): hash_labels(np.asarray(group[name][...])) for name in coords.coords}
-        notes = {IDENTITY: json.dumps(identity), LAYOUT: json.dumps(layout)}
+        descriptions = {IDENTITY: json.dumps(identity), LAYOUT: json.dumps(layout)}
         variables = {str(name): (values.dims, values.shape, values.dtype) for name, values in template.items()}
-        for name, (dims, shape, dtype) in {**variables, COMPUTED: (lead, sizes, np.dtype(bool))}.items():
+        for name, (dims, shape, dtype) in {**variables, COMPUTED: (leading_dims, sizes, np.dtype(bool))}.items():
             group.create_array(
                 name,
                 shape=shape,
-                chunks=(*blocks, *(max(1, size) for size in shape[len(blocks) :])),
+                chunks=(*leading_chunk, *(max(1, size) for size in shape[len(leading_chunk) :])),
                 dtype=dtype,
                 fill_value=np.nan if dtype.kind == "f" else dtype.type(0),
                 dimension_names=[str(dim) for dim in dims],
                 compressors=codecs,
-                attributes=notes if name == COMPUTED else None,
+                attributes=descriptions if name == COMPUTED else None,
             )
         zarr.consolidate_metadata(path)
     root = json.loads((path / METADATA).read_text())
-    seal(root)
-    mark = root["consolidated_metadata"]["metadata"][COMPUTED]
-    for file, content in ((path / METADATA, root), (path / COMPUTED / METADATA, mark)):
+    seal(root)  # also changes the attributes of COMPUTED, which have a file of their own
+    computed = root["consolidated_metadata"]["metadata"][COMPUTED]
+    for file, content in ((path / METADATA, root), (path / COMPUTED / METADATA, computed)):
         file.write_text(json.dumps(content))
