@@ -16,7 +16,7 @@ BITS_32 = not jax.config.read("jax_enable_x64")
 def test_noise_that_integers_cannot_hold_is_refused(noise):
     learner = ebs_elimination(num_arms=2, horizon=2**22, noise=noise)
     more = {"delta": 1e-18} if noise == "gaussian" else {}
-    with pytest.raises(ValueError, match=r"epsilon must be larger, .*, which needs") as error:
+    with pytest.raises(ValueError, match=r"epsilon must be larger: .*, which needs") as error:
         learner.params(epsilon=1e-9 if BITS_32 else 1e-18, **more)
     assert ("JAX_ENABLE_X64" in str(error.value)) == BITS_32
 
