@@ -1,4 +1,4 @@
-"""Learners with a claim for a person: they hear the first visits of everyone."""
+"""Learners with a person as the privacy unit: they use only the first visits of each person."""
 
 import inspect
 from collections.abc import Callable
@@ -20,10 +20,10 @@ UNITS = ("round", "person")
 
 
 class PersonReport(NamedTuple):
-    """A round's report, which is empty in a round that is not heard.
+    """A visit with the learner's report of its round. Rounds that are not heard are defined in `per_person`.
 
     Attributes:
-        visit: who came, and for which time; public.
+        visit: who came, and how often this person came before; public.
         report: the learner's report; zeros in a round that is not heard.
     """
 
@@ -35,20 +35,22 @@ class PersonReport(NamedTuple):
 def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Learner:
     """Returns a learner that hears each person's first visits only, so that its claim is for a person.
 
-    In all other rounds neither `privatize` nor `update` of the learner is called. The schedule of visits is public, so
-    that it is known in advance which rounds are heard. Phases, blocks and the horizon of the learner count heard
-    rounds: give a learner with a horizon `visits.num_heard(reports)`.
+    A round is heard if it is one of the first `reports` visits of its person. In other rounds neither `privatize` nor
+    `update` of the learner is called. The schedule of visits is public, so it is known in advance which rounds are
+    heard. Phases, blocks and the horizon of the learner count only heard rounds: if the learner needs a horizon, use
+    `visits.num_heard(reports)`.
 
     Args:
         learner: for bandits, duels or experts, without contexts.
-        reports: k >= 1, how many visits of a person are heard: the first k, over all arms, phases and blocks together.
+        reports: k >= 1, how many visits of a person are heard: the person's first k visits in the whole run, not in
+            each arm, phase or block.
         rest: the action of a round that is not heard. "best": the best one by the released state, from
-            `Learner.best_action`, or from `Learner.recommend` if it returns an action. "act": the learner's own next
-            action.
+            `Learner.best_action`, or from `Learner.recommend` if it returns an action. "act": the action of
+            the learner's `act`, as if the round were heard.
 
     Returns:
         A learner for environments with `visits=`, such as `jaxdp.bandits.bernoulli_bandit(means, visits=visits)`. It is
-        played round by round. If the learner has a stopping time, a lane ends there.
+        played round by round. If the learner has a stopping time, a run ends there.
 
     Raises:
         ValueError: if learner is not a `Learner`, has no interface, reads contexts, or hears visits already; if reports
@@ -59,14 +61,14 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
         The values of the learner. Its budget bounds a person's loss.
 
     Privacy:
-        - Claim: the learner's, in its trust model, for a person.
+        - Claim: the learner's claim and trust model, with a person as the privacy unit.
         - Unit: all data of a person; adjacency: replace one person, that is their answers in all their rounds. Who
           comes when is public.
         - Budgets, solved in float64 and rounded down: pure claims: epsilon / k. Local model: delta / k, rho / k, mu /
           sqrt(k), since k reports of one person compose. Otherwise: rho / k^2, mu / k, and delta (e^(epsilon / k) - 1)
           / (e^epsilon - 1), since a person is a group of k rounds.
-        - Released: as the learner does.
-        - Private: as in the learner; in rounds that are not heard, the whole answer.
+        - Released: the same values as in the learner.
+        - Private: the same values as in the learner, and all feedback of rounds that are not heard.
         - Proof: `docs/proofs/person.md`.
 
     Source:
@@ -148,10 +150,10 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
 
 
 def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
-    """Returns a learner with a claim for this unit: the learner itself, or the learner by `per_person`.
+    """Returns a learner with this privacy unit: the learner itself, or a learner made by `per_person`.
 
-    In rounds that are not heard the result plays the best action by the releases, if the learner has one, otherwise the
-    learner's own next action.
+    In rounds that are not heard, the result plays the best action by the released state (`rest="best"`) if the learner
+    can name one, and otherwise the learner's next action (`rest="act"`).
 
     Args:
         learner: for bandits, duels or experts, without contexts. It may have a claim for a person already.
@@ -159,8 +161,8 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
         reports: how many visits of a person are heard, if the unit is "person".
 
     Raises:
-        ValueError: as `per_person`; if the unit is no such name; or if the learner's claim is for a person already, and
-            the unit is "round" or `reports` is another number.
+        ValueError: as in `per_person`; if unit is not one of these names; or if the learner's claim is for a person
+            already, and unit is "round" or reports is neither 1 nor the learner's own number.
     """
     check_choice("unit", unit, UNITS)
     if learner.reports is None and learner.visits is None:
@@ -176,7 +178,7 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
 
 
 def _check_learner(learner: Any) -> Interface:
-    """Returns the interface of a learner that can be heard by persons."""
+    """Returns the interface of a learner to which `per_person` applies, and refuses other learners."""
     if not isinstance(learner, Learner):
         raise ValueError(f"learner must be a Learner, got {type(learner).__name__}")
     if learner.interface is None:
@@ -184,7 +186,7 @@ def _check_learner(learner: Any) -> Interface:
     if learner.reports is not None:
         raise ValueError(f"learner must hear every round, got one by per_person: {learner!r}")
     if learner.interface.context is not None:
-        raise ValueError(f"learner must not read contexts, as those of a person are private, got {learner!r}")
+        raise ValueError(f"learner must not read contexts, because a person's contexts are private, got {learner!r}")
     return learner.interface
 
 
@@ -199,12 +201,12 @@ def _best_action(learner: Learner, interface: Interface) -> BestActionFn | None:
 def _check_trust(claim: Guarantee) -> None:
     if claim.trust_model == "joint":
         raise ValueError(
-            f"learner must not claim joint privacy, for which a person's visits do not compose, got {claim}"
+            f"learner must not claim joint privacy, which does not compose over a person's visits, got {claim}"
         )
 
 
 def _zeros_like(function: Callable[[], Any]) -> Any:
-    """Returns zeros of the shapes that the function returns; an auditor's tape records nothing."""
+    """Returns zeros with the shapes and types of the function's result. An auditor's tape records nothing of it."""
     with tape.recording():  # hides an outer tape
         shapes = jax.eval_shape(function)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -1,4 +1,4 @@
-"""A curator's releases of real data: exact secret noise, and a file of releases, so that none is drawn again."""
+"""A curator's releases of real data: exact secret noise, and a file of releases, so that no noise is drawn twice."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ class Arrivals(NamedTuple):
     """The public order of arrival of the users in a file's releases.
 
     Attributes:
-        users: number of users, of both arms, up to the last one in a release.
+        users: number of users of both arms together, up to the last user with a bit in a release.
         digest: SHA-256 of their arms, one byte each: 0 for control, 1 for treatment.
     """
 
@@ -40,9 +40,10 @@ class Released(NamedTuple):
 
     Attributes:
         setting: the planned values.
-        schedule: the public looks; None for the test that looks once.
-        users: `[2]`, numbers of users of the test that looks once, control first; None for the anytime test.
-        sums: `[releases][2]` integers: S and D of each epoch, or the arms' numbers of ones.
+        schedule: the looks' public schedule; None for the fixed test, which looks once.
+        users: `[2]`, each arm's number of users in the fixed test, control first; None for the anytime test.
+        sums: `[releases][2]` noisy integers. In the anytime test: S and D of each epoch (see `AnytimeCentral`); in the
+            fixed test: each arm's number of ones, control first.
         arrivals: the users' order of arrival; None if no evaluation named their arms.
     """
 
@@ -54,11 +55,11 @@ class Released(NamedTuple):
 
 
 class CentralRelease(NamedTuple):
-    """The rule of a curator who holds users' true bits: it draws exact noise, and keeps every release in a file.
+    """A test for a curator who holds users' true bits; it draws exact noise, and keeps every release in a file.
 
     The noise comes from the operating system's random words (`jaxdp.mechanisms.secret_discrete_laplace`). An evaluation
     of more users draws noise only for epochs that the file does not have. Keep the file, and use one file for one test:
-    a second file would release the same users again, which adds its epsilon.
+    a second file would release the same users' bits again, which costs epsilon once more.
 
     Attributes:
         rule: the rule that evaluates releases.
@@ -87,7 +88,7 @@ class CentralRelease(NamedTuple):
                 the users of earlier calls, at the same positions. Their bits cannot be checked without another release.
             arms: `[users]` of 0 (control) and 1 (treatment), the arms of all users in the order of arrival, which are
                 public. The file keeps a digest of them, so that a later call with the arms exchanged, with another
-                order, or without an earlier user is refused. Without them nothing of this is noticed.
+                order, or without an earlier user is refused. If `arms` is not given, such mistakes are not noticed.
 
         Returns:
             The verdict.
@@ -97,8 +98,10 @@ class CentralRelease(NamedTuple):
 
         Raises:
             ValueError: if a bit is not 0 or 1; if fewer pairs are given than the first look needs, or than the file
-                has; if the file is not of this plan, or of other users' arms. Nothing is drawn then.
-            OSError: if the file cannot be written. Nothing is returned then.
+                has; if the fixed test has released other numbers of users; if arms do not match the bits, or were given
+                in some calls only; if the file has another plan, or arms of other users; or if path is not in a folder
+                that exists. No noise is drawn then.
+            OSError: if the file cannot be written. No release is returned then.
         """
         bits = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         checked = check_local_path("path", path)
@@ -124,7 +127,7 @@ class CentralRelease(NamedTuple):
         return verdict._replace(waiting=sum(sizes) - verdict.users)
 
     def _rule(self, previous: Released | None, path: Path) -> FixedTest | AnytimeCentral:
-        """Returns the rule with the file's looks, which are the ones that were fixed in advance."""
+        """Returns the rule with the schedule of the file, which was fixed before the first release."""
         if previous is None:
             return self.rule
         is_once = isinstance(self.rule, FixedTest)
@@ -157,7 +160,7 @@ class CentralRelease(NamedTuple):
             raise ValueError(f"control and treatment must have {rule.schedule.first} users each, got {pairs}")
         if len(ends) <= len(sums):
             raise ValueError(
-                f"control and treatment must have all users so far, {len(sums)} looks of them are released, got "
+                f"control and treatment must have all users so far: {len(sums)} looks are released already, got "
                 f"{pairs} pairs, enough for {len(ends) - 1}"
             )
         budgets = (rule.lead_epsilon, rule.discordant_epsilon)  # the floats add up to epsilon exactly
@@ -178,7 +181,7 @@ def num_releases(path: Path) -> int:
 
 
 def _check_arms(arms: Any, sizes: Sequence[int]) -> np.ndarray:
-    """Returns the users' arms as bytes."""
+    """Returns the users' arms, [users] uint8."""
     order = np.asarray(arms)
     counts = [int(np.sum(order == arm)) for arm in (0, 1)]
     if order.shape != (sum(sizes),) or counts != list(sizes):
@@ -190,7 +193,7 @@ def _check_arms(arms: Any, sizes: Sequence[int]) -> np.ndarray:
 
 
 def _arrivals(order: np.ndarray, pairs: int | None) -> Arrivals:
-    """Returns the arrivals up to the last user of the first pairs; of all users without a number of pairs."""
+    """Returns the arrivals up to the last user of the first `pairs` pairs, or of all users if `pairs` is None."""
     last = order.size if pairs is None else 1 + max(int(np.flatnonzero(order == arm)[pairs - 1]) for arm in (0, 1))
     return Arrivals(last, hashlib.sha256(order[:last].tobytes()).hexdigest())
 
@@ -231,7 +234,7 @@ def _read(path: Path) -> Released | None:
 
 
 def _write(path: Path, released: Released) -> None:
-    """Replaces the file in one step, before anything is returned."""
+    """Replaces the file in one step. Called before a verdict is returned."""
     content = {
         "format": FORMAT,
         "plan": released.setting._asdict(),

@@ -39,9 +39,9 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        low: [] float, rewards are clipped from below here.
-        high: [] float, rewards are clipped from above here.
-        scale: [] float, units per 1 of reward: 2^20 / (high - low).
+        low: [] float, lower end of the interval to which rewards are clipped.
+        high: [] float, upper end of this interval.
+        scale: [] float, number of integer units in a reward of 1: 2^20 / (high - low).
     """
 
     epsilon: Scalar
@@ -121,7 +121,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         \hat a = \operatorname{argmax}_i \Big( \sum_{t \le m,\, a_t = i} x_t + Z_i \Big), \quad Z_i \sim \mathrm{Lap}(b)
         $$
 
-        where rewards $x_t$ are in units of their range, and
+        where bounded rewards $x_t$ are rescaled from their interval to $[0, 1]$, and
 
         $$
         b = \frac{1}{\varepsilon}
@@ -209,7 +209,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def best_action(params: Params, public: Public) -> jax.Array:
         del params
-        return jnp.maximum(public.best_arm, 0)  # before the release nothing distinguishes the arms
+        return jnp.maximum(public.best_arm, 0)  # arm 0 before the release, when no arm is known to be better
 
     algorithm = bulk.Algorithm(num_arms, explore_rounds, arm, to_integers, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))

@@ -23,7 +23,7 @@ def update_means(means: Means, arm: jax.Array, report: jax.Array) -> Means:
 def first_largest(scores: jax.Array) -> jax.Array:
     """Computes `_means.first_largest`."""
 
-    # By two elementwise minima and maxima: XLA on CPU does not vectorise an argmax.
+    # XLA on CPU does not vectorise an argmax, so elementwise maxima and then elementwise minima replace it.
     def index_of_largest(scores: jax.Array) -> jax.Array:
         indices = jnp.arange(len(scores), dtype=jnp.int32)
         return tree_reduce(jnp.minimum, jnp.where(scores == tree_reduce(jnp.maximum, scores), indices, len(scores)))
@@ -32,7 +32,7 @@ def first_largest(scores: jax.Array) -> jax.Array:
 
 
 def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    """Computes `_means.largest_bound`; a random word gives the order, by `jaxdp.random.ties.ranks`."""
+    """Computes `_means.largest_bound`; finite ties are broken by `ties.ranks` of a random word."""
 
     def rank_largest(bounds: jax.Array, word: jax.Array, largest: jax.Array) -> jax.Array:
         order = jnp.where(jnp.isinf(largest), 0, ties.ranks(word, len(bounds)))
@@ -47,7 +47,7 @@ def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
 
 
 def _largest_of_few(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    # Goes through the arms one by one, so that one loop over lanes computes the rank of each arm once.
+    # Unrolled over the arms: one loop over lanes then suffices, and it computes the rank of each arm once.
     order = ties.ranks(word, len(bounds))
     best, rank, best_arm = bounds[0], order[0], jnp.zeros(bounds.shape[1:], jnp.int32)
     for arm in range(1, len(bounds)):

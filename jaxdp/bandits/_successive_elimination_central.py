@@ -39,8 +39,9 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         plays: [num_epochs, num_arms + 1] integer >= 1, plays of each active arm, by epoch and number of active arms;
-            the largest integer stands for an epoch that is too long to end.
-        margins: [num_epochs, num_arms + 1] float, how far an arm's noisy total may lie below the largest.
+            the largest integer means that the epoch never ends.
+        margins: [num_epochs, num_arms + 1] float, how far an active arm's noisy total may lie below the largest; same
+            indices as `plays`, infinite for epochs that never end.
     """
 
     epsilon: Scalar
@@ -122,8 +123,8 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         4 (h + c) = D is dropped in epoch e.
 
     Deviations:
-        R is the root of an equation. Noisy totals are compared by their leads (`noisy_leads`); noise is as in
-        `laplace`.
+        For "tight", R is the smallest number with h + c <= D / 4 (before `confidence_multiplier`), instead of the
+        paper's formula. Noisy totals are compared by their leads (`noisy_leads`); noise is as in `laplace`.
 
     Math:
         In epoch $k$ (e above), each of the $S$ active arms is played $R$ times, and its total $X_i$ is released as
@@ -139,8 +140,9 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         c = \frac{\ln(4 S k^2 / \beta)}{\varepsilon R}
         $$
 
-        where $\beta$ is `failure_prob` and $D = 2^{-k}$. For "tight", $h + c = D / 4$, and the margin is $R D / 2$ also
-        for an $R$ that is rounded or multiplied. For "paper"
+        where $\beta$ is `failure_prob` and $D = 2^{-k}$. For "tight", $R$ is the root of $h + c = D / 4$, multiplied
+        by `confidence_multiplier` and then rounded up. The margin $2 R (h + c)$ is replaced by $R D / 2$ with the final
+        $R$; the two margins are equal at the root. For "paper"
 
         $$
         R = 1 + \lceil \max\Big(
@@ -213,10 +215,10 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         """Returns the number of rounds of this epoch; the last remaining arm is played forever."""
         size, plays_of_arm = size_of(public), of_epoch(params.plays, public)
         is_endless = (size == 1) | (plays_of_arm == largest)
-        return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)
+        return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)  # 0: no overflow
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arm to play after each of these numbers of `played` rounds of the epoch, [...] int32."""
+        """Returns the arm to play, [...] int32, when `played` ([...] integer) rounds of the epoch have been played."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 

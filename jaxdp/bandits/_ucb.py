@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, mean_reports, no_means
-from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPUs, at every size
+from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPU, at all numbers of arms
 from jaxdp.bandits._reports import feedback_privatizer, randomizer_values, reward_clip, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -40,7 +40,7 @@ class Public(NamedTuple):
         round: [] integer, rounds played.
         plays: [num_arms] integer, plays of each arm.
         sums: [num_arms] compensated sums of reports.
-        tie_word: [] uint32, a random word; it fixes the order in which equal arms are taken.
+        tie_word: [] uint32, a random word, which determines the order of arms by which ties are broken.
     """
 
     round: jax.Array
@@ -50,7 +50,7 @@ class Public(NamedTuple):
 
 
 def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns upper confidence bounds, [num_arms], infinite without plays; `spread` is 2 exploration_rate v ln t."""
+    """Returns upper confidence bounds, [num_arms]; inf for unplayed arms. `spread` is 2 exploration_rate v ln t."""
     # With scale = n^(-1/2) the mean is sum * scale^2 and the radius sqrt(spread) * scale: only one slow operation.
     scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))
     return jnp.where(plays > 0, ((sums.total - sums.excess) * scale + jnp.sqrt(spread)) * scale, jnp.inf)
@@ -143,7 +143,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         proxy = randomizer.variance_proxy(**randomizer_values({name: values[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
-    bounds = array_kernel(upper_bounds)  # laid out for CPUs, at every size
+    bounds = array_kernel(upper_bounds)  # laid out for CPU, at all numbers of arms
 
     def init(key, params: Params) -> State:
         del params

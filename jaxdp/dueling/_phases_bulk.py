@@ -1,6 +1,6 @@
-"""Plays many rounds of phased eliminations at once: as blocks, with the results of single rounds, and as counts.
+"""Plays many rounds of phased eliminations at once, as blocks (with the results of single rounds) or as counts.
 
-A block or count plan plays rounds of one phase, in which every pair is known before the first duel.
+A block plan or a count plan has rounds of one phase only. All pairs of a phase are known before its first duel.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, CountPrivatizeFn, Counts, State
 
-BLOCK_PER_ARM = 16
+BLOCK_PER_ARM = 16  # rounds of a block, per arm
 
 
 class Algorithm(NamedTuple):
@@ -23,7 +23,7 @@ class Algorithm(NamedTuple):
         num_active: (public) -> [] integer, number of active arms.
         duels: (public, indices of rounds in the phase) -> [..., 2] int32, the pairs of these rounds.
         rounds_of_phase: (params, public) -> [] integer, number of rounds of the phase.
-        wins_so_far: (state) -> [num_arms] integer, the wins of this phase.
+        wins_so_far: (state) -> [num_arms] integer, each arm's wins in this phase as the left arm of a pair.
         advance: (key, params, public, wins, rounds) -> state after `rounds` more rounds of the phase; `wins` are the
             phase's wins including these rounds.
     """
@@ -42,7 +42,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Builds blocks of rounds."""
+    """Returns the functions that play a phase in blocks of rounds."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
@@ -61,7 +61,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
-    """Builds counts of ordered pairs (left, right), in the order of a flattened [num_arms, num_arms] matrix."""
+    """Returns the functions that play by counts of pairs (left, right), in the order of a flattened matrix."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:

@@ -49,7 +49,7 @@ def reveal_losses(key, params, public, context, action, feedback) -> jax.Array:
 
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
-    """Returns the loss of one expert, []; 0 if `expert` is out of range."""
+    """Selects one expert's loss, [], from losses [num_experts]; returns 0 if `expert` is out of range."""
     masked = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
     return jnp.sum(masked, dtype=losses.dtype)
 
@@ -65,11 +65,11 @@ def units_of(losses: jax.Array) -> jax.Array:
 
 
 def reveal_units(key, params, public, context, action, feedback) -> jax.Array:
-    """Returns the losses as integers without noise (a `PrivatizeFn`): in the central model the curator sees them."""
+    """Returns losses in units of 2^-20 without noise (a `PrivatizeFn`): in the central model the curator sees them."""
     del key, params, public, context, action
     return units_of(feedback)
 
 
 def units_in_kernel(losses: jax.Array) -> jax.Array:
-    """Converts losses as `units_of` does, in a separate kernel, for results that enter several sums."""
+    """Converts losses as `units_of` does, in a separate kernel: results that several sums use are computed once."""
     return lanes_last(own_kernel(lambda values: lanes_last(units_of(lanes_last(values))), losses))

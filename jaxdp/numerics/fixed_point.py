@@ -3,8 +3,8 @@
 A float sum of private data is rounded, and the rounding depends on all data. After many additions the sums of two
 neighbours can differ by more than the replaced datum, so noise for one datum does not hide the difference. Here a datum
 is rounded once, before it enters the sum, to a multiple of its range / 2^20. The range is the length of the interval
-that contains the datum. The sum then changes by exactly the change of the datum, for any order of addition, up to 2^31
-- 1 ranges (2^63 - 1 in 64 bits).
+that contains the datum. If a rounded datum changes, the sum changes by exactly the same amount, for any order of
+addition. This holds while sums are at most 2^31 - 1 ranges (2^63 - 1 with 64-bit integers).
 """
 
 from collections.abc import Callable
@@ -19,17 +19,17 @@ from jaxdp.numerics.kernels import separate_kernels
 
 BITS = 20
 UNITS = 2**BITS  # number of units in a range
-MOST_TERMS = 2**10  # units of at most this number of data may be added before they enter a sum
+MOST_TERMS = 2**10  # largest number of data that may be added as plain integers before `add`
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Sum(NamedTuple):
-    """An exact sum of data: whole + part / 2^20 ranges.
+    """An exact sum of data, equal to (whole + part / 2^20) times the range.
 
     Attributes:
-        whole: [...] integers of the default type, the number of ranges, rounded down.
+        whole: [...] integers of the default type, the sum divided by the range, rounded down.
         part: [...] integers of the same type, the remaining units, in [0, 2^20).
     """
 
@@ -62,8 +62,8 @@ def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> ja
 
     Args:
         values: [...] float, data minus the lower end of their range; NaN counts as 0.
-        scale: [] float, the number of units in 1, which is 2^20 / (upper end - lower end); public. Values are
-            multiplied by it, because a division is slower.
+        scale: [] float, units per 1 of `values`: 2^20 / (upper end - lower end); public. It is a factor because a
+            division is slower.
         lowest: number of units at the lower end: 0, or -2^20 for data in [-1, 1] with a range of 1.
 
     Returns:
@@ -79,10 +79,11 @@ def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> ja
 
 
 def from_floats(values: jax.Array) -> Sum:
-    """Converts each datum to a sum, for data without a range.
+    """Converts each datum to a sum in which a range is 1, for data that have no public range.
 
     Args:
-        values: [...] float. They are rounded to multiples of 2^-20 and clipped to the range of `Sum`; NaN counts as 0.
+        values: [...] float. They are rounded to multiples of 2^-20, and clipped to values that fit into `Sum`; NaN
+            counts as 0.
 
     Examples:
         >>> [leaf.tolist() for leaf in from_floats(jnp.array([-0.75, 3.0]))]
@@ -96,7 +97,7 @@ def from_floats(values: jax.Array) -> Sum:
 
 
 def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> Sum:
-    """Adds units of a datum, or of up to 2^10 data, to `running`, or to 0 if `restart` ([] bool) is true."""
+    """Adds to `running`, or to 0 if `restart` ([] bool) is true, the units of one datum or of up to 2^10 data."""
 
     def add_part(running: Sum, more: jax.Array, restart: jax.Array | None = None) -> Sum:
         if restart is not None:
@@ -130,7 +131,7 @@ def sum_along(values: Sum, axis: int = 0) -> Sum:
 
 
 def excess_over_least(values: Sum) -> Sum:
-    """Subtracts from each sum the smallest sum along the last axis, [..., n]."""
+    """Subtracts from each of the sums, [..., n], the smallest sum along the last axis."""
     least = jnp.min(values.whole, -1, keepdims=True)
     part = jnp.where(values.whole == least, values.part, UNITS)
     return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
@@ -142,10 +143,10 @@ def at_least(left: Sum, right: Sum) -> jax.Array:
 
 
 def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
-    """Converts sums to floats in units of ranges, [...], rounded to the dtype: for post-processing at the end."""
+    """Converts sums to floats, [...], in multiples of the range; they are rounded, so use them after all additions."""
     return values.whole.astype(dtype) + values.part.astype(dtype) * jnp.asarray(1 / UNITS, dtype)
 
 
 def _carry(whole: jax.Array, part: jax.Array) -> Sum:
-    """Normalizes a sum with units that exceed a range or are negative."""
+    """Moves whole ranges from `part` to `whole`, so that `part` is in [0, 2^20)."""
     return Sum(whole + (part >> BITS), part & (UNITS - 1))

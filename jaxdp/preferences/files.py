@@ -1,4 +1,4 @@
-"""Helpers of the readers of users' files: they decode text, and make errors that name the file and the line."""
+"""Helpers of functions that read users' files: text decoding, and errors that name the file and the line."""
 
 _SHOWN = 80  # characters of a value in an error
 
