@@ -16,6 +16,7 @@ from jaxdp.bandits import (
     pairwise_elimination_central,
     successive_elimination_central,
     thompson,
+    thompson_central,
     tsallis_inf,
     ucb,
 )
@@ -118,6 +119,13 @@ ROWS = [
         peers={"Numba": lambda horizon, params: partial(numba_bandits.thompson, SMALL, KEEP, horizon)},
         scripts={"NumPy": lambda rounds: numpy_bandits.thompson(generator(), MEANS, KEEP, rounds)},
         in_table=True,
+        **SIZES,
+    ),
+    LearnerRow(
+        title="thompson_central",
+        learner=lambda horizon: thompson_central(num_arms=ARMS),
+        world=bandit,
+        horizon=200,
         **SIZES,
     ),
     LearnerRow(

@@ -45,7 +45,7 @@ PURE = "epsilon=1.0"
 LEARNERS: dict[str, dict[str, tuple[str, ...]]] = {
     "bandits": {
         **dict.fromkeys(
-            ("tsallis_inf", "ucb", "thompson", "ucb_central", "successive_elimination_central"),
+            ("tsallis_inf", "ucb", "thompson", "thompson_central", "ucb_central", "successive_elimination_central"),
             ("num_arms=3", BANDIT, PURE),
         ),
         **dict.fromkeys(

@@ -16,6 +16,7 @@ from jaxdp.bandits._reward_sequence import reward_sequence
 from jaxdp.bandits._successive_elimination import successive_elimination
 from jaxdp.bandits._successive_elimination_central import successive_elimination_central
 from jaxdp.bandits._thompson import thompson
+from jaxdp.bandits._thompson_central import thompson_central
 from jaxdp.bandits._tsallis_inf import tsallis_inf
 from jaxdp.bandits._ucb import ucb
 from jaxdp.bandits._ucb_central import ucb_central
@@ -44,6 +45,7 @@ __all__ = [
     "successive_elimination",
     "successive_elimination_central",
     "thompson",
+    "thompson_central",
     "tsallis_inf",
     "ucb",
     "ucb_central",

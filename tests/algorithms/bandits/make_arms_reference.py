@@ -13,6 +13,7 @@ import numpy as np
 from tests.algorithms.bandits.exp3.golden import exp3
 from tests.algorithms.bandits.successive_elimination_central.golden import successive_elimination_central
 from tests.algorithms.bandits.thompson.golden import thompson
+from tests.algorithms.bandits.thompson_central.golden import thompson_central
 from tests.algorithms.bandits.tsallis_inf.golden import tsallis_inf
 from tests.algorithms.bandits.ucb.golden import ucb
 from tests.algorithms.bandits.ucb_central.golden import ucb_central_blocks, ucb_central_tree
@@ -49,6 +50,7 @@ CASES = {
     ),
     "ucb_central": (ucb_central_blocks, FEW_LANES, {"horizon": MANY_ROUNDS, "rate": 1.0}),
     "ucb_central_tree": (ucb_central_tree, LANES, {"horizon": ROUNDS, "rate": 0.5}),
+    "thompson_central": (thompson_central, LANES, {"horizon": ROUNDS, "growth": 0.5, "weight": 0.5}),
 }
 
 

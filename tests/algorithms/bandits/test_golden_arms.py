@@ -46,6 +46,11 @@ OURS = Lazy(
             RATE,
             {"exploration_rate": 0.6},
         ),
+        "thompson_central": lambda: (
+            bandits.thompson_central(num_arms=3),
+            {"growth": 0.5, "noise_weight": 0.5},
+            {"epsilon": 1.4},
+        ),
     }
 )
 

@@ -1,0 +1,209 @@
+"""Thompson sampling in the central model, on noisy totals of blocks of rewards."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits._means import add_play
+from jaxdp.bandits._means_kernels import first_largest  # laid out for CPUs, at every size
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    default_float,
+    factory,
+    guarantee_for,
+    leaf_rounded_down,
+    scalar_leaf,
+)
+from jaxdp.core.central import reveal_feedback
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.least_budgets import check_laplace
+from jaxdp.mechanisms.numerical import laplace_delta
+from jaxdp.mechanisms.some_lanes import in_flagged_lanes
+from jaxdp.numerics import compensated
+from jaxdp.random import beta, fast_key
+from jaxdp.validation import check_count, check_positive
+
+
+@pytree_dataclass
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.
+        growth: [] float > 0, plays of a block over the arm's plays before it.
+        noise_weight: [] float >= 0, the share of the noise's variance that widens the posterior.
+    """
+
+    epsilon: Scalar
+    growth: Scalar
+    noise_weight: Scalar
+
+
+class Private(NamedTuple):
+    """The curator's private state.
+
+    Attributes:
+        totals: [num_arms] integer, the sum of rewards of each arm's open block.
+    """
+
+    totals: jax.Array
+
+
+class Public(NamedTuple):
+    """Public state: released values, and numbers of plays.
+
+    Attributes:
+        plays: [num_arms] integer, plays of each arm in blocks that have ended.
+        waiting: [num_arms] integer, plays of each arm in its open block.
+        blocks: [num_arms] integer, blocks of each arm that have ended.
+        sums: [num_arms] compensated sums of each arm's noisy totals.
+    """
+
+    plays: jax.Array
+    waiting: jax.Array
+    blocks: jax.Array
+    sums: compensated.Sum
+
+
+@factory
+def thompson_central(*, num_arms: int) -> Learner:
+    r"""Draws a mean for each arm from its posterior given noisy totals of blocks, and plays the arm with the largest.
+
+    An arm's rewards are summed in blocks. The first block has one play. A later block has `growth` times the arm's
+    plays in earlier blocks, rounded down, but at least one. When an arm's block ends, its total is released with
+    Laplace(1 / epsilon) noise. Every round draws the means of all arms again, so the plays of a block need not be
+    consecutive.
+
+    Args:
+        num_arms: number of arms, >= 2.
+
+    Returns:
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32).
+
+    Raises:
+        ValueError: if num_arms < 2; from `params`, if a value is out of range.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        growth: > 0 and finite, by default 0.25.
+        noise_weight: > 0 and finite, by default 1: the share of the noise's variance that widens the posterior.
+
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's reward; adjacency: replace one.
+        - Sensitivity: A reward adds at most 1 to one total of one arm, and each total is released once with
+          Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases and of draws that do not
+          depend on rewards otherwise, so blocks concern different users and compose in parallel.
+        - Released: `sums`.
+        - Private: `totals`.
+
+    Source:
+        Hu & Hegde (2022), "Near-optimal Thompson sampling-based algorithms for differentially private stochastic
+        bandits", for blocks of rewards and Laplace noise; Agrawal & Goyal (2012), Algorithm 1, for the posterior.
+
+    Deviations:
+        *The posterior is a heuristic*, and no regret bound is proved. The proofs of Hu & Hegde need a posterior that
+        is shifted upwards, and their lazy algorithm forgets earlier blocks; here S is the sum of all blocks of an arm.
+        Their text was not available except for its abstract. Noise is integer, as in `laplace`.
+
+    Math:
+        Let $\tilde S_i$ be the sum of arm $i$'s $J_i$ released totals, clipped to $[0, n_i]$, of $n_i$ plays. Round $t$
+        plays $\operatorname{argmax}_i \theta_i$ with
+
+        $$
+        \theta_i \sim \mathrm{Beta}(1 + w_i \tilde S_i, \; 1 + w_i (n_i - \tilde S_i)), \quad
+        w_i = \frac{1}{1 + 8 \nu J_i / (n_i \varepsilon^2)}
+        $$
+
+        where $\nu$ is `noise_weight`. The noise of $J_i$ totals has variance $2 J_i / \varepsilon^2$, and $n_i$ rewards
+        of mean 1/2 have variance $n_i / 4$: with $\nu = 1$ the posterior has the variance of both together.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> world = jaxdp.bandits.bernoulli_bandit([0.9, 0.1])
+        >>> run = jaxdp.simulator(thompson_central(num_arms=2), world, horizon=1000)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 100)  # uniformly random arms: 400
+        True
+    """
+    num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
+
+    def params(*, epsilon: float, growth: float = 0.25, noise_weight: float = 1.0) -> Params:
+        return Params(
+            epsilon=leaf_rounded_down("epsilon", check_laplace(epsilon)),
+            growth=scalar_leaf("growth", check_positive("growth", growth)),
+            noise_weight=scalar_leaf("noise_weight", check_positive("noise_weight", noise_weight)),
+        )
+
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit="one round's reward",
+            argument="each reward enters one total, released once by Laplace noise, at L1 sensitivity 1",
+            numerical_delta=laplace_delta(epsilon),
+        )
+
+    def init(key, params: Params) -> State:
+        del key, params
+        zeros = jnp.zeros(num_arms, integer)
+        return State(
+            Private(zeros), Public(zeros, zeros, zeros, compensated.zero(jnp.zeros(num_arms, default_float())))
+        )
+
+    def evidence(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
+        """Returns the parameters of the Beta posteriors less 1, [num_arms] float each."""
+        sums = public.sums.total - public.sums.excess
+        plays, blocks = public.plays.astype(sums.dtype), public.blocks.astype(sums.dtype)
+        ones = jnp.clip(sums, 0, plays)
+        noise = 8 * params.noise_weight * blocks / jnp.maximum(plays, 1) / params.epsilon / params.epsilon
+        return ones / (1 + noise), (plays - ones) / (1 + noise)
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del context
+        ones, zeros = evidence(params, public)
+        return first_largest(beta(fast_key(key), 1 + ones, 1 + zeros))
+
+    def update(key, params: Params, state: State, report) -> State:
+        arm, reward = report
+        is_played = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        totals = state.private.totals + jnp.where(is_played, jnp.clip(reward, 0, 1).astype(integer), 0)
+        public: Public = state.public._replace(waiting=add_play(state.public.waiting, arm))
+
+        def end_block(key: jax.Array, params: Params, total: jax.Array, is_played: jax.Array, public: Public) -> Public:
+            noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
+            return Public(
+                plays=public.plays + jnp.where(is_played, public.waiting, 0),
+                waiting=jnp.where(is_played, 0, public.waiting),
+                blocks=public.blocks + is_played.astype(integer),
+                sums=compensated.add(public.sums, jnp.where(is_played, noisy, 0)),
+            )
+
+        waiting, plays = public.waiting[arm], public.plays[arm]
+        length = jnp.maximum(jnp.floor(params.growth * plays.astype(default_float())), 1)
+        is_end = waiting.astype(length.dtype) >= length
+        after = in_flagged_lanes(is_end, end_block, public, key, params, totals[arm], is_played, public)
+        return State(Private(jnp.where(is_played & is_end, 0, totals)), after)
+
+    def best_action(params: Params, public: Public) -> jax.Array:
+        ones, zeros = evidence(params, public)
+        return first_largest((1 + ones) / (2 + ones + zeros))
+
+    return Learner(
+        params=params,
+        guarantee=guarantee_for(params, claim),
+        init=init,
+        act=act,
+        privatize=reveal_feedback,
+        update=update,
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
+        best_action=best_action,
+    )

@@ -1,0 +1,36 @@
+"""The entry of `thompson_central`."""
+
+import numpy as np
+
+from jaxdp import bandits
+from jaxdp.audit import UserData
+from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, every_reward_moves
+from jaxdp.registry.second import Second
+
+ORDER = 195  # in lists
+
+
+def _the_first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
+    """Returns users of two runs: every reward is 0, except all arms' rewards in round one of the second run."""
+    nothing = np.zeros((12, num_arms), np.int32)
+    once = nothing.copy()
+    once[0] = 1
+    return UserData(nothing), UserData(once)
+
+
+ENTRIES = {
+    "thompson_central": bandit_entry(
+        title="Thompson sampling, central",
+        summary="plays the arm that is best in a draw from its posterior, given totals of blocks with Laplace noise",
+        source="Hu & Hegde (2022); Agrawal & Goyal (2012), Algorithm 1",
+        factory=bandits.thompson_central,
+        draws_in_update=True,
+        sizes={"num_arms": 2},
+        values={"epsilon": 1.0, "growth": 1.0, "noise_weight": 0.5},
+        environment=bernoulli,
+        horizon=12,
+        neighbours=every_reward_moves,
+        draw_user=draw_binary,
+        second=Second(neighbours=_the_first_reward_moves),
+    ),
+}

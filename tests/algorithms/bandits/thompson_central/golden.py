@@ -1,0 +1,29 @@
+"""An independent version of `thompson_central`, in NumPy."""
+
+import math
+
+import numpy as np
+
+from tests.algorithms.bandits.golden_arms import rewards_of
+
+
+def thompson_central(generator, epsilon, *, means, horizon, lanes, growth, weight):
+    num, rows = len(means), np.arange(lanes)
+    noisy, open_total = np.zeros((2, lanes, num))
+    released, waiting, blocks = np.zeros((3, lanes, num), int)
+    variance = 2 / epsilon**2  # of a total's noise
+    for _ in range(horizon):
+        ones = noisy.clip(0, released)
+        # rewards have variance n / 4; with noise, as much as n w rewards' mean would have
+        worth = (released / 4) / np.maximum(released / 4 + weight * variance * blocks, 1e-9)
+        arm = generator.beta(1 + worth * ones, 1 + worth * (released - ones)).argmax(1)
+        open_total[rows, arm] += rewards_of(generator, means, arm)
+        waiting[rows, arm] += 1
+        ends = rows[waiting[rows, arm] >= np.maximum(np.floor(growth * released[rows, arm]), 1)]
+        arm = arm[ends]
+        noise = generator.laplace(0, 1 / epsilon, len(ends)) if epsilon < math.inf else 0
+        noisy[ends, arm] += open_total[ends, arm] + noise
+        released[ends, arm] += waiting[ends, arm]
+        blocks[ends, arm] += 1
+        open_total[ends, arm], waiting[ends, arm] = 0, 0
+    return released + waiting

@@ -1,0 +1,58 @@
+"""Tests of `thompson_central` alone."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from jaxdp.bandits import thompson_central
+from tests.algorithms.bandits.central_learners import KEY
+
+
+def after_plays(growth, epsilon, rewards):
+    """Returns the state after plays of the first of two arms, and the number of its plays at each release."""
+    learner = thompson_central(num_arms=2)
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon, growth=growth))
+    state, update, ends = learner.init(KEY(), params), jax.jit(learner.update), []
+    for index, reward in enumerate(rewards):
+        state = update(jax.random.key(index), params, state, (jnp.int32(0), jnp.int32(reward)))
+        if state.public.waiting[0] == 0:
+            ends.append(int(state.public.plays[0]))
+    return state, ends
+
+
+@pytest.mark.parametrize(
+    ("growth", "ends"),
+    [(1.0, [1, 2, 4, 8, 16]), (0.5, [1, 2, 3, 4, 6, 9, 13, 19]), (0.25, [*range(1, 9), 10, 12, 15, 18])],
+)
+def test_blocks_grow(growth, ends):
+    rewards = [index % 2 for index in range(19)]
+    state, found = after_plays(growth, math.inf, rewards)
+    assert found == ends
+    public = state.public
+    assert int(public.blocks[0]) == len(ends)
+    assert int(public.waiting[0]) == 19 - ends[-1]
+    assert float(public.sums.total[0] - public.sums.excess[0]) == sum(rewards[: ends[-1]])
+    assert int(state.private.totals[0]) == sum(rewards[ends[-1] :])
+    assert not np.any(np.asarray([public.plays[1], public.blocks[1], state.private.totals[1]]))
+
+
+def test_the_noise_of_a_release():
+    """Checks that a first block's total, of one reward of 1, has Laplace noise of scale 1 / epsilon."""
+    learner = thompson_central(num_arms=2)
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=0.5))
+    state = learner.init(KEY(), params)
+    update = jax.vmap(lambda key: learner.update(key, params, state, (jnp.int32(0), jnp.int32(1))).public.sums.total[0])
+    noise = np.asarray(update(jax.random.split(KEY(), 20_000)), float) - 1
+    assert scipy.stats.kstest(noise, scipy.stats.laplace(scale=2.0).cdf).pvalue > 1e-6
+    assert scipy.stats.kstest(noise, scipy.stats.laplace(scale=1.8).cdf).pvalue < 1e-6  # planted
+
+
+@pytest.mark.parametrize("name", ["growth", "noise_weight"])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+def test_refuses_values_out_of_range(name, value):
+    with pytest.raises(ValueError, match=name):
+        thompson_central(num_arms=2).params(epsilon=1.0, **{name: value})
