@@ -102,8 +102,8 @@ def describe(plan: Plan, users: float) -> str:
 def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | None = None) -> str:
     """Evaluates a file's reports by a plan's rule, and returns the verdict as text.
 
-    With a curator the file has the users' true bits, and the noise is drawn here. This is a simulation, as the text
-    says, unless a file of releases is named.
+    With a curator the file has the users' true bits, and this function draws the noise. Unless `release` names a file,
+    this is a simulation, and the returned text says so.
 
     Args:
         plan: the plan.
@@ -142,8 +142,8 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | No
         verdict = rule.evaluate(arms.control, arms.treatment)
     elif plan.schedule is not None:
         raise ValueError(
-            "kind must be anytime for a file with central trust that is not a release; --release FILE draws the noise "
-            'of kind fixed, and plan.test("fixed") takes noisy counts'
+            f"kind must be anytime for a file with central trust and no --release, got {kind}; for the fixed test add "
+            '--release FILE, which draws the noise, or pass noisy counts to plan.test("fixed")'
         )
     else:
         bits = (arms.control, arms.treatment)
@@ -160,10 +160,10 @@ def verdict_text(kind: str, verdict: Verdict, arms: Arms, confidence: float) -> 
         + ("" if verdict.stopped_at is None else f"; decided after {verdict.stopped_at:,}"),
     ]
     effect = verdict.effect
-    named = {f"rate of {name}": rate for name, rate in zip(arms.names, effect[:2], strict=True)}
+    rates = {f"rate of {name}": rate for name, rate in zip(arms.names, effect[:2], strict=True)}
     lines += [
         f"  {name}: {one.estimate:.4g}, {confidence:.0%} interval {one.low:.4g} to {one.high:.4g}"
-        for name, one in {**named, "difference of rates": effect.difference}.items()
+        for name, one in {**rates, "difference of rates": effect.difference}.items()
         if not math.isnan(one.estimate)
     ]
     if not math.isnan(effect.lift.estimate):
@@ -175,10 +175,10 @@ def verdict_text(kind: str, verdict: Verdict, arms: Arms, confidence: float) -> 
         )
     if kind == "anytime":
         lines.append("  Intervals are approximate, and hold at every look.")
-        alone = abs(sizes[0] - sizes[1])
-        if alone:
+        unmatched = abs(sizes[0] - sizes[1])
+        if unmatched:
             larger = arms.names[0] if sizes[0] > sizes[1] else arms.names[1]
-            lines.append(f"  {alone:,} users of {larger} have no partner in the other arm, and are not in the test")
-        if waiting := sum(sizes) - verdict.users - alone:
+            lines.append(f"  {unmatched:,} users of {larger} have no partner in the other arm, and are not in the test")
+        if waiting := sum(sizes) - verdict.users - unmatched:
             lines.append(f"  {waiting:,} users wait for the next look")
     return "\n".join(lines)

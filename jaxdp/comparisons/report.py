@@ -142,7 +142,10 @@ def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
         str(name) for name in dataset if {*dataset[name].dims} <= {along, "unit", "epsilon", "seed", "round"}
     )
     if "epsilon" not in dataset.dims or not scalars:
-        raise ValueError(f"dataset must have the dimensions epsilon and seed, and no others, got {dict(dataset.sizes)}")
+        raise ValueError(
+            f"dataset must have the dimension epsilon, and an output with no dimensions other than {along}, "
+            f"unit, epsilon, seed and round, got {dict(dataset.sizes)}"
+        )
     chosen = next((name for name in METRICS if name in scalars), scalars[0]) if metric is None else metric
     return Comparison(dataset.load(), check_choice("metric", chosen, scalars), along=along)
 

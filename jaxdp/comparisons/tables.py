@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-WIDTH = 80  # characters in a line of a text's caption, or more if the table is wider
+WIDTH = 80  # characters per line of a text's caption; as wide as the table if that is wider
 MARKED = "{marked}"  # in a caption, replaced by the format's word for marked means
 LATEX = str.maketrans(
     {
@@ -58,7 +58,7 @@ class Contents(NamedTuple):
     """The contents of a table.
 
     Attributes:
-        columns: each column's epsilon, and its unit, horizon or instance if it has one, by these names.
+        columns: for each column, a mapping with "epsilon", and with "unit", "horizon" and "instance" if it has them.
         rows: for each contestant's name, one cell per column.
         trust: for each name, the trust model.
         units: for each name, the privacy unit of the claim in each column.

@@ -31,7 +31,9 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 
 
 def best_pair(wins: jax.Array) -> jax.Array:
-    """Returns the recommended arm paired with itself, [2] int32: the first arm reported to beat the most arms.
+    """Returns the recommended arm paired with itself, [2] int32.
+
+    This arm has more reported wins than losses against the largest number of arms; among several, it is the first.
 
     Args:
         wins: [num_arms, num_arms] integer, how often the row's arm is reported to have beaten the column's arm.

@@ -187,7 +187,7 @@ def statistic_objective(
     Args:
         features: [num_samples, dim] float.
         statistic: [dim] float, S or an unbiased version of it.
-        regularization: [] or [dim] float >= 0, beta for each component, the penalty on the sum over samples.
+        regularization: [] or [dim] float >= 0, beta for each component; it penalises the sum over samples.
         weights: [num_samples] float >= 0, factors of the samples' logarithms, with mean 1; None means that all are 1.
 
     Returns:
@@ -223,16 +223,16 @@ def choice_objective(
     depth: int = 1,
     weights: jax.Array | None = None,
 ) -> Objective:
-    """Builds the mean Plackett-Luce loss; labels enter through their sufficient statistic, rankings by their order.
+    """Builds the mean Plackett-Luce loss of choices or rankings, given their sufficient statistic S.
 
     The loss is (1/n) sum_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + (beta / 2n)
     |theta|^2. Depth 1 is a choice among all K actions. Depth K - 1 is a ranking: for each rank, a choice among the
-    remaining actions. The loss is convex for every real S.
+    remaining actions, in the order of `features`. The loss is convex for every real S.
 
     Args:
         features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
         statistic: [dim] float, S, the sum of the chosen actions' features or an unbiased version of it.
-        regularization: [] or [dim] float >= 0, beta for each component, the penalty on the sum over samples.
+        regularization: [] or [dim] float >= 0, beta for each component; it penalises the sum over samples.
         depth: number of choices of each sample, static.
         weights: [num_samples] float >= 0, factors of the samples' logarithms, with mean 1; None means that all are 1.
 
@@ -251,9 +251,9 @@ def choice_objective(
         margins = _product(rows, theta).reshape(count, num_actions)
 
         def choice(total, first: jax.Array):
-            left = jnp.where((position >= first)[None, :], margins, -jnp.inf)
-            partition = jax.nn.logsumexp(left, axis=1)
-            probabilities = jnp.exp(left - partition[:, None])
+            remaining = jnp.where((position >= first)[None, :], margins, -jnp.inf)
+            partition = jax.nn.logsumexp(remaining, axis=1)
+            probabilities = jnp.exp(remaining - partition[:, None])
             mean = jnp.einsum("nk,nkd->nd", probabilities, features, precision="highest")
             root = jnp.sqrt(weights[:, None] * probabilities)
             spread = (root[:, :, None] * (features - mean[:, None, :])).reshape(rows.shape)
@@ -263,12 +263,12 @@ def choice_objective(
 
         zeros = (jnp.zeros((), theta.dtype), jnp.zeros((), theta.dtype), jnp.zeros_like(theta))
         start = (*zeros, jnp.zeros((dim, dim), theta.dtype))
-        (loss, size, gradient, hessian), _ = jax.lax.scan(choice, start, jnp.arange(depth))
+        (loss, magnitude, gradient, hessian), _ = jax.lax.scan(choice, start, jnp.arange(depth))
         linear, ridge = statistic / count, regularization / count
         label, penalty = linear @ theta, theta @ (ridge / 2 * theta)
         return Evaluation(
             value=loss - label + penalty,
-            magnitude=size + jnp.abs(label) + penalty,
+            magnitude=magnitude + jnp.abs(label) + penalty,
             gradient=gradient - linear + ridge * theta,
             hessian=hessian + jnp.diag(jnp.broadcast_to(ridge, theta.shape)),
             ridge=ridge,

@@ -190,7 +190,7 @@ def _reward_problem(
 
 @pytree_dataclass
 class TableParams:
-    """The data: features [num_rows, num_items] float, public; labels int, private, in the shape for estimators."""
+    """The data: features [num_rows, num_items] float, public; labels int, private, as estimators take them."""
 
     features: jax.Array | np.ndarray
     labels: jax.Array | np.ndarray
@@ -217,7 +217,9 @@ def comparison_table(table: ComparisonTable) -> Problem:
 
 @factory
 def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
-    """Ranks items from a user's ballots by estimators of whole ballots; only their randomness varies over seeds.
+    """Ranks items from a user's ballots; only the estimators' randomness varies over seeds.
+
+    The estimators must take whole ballots.
 
     Args:
         ballots: the rankings.

@@ -1,4 +1,7 @@
-"""A tape on which mechanisms record exact values before noise is added, for auditors. A closed tape costs nothing."""
+"""A tape on which mechanisms record exact values before noise is added, for auditors.
+
+If no tape is open, nothing is recorded, at no cost.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,9 +28,10 @@ class Entry(NamedTuple):
         key: key of the noise; None if unknown.
         sensitivity: [] float, the largest change that the caller declares, for each vector if there are several; None
             if the caller declares none.
-        epsilon: [] float, cost of a change by `sensitivity` (by 1, if None); other changes cost in proportion. None if
-            `noise_stddev` determines the cost.
-        rho: [] float, the same cost as zCDP, in proportion to the square of the change; None is epsilon^2 / 2.
+        epsilon: [] float, cost of a change by `sensitivity` (by 1 if `sensitivity` is None); other changes cost in
+            proportion. None if `noise_stddev` determines the cost.
+        rho: [] float, cost of the same change in zCDP; other changes cost in proportion to their square. None means
+            epsilon^2 / 2.
         noise_stddev: [] float, standard deviation of Gaussian noise; None for other mechanisms.
         noise: [...] the draws for this release, before scaling; None if noise is not additive.
         distribution: distribution of each noise entry, independent of the others: "laplace", of scale 1; "normal",
@@ -39,8 +43,9 @@ class Entry(NamedTuple):
         high: [] float, upper bound on the value's entries under which the cost holds; None if there is no bound.
         run: [] identifies a run of AboveThreshold: one epsilon covers all its entries up to the first reported one.
             None for a release with a separate cost.
-        halted: [] bool, for a run: it has ended, and nothing is released.
-        reported: [] bool, for a run: this entry is reported above; later entries cost epsilon again.
+        halted: [] bool, for a run: whether it has ended, so that nothing is released.
+        reported: [] bool, for a run: whether this entry is reported as above the threshold; later entries then cost
+            epsilon again.
         released: [...] the release, if it is the value plus scaled noise: `sensitivity` / `epsilon` times Laplace
             noise, or `noise_stddev` times normal noise; None if an auditor need not compare it.
     """
@@ -123,8 +128,8 @@ def record(entry: Entry) -> jax.Array:
         replaces it.
 
     Raises:
-        ValueError: if the entry has an unknown norm or distribution, an empty value, or neither epsilon nor
-            noise_stddev.
+        ValueError: if the entry has an unknown norm or distribution, or neither epsilon nor noise_stddev; if a tape is
+            open, also if the value is empty.
     """
     if entry.norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {entry.norm!r}")
@@ -148,7 +153,7 @@ def record(entry: Entry) -> jax.Array:
 
 
 def amend(**fields: Any) -> None:
-    """Adds fields that are known only after noise was drawn to the last entry, if a tape is open."""
+    """Sets fields of the last entry that are known only after its noise was drawn, if a tape is open."""
     tape = _open.get()
     if tape is not None:
         tape.entries[-1] = tape.entries[-1]._replace(**fields)

@@ -54,7 +54,7 @@ def run_checks(checks: Sequence[Check], *, skip: Collection[str] = (), only: Col
 
     Raises:
         AssertionError: if checks failed. Its message has the name and the reason of each failed check.
-        ValueError: if there is no check of a name in skip or only.
+        ValueError: if skip or only is a string, or has a name that no check has.
     """
     all_names = [check.name for check in checks]
     _check_names("skip", skip, all_names)

@@ -44,7 +44,7 @@ class Additive(NamedTuple):
         return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
 
     def second_moment(self) -> float:
-        """Returns the sum of second moments: the noise is independent of the value and has mean zero."""
+        """Adds the second moments of the value and of the noise, which is independent and has mean zero."""
         return self.size**2 + (2 if self.noise == "laplace" else 1) * self.scale**2
 
     def variance_proxy(self) -> float:
@@ -74,7 +74,7 @@ class TwoPoints(NamedTuple):
         return max(abs(self.bottom), abs(self.top))
 
     def second_moment(self) -> float:
-        """Returns the larger second moment at the two extreme probabilities: it is linear in the probability."""
+        """Returns the largest second moment: it is linear in the probability, so largest at `least` or `most`."""
         return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.least, self.most))
 
     def variance_proxy(self) -> float:
@@ -107,10 +107,11 @@ def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coord
 
     Args:
         params: the randomizer's `params`.
-        spread: (Params on the host) -> the kinds of coordinates that may attain a bound.
+        spread: (Params on the host) -> the kinds of coordinates that may attain the maximum in a bound.
 
     Returns:
-        The bounds. They refuse values that params refuses, a horizon < 1 and a failure_prob outside (0, 1).
+        The bounds. They raise ValueError for values that params rejects, a horizon < 1, and a failure_prob outside
+        (0, 1).
     """
 
     def range_bound(horizon: int, failure_prob: float, **values: Any) -> float:

@@ -17,7 +17,7 @@ from jaxdp.validation import check_choice
 ENGINES = ("rounds", "blocks", "counts", "heard")
 Advance = Callable[
     [Keys, Any, Play, jax.Array], Play
-]  # (roots, params, play, stop): plays a round or is_before_stop, up to `stop`
+]  # (roots, params, play, stop): plays one or more rounds, up to `stop`
 
 
 class Stage(NamedTuple):
@@ -53,8 +53,8 @@ def choose_engine(
         learner: the learner that plays.
         environment: the environment that it plays.
         engine: one of ENGINES; or "auto", which is "heard" if the learner and the environment allow it, some rounds
-            send no report and no outcome to sum is drawn; otherwise "blocks" if the learner and the environment have
-            blocks; otherwise "rounds".
+            send no report, and no outcome to sum is in `environment.drawn`; otherwise "blocks" if the learner and the
+            environment have blocks; otherwise "rounds".
         outcomes: names of the outcomes to sum; None for all.
         hears_all: whether the learner gets a report from every round.
 
@@ -137,7 +137,7 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
             def select(after: jax.Array, before: jax.Array) -> jax.Array:
                 selected = jnp.where(continues, after, before)
                 is_plain = switch_when is None and not jnp.issubdtype(selected.dtype, jax.dtypes.extended)
-                # Otherwise XLA's loop would have lanes as the slow axis.
+                # Without lanes_last_if_small, lanes would be the slow axis in XLA's loop.
                 return lanes_last_if_small(selected) if is_plain else selected
 
             return jax.tree.map(select, advance(play), play)
