@@ -41,7 +41,7 @@ class Params:
         plays: [num_epochs, num_arms + 1] integer >= 1, plays of each active arm, by epoch and number of active arms;
             the largest integer means that the epoch never ends.
         margins: [num_epochs, num_arms + 1] float, how far an active arm's noisy total may lie below the largest; same
-            indices as `plays`, infinite for epochs that never end.
+            indices as `plays`, infinite where `plays` is the largest integer.
     """
 
     epsilon: Scalar
