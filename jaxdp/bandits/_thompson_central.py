@@ -107,12 +107,13 @@ def thompson_central(*, num_arms: int) -> Learner:
 
     Source:
         Hu & Hegde (2022), "Near-optimal Thompson sampling-based algorithms for differentially private stochastic
-        bandits", for blocks of rewards and Laplace noise; Agrawal & Goyal (2012), Algorithm 1, for the posterior.
+        bandits", for Thompson sampling with a curator; Agrawal & Goyal (2012), Algorithm 1, for the posterior. The
+        blocks, their noise and the widened posterior are ours.
 
     Deviations:
         *The posterior is a heuristic*, and no regret bound is proved. The proofs of Hu & Hegde need a posterior that
         is shifted upwards, and their lazy algorithm forgets earlier blocks; here S is the sum of all blocks of an arm.
-        Their text was not available except for its abstract. Noise is integer, as in `laplace`.
+        Only the abstract of their paper was available. Noise is integer, as in `laplace`.
 
     Math:
         Let $\tilde S_i$ be the sum of arm $i$'s $J_i$ released totals, clipped to $[0, n_i]$, of $n_i$ plays. Round $t$
