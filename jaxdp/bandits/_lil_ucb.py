@@ -159,10 +159,11 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
             log_risk, patience = math.log(5) - math.log(failure_prob), min_patience
         factor_of_proxy = ((1 + widening) * (1 + math.sqrt(slack))) ** 2 * 2 * (1 + slack)
         squared_width = factor_of_proxy * reports.variance_proxy(**report_values)
-        check_positive("the squared width of confidence bounds", squared_width)
+        width_name = "the squared width of confidence bounds (from epsilon and the range of rewards)"
+        check_positive(width_name, squared_width)
         return Params(
             randomizer=reports.params(**report_values),
-            squared_width=scalar_leaf("the squared width of confidence bounds", squared_width),
+            squared_width=scalar_leaf(width_name, squared_width),
             log_risk=scalar_leaf("ln(1 / w)", log_risk),
             patience=scalar_leaf("the patience", patience),
         )

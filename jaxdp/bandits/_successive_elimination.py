@@ -145,10 +145,13 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
             {"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high}
         )
         squared = 8 * reports.variance_proxy(**report_values) * confidence_multiplier * confidence_multiplier
-        check_positive("the squared width of confidence bounds", squared)
+        width_name = (
+            "the squared width of confidence bounds (from epsilon, the range of rewards and confidence_multiplier)"
+        )
+        check_positive(width_name, squared)
         return Params(
             randomizer=reports.params(**report_values),
-            squared_width=scalar_leaf("the squared width of confidence bounds", squared),
+            squared_width=scalar_leaf(width_name, squared),
             log_risk=scalar_leaf(
                 "ln(pi^2 K / (3 failure_prob))", math.log(math.pi**2 * num_arms / 3) - math.log(failure_prob)
             ),

@@ -59,7 +59,7 @@ def dueling_regret(
     """Simulates the regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
 
     Learners have the constants of their proofs, if there are proofs, and failure_prob = 0.05. A learner that supports
-    counts plays by counts, and then meets other worlds than the other learners; otherwise it plays by blocks or rounds.
+    counts plays by counts; all others play by blocks or rounds. The two groups see different random outcomes of duels.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,

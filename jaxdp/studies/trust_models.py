@@ -70,9 +70,9 @@ def trust_models(
 ) -> xr.Dataset:
     """Simulates bandits on Bernoulli arms, for every learner, epsilon, number of rounds and seed.
 
-    Learners have the constants of their proofs, if there are proofs. A learner that supports counts plays by counts,
-    and then meets other worlds than the other learners; otherwise it plays by blocks or rounds. Explore-then-commit
-    explores for T^(2/3) rounds.
+    Learners have the constants of their proofs, if there are proofs. A learner that supports counts plays by counts;
+    all others play by blocks or rounds. The two groups see different random rewards. Explore-then-commit explores for
+    T^(2/3) rounds.
 
     Returns:
         A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). Coordinates

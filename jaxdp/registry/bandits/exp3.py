@@ -3,7 +3,7 @@
 from jaxdp import bandits
 from jaxdp.registry.bandits._rewards import bandit_entry, draw_any, every_reward_leaves, gaussian
 
-ORDER = 180  # in lists
+ORDER = 180  # position of the entries in lists
 
 ENTRIES = {
     "exp3_laplace": bandit_entry(

@@ -24,7 +24,7 @@ from jaxdp.registry.bandits._rewards import (
 from jaxdp.registry.distributions import budget_of, clip_number, largest_with_laplace
 from jaxdp.registry.second import Second
 
-ORDER = 140  # in lists
+ORDER = 140  # position of the entries in lists
 
 
 def _binary_neighbours(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:

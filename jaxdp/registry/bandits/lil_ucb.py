@@ -6,7 +6,7 @@ from jaxdp import bandits
 from jaxdp.registry.bandits._best_arm import REPORTED, bernoulli, draw_bounded, gaussian
 from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, every_reward_leaves, every_reward_moves
 
-ORDER = 210  # in lists
+ORDER = 210  # position of the entries in lists
 
 LIL = f"Jamieson, Malloy, Nowak & Bubeck (2014), Theorem 2; {REPORTED}"
 LIL_UCB = bandit_entry(

@@ -14,7 +14,7 @@ from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary
 from jaxdp.registry.distributions import budget_of, noisy_max_distribution
 from jaxdp.registry.second import Second
 
-ORDER = 195  # in lists
+ORDER = 195  # position of the entries in lists
 
 
 def _neighbours(num_arms: int, num_rounds: int) -> tuple[UserData, UserData]:

@@ -4,7 +4,7 @@ from jaxdp import bandits
 from jaxdp.registry.bandits._best_arm import bernoulli
 from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, every_reward_moves
 
-ORDER = 205  # in lists
+ORDER = 205  # position of the entries in lists
 
 ENTRIES = {
     "pairwise_elimination": bandit_entry(

@@ -8,7 +8,7 @@ from jaxdp.registry.bandits._best_arm import bernoulli
 from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, one_reward_moves
 from jaxdp.registry.second import Second
 
-ORDER = 203  # in lists
+ORDER = 203  # position of the entries in lists
 
 
 def _a_first_epoch(num_arms: int) -> tuple[UserData, UserData]:

@@ -6,7 +6,7 @@ from jaxdp import bandits
 from jaxdp.registry.bandits._best_arm import REPORTED, bernoulli, draw_bounded, gaussian
 from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, every_reward_leaves, every_reward_moves
 
-ORDER = 220  # in lists
+ORDER = 220  # position of the entries in lists
 
 ELIMINATION = f"Even-Dar, Mannor & Mansour (2006), Algorithm 3; {REPORTED}"
 # Intervals so narrow that the third sweep may drop an arm.

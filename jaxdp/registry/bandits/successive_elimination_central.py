@@ -7,7 +7,7 @@ from jaxdp.audit import UserData
 from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, one_reward_moves
 from jaxdp.registry.second import Second
 
-ORDER = 190  # in lists
+ORDER = 190  # position of the entries in lists
 
 
 def _an_epoch_moves(num_arms: int) -> tuple[UserData, UserData]:

@@ -3,7 +3,7 @@
 from jaxdp import bandits
 from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, every_reward_moves
 
-ORDER = 170  # in lists
+ORDER = 170  # position of the entries in lists
 
 ENTRIES = {
     "thompson": bandit_entry(

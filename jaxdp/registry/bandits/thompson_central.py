@@ -7,7 +7,7 @@ from jaxdp.audit import UserData
 from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, every_reward_moves
 from jaxdp.registry.second import Second
 
-ORDER = 195  # in lists
+ORDER = 195  # position of the entries in lists
 
 
 def _the_first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:

@@ -14,7 +14,7 @@ from jaxdp.registry.bandits._rewards import (
     gaussian,
 )
 
-ORDER = 150  # in lists
+ORDER = 150  # position of the entries in lists
 
 TSALLIS_INF = bandit_entry(
     summary="follows the leader regularised by Tsallis entropy, from randomized rewards",

@@ -3,7 +3,7 @@
 from jaxdp import bandits
 from jaxdp.registry.bandits._rewards import ON_REPORTS, bandit_entry, draw_any, every_reward_leaves, gaussian
 
-ORDER = 160  # in lists
+ORDER = 160  # position of the entries in lists
 
 ENTRIES = {
     "ucb": bandit_entry(

@@ -9,7 +9,7 @@ from jaxdp.audit import UserData
 from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, one_reward_moves
 from jaxdp.registry.second import Second
 
-ORDER = 200  # in lists
+ORDER = 200  # position of the entries in lists
 
 
 def _first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:

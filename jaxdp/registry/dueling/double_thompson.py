@@ -12,7 +12,7 @@ from jaxdp.registry.dueling._distributions import first_duel, report_distributio
 from jaxdp.registry.dueling._duels import a_user_changes, duel_entry, every_duel_moves, one_good_arm
 from jaxdp.registry.second import Second
 
-ORDER = 460  # in lists
+ORDER = 460  # position of the entries in lists
 
 
 def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:

@@ -11,7 +11,7 @@ from jaxdp.audit import UserData
 from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
-ORDER = 420  # in lists
+ORDER = 420  # position of the entries in lists
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserData]:

@@ -11,7 +11,7 @@ from jaxdp.audit.exact import OutputDistribution
 from jaxdp.registry.dueling._distributions import report_distribution
 from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, every_duel_moves, one_good_arm
 
-ORDER = 430  # in lists
+ORDER = 430  # position of the entries in lists
 
 
 def ebs_local_distribution(params: Any, data: UserData, *, num_arms: int, horizon: int) -> OutputDistribution:

@@ -7,7 +7,7 @@ from jaxdp.audit import UserData
 from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
-ORDER = 410  # in lists
+ORDER = 410  # position of the entries in lists
 
 
 def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:

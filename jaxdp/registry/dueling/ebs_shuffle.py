@@ -7,7 +7,7 @@ from jaxdp.audit import UserData
 from jaxdp.registry.dueling._duels import duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
-ORDER = 480  # in lists
+ORDER = 480  # position of the entries in lists
 
 # The first batch has twelve users per arm at a local budget of 1.24; the second batch does not end within the horizon.
 VALUES = {"epsilon": 1.0, "delta": 1e-2, "failure_prob": 0.1, "confidence_multiplier": 0.07}

@@ -9,7 +9,7 @@ from jaxdp.registry.dueling._duels import draw_duels
 from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.second import Second
 
-ORDER = 470  # in lists
+ORDER = 470  # position of the entries in lists
 
 
 def _arms(num_arms: int) -> np.ndarray:

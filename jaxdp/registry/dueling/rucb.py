@@ -11,7 +11,7 @@ from jaxdp.audit.exact import OutputDistribution
 from jaxdp.registry.dueling._distributions import first_duel, report_distribution
 from jaxdp.registry.dueling._duels import PRIVATIZED, a_user_changes, duel_entry, every_duel_moves, one_good_arm
 
-ORDER = 440  # in lists
+ORDER = 440  # position of the entries in lists
 
 
 def _a_later_duel(num_arms: int) -> tuple[UserData, UserData]:

@@ -14,7 +14,7 @@ from jaxdp.preferences import cyclic_matrix, lower_bound_matrix
 from jaxdp.registry.dueling._distributions import report_distribution
 from jaxdp.registry.dueling._duels import PRIVATIZED, duel_entry, every_duel_moves
 
-ORDER = 450  # in lists
+ORDER = 450  # position of the entries in lists
 
 
 def _cyclic(num_arms: int) -> Environment:

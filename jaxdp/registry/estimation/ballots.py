@@ -7,7 +7,7 @@ from jaxdp.registry.data import BALLOTS, ONE_BALLOT, tiny_election
 from jaxdp.registry.estimation._problems import DP_REWARD, HARDT, estimator_entry
 from jaxdp.registry.second import Second
 
-ORDER = 560  # in lists
+ORDER = 560  # position of the entries in lists
 
 VOTERS = {"num_voters": 40, "num_items": 4}
 BALLOT_MLE = estimator_entry(

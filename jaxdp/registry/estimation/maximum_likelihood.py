@@ -5,7 +5,7 @@ from dataclasses import replace
 from jaxdp import estimation
 from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_entry
 
-ORDER = 490  # in lists
+ORDER = 490  # position of the entries in lists
 
 MLE = estimator_entry(
     summary="maximum likelihood from exact labels, without privacy",

@@ -7,7 +7,7 @@ from jaxdp.registry.data import MOVES_A_CUT
 from jaxdp.registry.estimation._problems import DP_REWARD, HARDT, SAMPLES, estimator_entry
 from jaxdp.registry.second import Second
 
-ORDER = 510  # in lists
+ORDER = 510  # position of the entries in lists
 
 OBJECTIVE_PERTURBATION = estimator_entry(
     summary="maximum likelihood with a sufficient statistic of the labels with Gaussian noise",

@@ -4,7 +4,7 @@ from jaxdp import estimation
 from jaxdp.registry.data import ONE_RECORD
 from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_entry
 
-ORDER = 520  # in lists
+ORDER = 520  # position of the entries in lists
 
 ENTRIES = {
     "objective_perturbation_full": estimator_entry(

@@ -7,7 +7,7 @@ from jaxdp.registry.data import CHOICES, CHOICES_MOVE_A_CUT, tiny_choices
 from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD, HARDT, estimator_entry
 from jaxdp.registry.second import Second
 
-ORDER = 540  # in lists
+ORDER = 540  # position of the entries in lists
 
 PLACKETT_LUCE_MLE = estimator_entry(
     summary="maximum likelihood from exact choices among K actions, without privacy",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from jaxdp import estimation
 from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_entry
 
-ORDER = 500  # in lists
+ORDER = 500  # position of the entries in lists
 
 SGD = estimator_entry(
     summary="one pass of projected SGD over exact labels, without privacy",

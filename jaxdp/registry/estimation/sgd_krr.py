@@ -4,7 +4,7 @@ from jaxdp import estimation
 from jaxdp.registry.data import CHOICES, tiny_choices
 from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD, estimator_entry
 
-ORDER = 550  # in lists
+ORDER = 550  # position of the entries in lists
 
 ENTRIES = {
     "sgd_krr": estimator_entry(

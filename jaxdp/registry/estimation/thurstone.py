@@ -3,7 +3,7 @@
 from jaxdp import estimation
 from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_entry
 
-ORDER = 530  # in lists
+ORDER = 530  # position of the entries in lists
 
 ENTRIES = {
     "thurstone_rr": estimator_entry(

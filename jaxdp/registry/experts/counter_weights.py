@@ -7,7 +7,7 @@ from jaxdp.experts import classes
 from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, adaptive, all_losses_move, expert_entry, shifting
 from jaxdp.registry.second import Second
 
-ORDER = 370  # in lists
+ORDER = 370  # position of the entries in lists
 
 COUNTED = "Hedge on noisy prefix sums after Agarwal & Singh (2017), with the square-root Toeplitz counter"
 COUNTER_WEIGHTS = expert_entry(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from jaxdp import experts
 from jaxdp.registry.experts._worlds import adaptive, all_losses_move, draw_losses, expert_entry, stochastic
 
-ORDER = 310  # in lists
+ORDER = 310  # position of the entries in lists
 
 SOURCE = "Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8"
 EXPONENTIAL_WEIGHTS = expert_entry(

@@ -3,7 +3,7 @@
 from jaxdp import experts
 from jaxdp.registry.experts._worlds import all_losses_move, expert_entry, shifting
 
-ORDER = 400  # in lists
+ORDER = 400  # position of the entries in lists
 
 ENTRIES = {
     "fixed_share": expert_entry(

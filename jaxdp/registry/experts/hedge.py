@@ -3,7 +3,7 @@
 from jaxdp import experts
 from jaxdp.registry.experts._worlds import all_losses_move, expert_entry, stochastic
 
-ORDER = 390  # in lists
+ORDER = 390  # position of the entries in lists
 
 ENTRIES = {
     "hedge": expert_entry(

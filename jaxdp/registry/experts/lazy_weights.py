@@ -21,7 +21,7 @@ from jaxdp.registry.experts._worlds import (
 )
 from jaxdp.registry.second import Second
 
-ORDER = 320  # in lists
+ORDER = 320  # position of the entries in lists
 
 Sequence = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds,
 from jaxdp.registry.experts._worlds import TRACKING, adaptive, blame_moves, draw_losses, expert_entry, stochastic
 from jaxdp.registry.second import Second
 
-ORDER = 330  # in lists
+ORDER = 330  # position of the entries in lists
 
 
 def limited_updates_distribution(

@@ -12,7 +12,7 @@ from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds,
 from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
-ORDER = 340  # in lists
+ORDER = 340  # position of the entries in lists
 
 
 def limited_updates_oblivious_distribution(

@@ -23,7 +23,7 @@ from jaxdp.registry.experts._worlds import (
 )
 from jaxdp.registry.second import Second
 
-ORDER = 380  # in lists
+ORDER = 380  # position of the entries in lists
 
 
 def sampled_shares_distribution(

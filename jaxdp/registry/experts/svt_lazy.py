@@ -12,7 +12,7 @@ from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds,
 from jaxdp.registry.experts._worlds import blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
-ORDER = 360  # in lists
+ORDER = 360  # position of the entries in lists
 
 
 class Watched(NamedTuple):

@@ -14,7 +14,7 @@ from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds,
 from jaxdp.registry.experts._worlds import TRACKING, blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
-ORDER = 350  # in lists
+ORDER = 350  # position of the entries in lists
 
 
 class Epoch(NamedTuple):

@@ -22,7 +22,7 @@ from jaxdp.registry.mechanisms._releases import (
     mechanism_entry,
 )
 
-ORDER = 10  # in lists
+ORDER = 10  # position of the entries in lists
 
 
 def _normal(epsilon: float, delta: float) -> float | None:

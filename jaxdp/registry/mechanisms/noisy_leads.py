@@ -7,7 +7,7 @@ from jaxdp.audit import Domain, perturb_entries
 from jaxdp.core import default_float
 from jaxdp.registry.mechanisms._releases import BUDGETS, UNIT, Pair, claim, for_sensitivity, laplaces, mechanism_entry
 
-ORDER = 40  # in lists
+ORDER = 40  # position of the entries in lists
 
 
 def _noisy_leads(key, params, data):

@@ -17,7 +17,7 @@ from jaxdp.registry.mechanisms._releases import (
     mechanism_entry,
 )
 
-ORDER = 30  # in lists
+ORDER = 30  # position of the entries in lists
 
 
 def _numerical_delta(epsilon: float, delta: float) -> float | None:

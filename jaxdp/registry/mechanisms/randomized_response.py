@@ -24,7 +24,7 @@ from jaxdp.registry.mechanisms._releases import (
 )
 from jaxdp.validation import check_positive
 
-ORDER = 20  # in lists
+ORDER = 20  # position of the entries in lists
 
 
 def sign_distribution(params: Any, data: Any) -> OutputDistribution:

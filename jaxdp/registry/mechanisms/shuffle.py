@@ -14,7 +14,7 @@ from jaxdp.core import Guarantee, default_float
 from jaxdp.registry.mechanisms._releases import mechanism_entry
 from jaxdp.registry.second import Second
 
-ORDER = 130  # in lists
+ORDER = 130  # position of the entries in lists
 
 Bits = tuple[np.ndarray, np.ndarray]
 VALUES = {"epsilon": 1.0, "delta": 1e-3}

@@ -4,7 +4,7 @@ from jaxdp.bandits import contextual
 from jaxdp.core import Environment
 from jaxdp.registry.bandits.contextual._users import entry
 
-ORDER = 290  # in lists
+ORDER = 290  # position of the entries in lists
 
 
 def logistic_world(num_arms: int, dim: int) -> Environment:

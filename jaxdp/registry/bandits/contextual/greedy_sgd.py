@@ -3,7 +3,7 @@
 from jaxdp.bandits import contextual
 from jaxdp.registry.bandits.contextual._users import entry
 
-ORDER = 295  # in lists
+ORDER = 295  # position of the entries in lists
 
 ENTRIES = {
     "greedy_sgd": entry(

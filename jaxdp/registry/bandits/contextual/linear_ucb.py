@@ -3,7 +3,7 @@
 from jaxdp.bandits import contextual
 from jaxdp.registry.bandits.contextual._users import entry
 
-ORDER = 280  # in lists
+ORDER = 280  # position of the entries in lists
 
 ALGORITHM_5 = "Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5"
 ENTRIES = {

@@ -10,7 +10,7 @@ from jaxdp.bandits import contextual
 from jaxdp.registry.bandits.contextual._users import a_user_is_replaced, context_of, entry
 from jaxdp.registry.second import Second
 
-ORDER = 300  # in lists
+ORDER = 300  # position of the entries in lists
 
 
 def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[UserData, UserData]:

@@ -3,7 +3,7 @@
 from jaxdp.bandits import convex
 from jaxdp.registry.bandits.convex._losses import BENT, ON_REPORTS, entry
 
-ORDER = 250  # in lists
+ORDER = 250  # position of the entries in lists
 
 SMOOTH = f"Saha & Tewari (2011), Algorithm 1; {ON_REPORTS}"
 ENTRIES = {

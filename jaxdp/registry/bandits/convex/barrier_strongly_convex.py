@@ -3,7 +3,7 @@
 from jaxdp.bandits import convex
 from jaxdp.registry.bandits.convex._losses import BENT, CURVED, ON_REPORTS, entry
 
-ORDER = 260  # in lists
+ORDER = 260  # position of the entries in lists
 
 ENTRIES = {
     "barrier_strongly_convex": entry(

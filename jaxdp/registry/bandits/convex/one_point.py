@@ -4,7 +4,7 @@ from jaxdp.bandits import convex
 from jaxdp.core import Environment
 from jaxdp.registry.bandits.convex._losses import CURVED, ON_REPORTS, entry
 
-ORDER = 230  # in lists
+ORDER = 230  # position of the entries in lists
 
 
 def _quadratic_on_box(dim: int) -> Environment:

@@ -3,7 +3,7 @@
 from jaxdp.bandits import convex
 from jaxdp.registry.bandits.convex._losses import ON_REPORTS, entry
 
-ORDER = 270  # in lists
+ORDER = 270  # position of the entries in lists
 
 INTERVAL = f"Agarwal, Foster, Hsu, Kakade & Rakhlin (2011), Algorithm 1; {ON_REPORTS}"
 ENTRIES = {

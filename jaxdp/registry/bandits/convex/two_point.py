@@ -4,7 +4,7 @@ from jaxdp.bandits import convex
 from jaxdp.core import Environment
 from jaxdp.registry.bandits.convex._losses import CURVED, entry
 
-ORDER = 240  # in lists
+ORDER = 240  # position of the entries in lists
 
 
 def _differences(dim: int) -> Environment:

@@ -3,7 +3,7 @@
 from jaxdp.mechanisms import doubling_counter
 from jaxdp.registry.mechanisms.continual_counting._counters import counter_entry
 
-ORDER = 120  # in lists
+ORDER = 120  # position of the entries in lists
 
 ENTRIES = {
     "doubling_counter": counter_entry(

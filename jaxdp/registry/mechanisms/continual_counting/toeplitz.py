@@ -4,7 +4,7 @@ from jaxdp.mechanisms import toeplitz_counter
 from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, gaussian_rho, normal_delta
 from jaxdp.registry.mechanisms.continual_counting._counters import LONGEST, counter_entry
 
-ORDER = 110  # in lists
+ORDER = 110  # position of the entries in lists
 
 
 def _in_entries(epsilon: float, delta: float) -> float | None:

@@ -3,7 +3,7 @@
 from jaxdp.mechanisms import tree_counter
 from jaxdp.registry.mechanisms.continual_counting._counters import counter_entry
 
-ORDER = 100  # in lists
+ORDER = 100  # position of the entries in lists
 
 ENTRIES = {
     "tree_counter": counter_entry(

@@ -12,7 +12,7 @@ from jaxdp.mechanisms import label_randomizer
 from jaxdp.registry.distributions import label_distribution
 from jaxdp.registry.mechanisms.local_randomizers._randomizers import entry
 
-ORDER = 70  # in lists
+ORDER = 70  # position of the entries in lists
 
 _BITS = (np.asarray(-7, np.int32), np.asarray(9, np.int32))
 

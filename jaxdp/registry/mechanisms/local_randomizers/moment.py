@@ -11,7 +11,7 @@ from jaxdp.mechanisms import exact_moments, moment_randomizer
 from jaxdp.numerics.small_linear_algebra import square_triangle
 from jaxdp.registry.mechanisms.local_randomizers._randomizers import GAUSSIAN, HUGE, entry
 
-ORDER = 90  # in lists
+ORDER = 90  # position of the entries in lists
 
 _USERS = (  # a context and then its reward, for each user; the contexts are about 60 degrees apart
     np.asarray([HUGE, 0, np.inf], np.float32),

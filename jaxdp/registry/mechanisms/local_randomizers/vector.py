@@ -8,7 +8,7 @@ from jaxdp.core import default_float
 from jaxdp.mechanisms import vector_randomizer
 from jaxdp.registry.mechanisms.local_randomizers._randomizers import GAUSSIAN, HUGE, LAPLACE, entry
 
-ORDER = 80  # in lists
+ORDER = 80  # position of the entries in lists
 
 _L1_VECTORS = (np.asarray([np.inf, np.nan, 0, 0], np.float32), np.asarray([-np.inf, 0, 0, 0], np.float32))
 
