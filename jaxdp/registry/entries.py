@@ -169,7 +169,7 @@ class Entry:
 
     def make_distribution(self) -> Callable[[Any, Any], Any] | None:
         """Returns the output's exact distribution, (params, data) -> distribution, at the entry's sizes; or None."""
-        return None if self.distribution is None else self._bound(self.distribution)
+        return None if self.distribution is None else self._bind_sizes(self.distribution)
 
     @property
     def _functions(self) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ class Entry:
     def _change_sizes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         return {name: size for name, size in {**self.sizes, **sizes}.items() if size is not None}
 
-    def _bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _bind_sizes(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Binds the entry's sizes to a function; returns the same object if the function takes none of them."""
         sizes = select_values(function, self._arguments_of_all())
         return partial(function, **sizes) if sizes else function
@@ -273,7 +273,7 @@ class LearnerEntry(Entry):
 
     def make_environment(self) -> Environment:
         """Makes the environment of the tiny problem, at the entry's sizes."""
-        return self._bound(self.environment)()
+        return self._bind_sizes(self.environment)()
 
     @property
     def is_adaptive(self) -> bool:
@@ -289,10 +289,10 @@ class LearnerEntry(Entry):
         if self.draw_user is None:
             raise ValueError("draw_user must be given in the entry, got None")
         if not self.is_adaptive:
-            return self._bound(self.draw_user)(key)
+            return self._bind_sizes(self.draw_user)(key)
         if history is None:
             raise ValueError("history must be given to a draw_user that takes it, got None")
-        return self._bound(self.draw_user)(key, history=history)
+        return self._bind_sizes(self.draw_user)(key, history=history)
 
     @property
     def _functions(self) -> tuple[str, ...]:
@@ -322,7 +322,7 @@ class EstimatorEntry(Entry):
 
     def make_data(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Draws the tiny problem's (features, labels), at the entry's sizes."""
-        return self._bound(self.data)(key)
+        return self._bind_sizes(self.data)(key)
 
     @property
     def _functions(self) -> tuple[str, ...]:
@@ -363,13 +363,15 @@ class MechanismEntry(Entry):
 
     def make(self) -> Mechanism:
         """Makes the mechanism, at the entry's sizes."""
-        exact = None if self.exact is None else self._bound(self.exact)
-        params, guarantee, release = (self._bound(function) for function in (self.params, self.guarantee, self.release))
+        exact = None if self.exact is None else self._bind_sizes(self.exact)
+        params, guarantee, release = (
+            self._bind_sizes(function) for function in (self.params, self.guarantee, self.release)
+        )
         return Mechanism(params, guarantee, release, exact, self.made_by)
 
     def make_releases(self) -> dict[str, Callable[[jax.Array, Any, Any], Any]]:
         """Returns all implementations of the release, by name, at the entry's sizes."""
-        return {name: self._bound(release) for name, release in {"release": self.release, **self.others}.items()}
+        return {name: self._bind_sizes(release) for name, release in {"release": self.release, **self.others}.items()}
 
     @property
     def _functions(self) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from jaxdp.validation import check_choice, check_count
 HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
 _SHORT = {"Theorem": "Thm", "Algorithms": "Algs", "Algorithm": "Alg.", "Definition": "Def."}
 WIDTH = 80  # default width in characters
-ROOMY = 84  # if at least so many characters are left beside the names, claim, text and paper get a column each
-BESIDE = 30  # if at least so many are left, claim, text and paper are in one column beside the names; else below them
+ROOMY = 84  # at least this width beside the names: claim, text and paper have separate columns
+BESIDE = 30  # at least this width: claim, text and paper share one column beside the names; else they stand below
 
 
 def listing(kind: str | None = None, *, sources: bool = False, width: int | None = WIDTH) -> str:

@@ -117,16 +117,16 @@ def advise(
 ) -> xr.Dataset:
     """Simulates all candidates for a problem, on an easy and a hard instance, at budgets around yours.
 
-    Candidates have the constants of their proofs, and know the horizon. They play by counts if they support them (their
-    worlds then differ from the others'), else by blocks or rounds. If some are too slow for the horizon, all are
-    compared at a shorter one, and the fast ones also at the full one; nothing is extrapolated.
+    Candidates have the constants of their proofs, and know the horizon. They play by counts if they support them, and
+    then see other random outcomes than the rest; otherwise they play by blocks or rounds. If some are too slow for the
+    horizon, all are compared at a shorter one, and the fast ones also at the full one; nothing is extrapolated.
 
     The loss is regret; for "best-arm", the rounds until a learner stops (a run that is cut off counts as all rounds);
     for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated. With `means`,
-    or with `rate` and `lift`, "best-arm" is simulated on this instance alone.
+    or with `rate` and `lift`, "best-arm" is simulated only on this instance.
 
     With `people` and `visits` the claims are for a person: each learner is a candidate by `jaxdp.per_person` with 1, 2,
-    5 and 10 heard visits of a person, as far as there are so many, such as "ucb (2 reports)". All are played for all
+    5 and 10 used visits of a person, as far as people have that many, such as "ucb (2 reports)". All are played for all
     people * visits rounds.
 
     Returns:

@@ -285,7 +285,7 @@ def with_people(problem: Problem, visits: Visits) -> Problem:
 
 
 def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, reports: int = 0) -> Algorithm:
-    """Returns a candidate for so many rounds; with people it hears `reports` visits of each."""
+    """Returns a candidate for this number of rounds; with people it uses `reports` visits of each person."""
     if problem.visits is None:
         return comparison.resize(entry, rounds, **sizes).make()
     heard = problem.visits.num_heard(reports, rounds)

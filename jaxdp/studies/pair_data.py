@@ -14,13 +14,13 @@ DEMO = "made-up data: 4,000 pairs, 64 features, 150 persons"
 
 
 class Part(NamedTuple):
-    """Comparisons of one side of the split.
+    """Comparisons with public features and private labels.
 
     Attributes:
         features: [num_samples, dim] float, public.
-        labels: [num_samples] in {0, 1/2, 1}, private.
+        labels: [num_samples] in {0, 1/2, 1}, private; 1 if the first response is preferred, 1/2 for a tie.
         persons: [num_samples] public ids.
-        offset: [num_samples] float, public, the part of the margins that is known; None is 0.
+        offset: [num_samples] float, public: the known part of each margin; None means 0.
     """
 
     features: np.ndarray
@@ -30,12 +30,12 @@ class Part(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Pairs with ids, and a sentence on where they are from.
+    """Comparisons with ids, and a text that names their source.
 
     Attributes:
         pairs: the comparisons; `persons` is None if no ids are known.
         prompts: [num_samples] public ids; None if they are not known.
-        source: the sentence.
+        source: the text.
         offset: as in `Part`.
     """
 
@@ -49,10 +49,10 @@ class Split(NamedTuple):
     """Comparisons to learn from, and comparisons by other persons on other prompts.
 
     Attributes:
-        train: the first ones.
-        held_out: the others.
+        train: the comparisons to learn from.
+        held_out: the comparisons to score heads on.
         has_persons: whether ids of persons are known.
-        text: a sentence with the numbers of rows.
+        text: sentences with the source and the numbers of comparisons and persons.
     """
 
     train: Part
@@ -62,10 +62,11 @@ class Split(NamedTuple):
 
 
 def demo() -> Data:
-    """Draws a data set from a model: a linear reward, and 150 persons who each deviate from it.
+    """Draws made-up comparisons by 150 persons, who each deviate from a common linear reward.
 
-    Embeddings of responses are normal with spectrum 1/j. The reward's margins have standard deviation 1.5. Each person
-    adds a normal vector to the reward, with margins of standard deviation 0.5. Few persons give many labels.
+    Coordinate j of an embedding is normal with variance 1/j. Margins of the common reward have standard deviation 1.5.
+    Each person adds a normal vector to the common weights, with margins of standard deviation 0.5. A few persons give
+    many labels.
     """
     random = np.random.default_rng(2024)
     count, dim = 4000, 64
@@ -82,7 +83,13 @@ def demo() -> Data:
 
 
 def load(table: str | None, prompt: str | None = None, public_score: int | None = None, **columns: Any) -> Data:
-    """Reads a table, with columns as for `read_pairs` and one of ids of prompts, or makes the demo if nothing is given.
+    """Reads the user's comparisons; without arguments, makes the comparisons of `demo`.
+
+    Args:
+        table: the file, as for `read_pairs`.
+        prompt: the column with ids of prompts.
+        public_score: index of the embeddings' entry that holds a public score; it becomes `offset`.
+        **columns: further columns, as for `read_pairs`.
 
     Raises:
         ValueError: if the table cannot be read, or `public_score` is not an entry of its embeddings.
@@ -108,15 +115,15 @@ def load(table: str | None, prompt: str | None = None, public_score: int | None 
 
 
 def with_score(theta: np.ndarray, public_score: int | None) -> np.ndarray:
-    """Returns theta for embeddings as they were read: the public score has the weight 1."""
+    """Returns theta with the weight 1 inserted for the public score, to use with embeddings as they were read."""
     return theta if public_score is None else np.insert(theta, public_score, 1)
 
 
 def split(data: Data) -> Split:
     """Holds out persons and prompts by a hash of their ids. Labels are not read.
 
-    Without ids of persons, rows with the same features are held out together. Rows of a held-out person on another
-    prompt, or the reverse, belong to neither side.
+    Without ids of persons, rows with the same features are held out together. A row belongs to neither side if only its
+    person or only its prompt is held out.
 
     Raises:
         ValueError: if a side is empty.

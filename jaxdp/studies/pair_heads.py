@@ -39,7 +39,7 @@ class Head(NamedTuple):
     Attributes:
         estimator: the estimator.
         part: the comparisons to learn from.
-        values: (epsilon) -> its values.
+        values: (epsilon) -> the estimator's values, by name.
     """
 
     estimator: Estimator
@@ -47,13 +47,13 @@ class Head(NamedTuple):
     values: Callable[[float], dict[str, Any]]
 
     def fit(self, key: jax.Array, epsilon: float) -> Estimate:
-        """Fits once."""
+        """Fits the head to its comparisons at this epsilon; the key draws the privacy noise."""
         values = self.values(epsilon)
         if self.estimator.large is None:
             return estimate(
                 self.estimator, self.part.features, self.part.labels, key=key, offset=self.part.offset, **values
             )
-        # fits in blocks of rows at any size: nothing is compiled again
+        # `large` fits in blocks of rows, so the same compiled program serves any number of rows.
         params = self.estimator.params(**values)
         labels = jnp.asarray(self.part.labels, default_float())
         return self.estimator.large(key, params, self.part.features, labels, offset=self.part.offset)
@@ -62,7 +62,7 @@ class Head(NamedTuple):
 def heads(
     part: Part, *, delta: float, margin_stddev: float, feature_norm: float | None, has_persons: bool
 ) -> dict[str, Head]:
-    """Returns the compared heads by name; those per person only if ids are known."""
+    """Returns the compared heads by name; heads per person only if ids of persons are known."""
     persons = {"persons": part.persons}
     reach = float(block_lengths(part.features, person_index(part.persons)).max()) if has_persons else None
 
@@ -106,7 +106,7 @@ def heads(
 
 
 def local_radius(part: Part, margin_stddev: float) -> float:
-    """Returns the radius of local heads: twice the norm of an evenly spread theta with margins of the guessed size."""
+    """Returns the radius of local heads: twice the norm at which random directions give margins of the guessed size."""
     return 2 * margin_stddev * float(np.sqrt(part.features[0].size / np.mean(np.sum(part.features**2, axis=1))))
 
 
@@ -114,9 +114,11 @@ class Score(NamedTuple):
     """Scores of a head on held-out comparisons.
 
     Attributes:
-        right: [num_samples] in {0, 1/2, 1}: whether the margin's sign is the label; NaN if theta is NaN.
-        losses: [num_samples], logistic losses.
-        calibration_error: the mean distance of frequencies from predicted probabilities, over ten equal groups.
+        right: [num_samples] in {0, 1/2, 1}: whether the margin's sign agrees with the label, 1/2 if the label is a tie
+            or the margin is 0; NaN if theta is NaN.
+        losses: [num_samples] logistic losses.
+        calibration_error: mean absolute difference between the mean label and the mean predicted probability, over ten
+            groups of about equal size, which are formed in the order of the margins.
     """
 
     right: np.ndarray
@@ -135,10 +137,10 @@ class Score(NamedTuple):
 
 
 def score(theta: np.ndarray, part: Part) -> Score:
-    """Scores a head on comparisons."""
+    """Scores the parameter theta, [dim], of a head on comparisons."""
     margins, labels = part.features.astype(float) @ theta, part.labels.astype(float)
     margins = margins if part.offset is None else margins + part.offset
-    first_wins = (np.sign(margins) + 1) / 2  # NaN if theta is
+    first_wins = (np.sign(margins) + 1) / 2  # NaN if theta is NaN
     right = first_wins * labels + (1 - first_wins) * (1 - labels)
     groups = np.array_split(np.argsort(margins, kind="stable"), min(BINS, len(margins)))
     gaps = [len(rows) * abs(labels[rows].mean() - expit(margins[rows]).mean()) for rows in groups]
@@ -148,7 +150,7 @@ def score(theta: np.ndarray, part: Part) -> Score:
 
 
 def person_error(values: np.ndarray, persons: np.ndarray) -> float:
-    """Returns the standard error of a mean over rows, if persons are drawn and not rows; NaN for one person."""
+    """Returns the standard error of the mean over rows if persons, not rows, are independent; NaN for one person."""
     _, index = np.unique(persons, return_inverse=True)
     sums = np.bincount(index, values - values.mean())
     count = len(sums)
@@ -169,7 +171,7 @@ def predictions(
 def release(
     key: jax.Array, part: Part, mechanism: str, epsilon: float, delta: float, margin_stddev: float, *, per_person: bool
 ) -> ReleasedHead:
-    """Fits the head that is written to a file; its claim is for one person if ids are known, else for one label."""
+    """Fits the head that is written to a file; its claim is for one person if `per_person`, else for one label."""
     unit = "person" if per_person else "label"
     values: dict[str, Any] = {"epsilon": epsilon} | ({"persons": part.persons} if per_person else {})
     if mechanism == "randomized_response":

@@ -25,9 +25,9 @@ from jaxdp.studies.pair_heads import local_radius, predictions, score
 from jaxdp.validation import check_above, check_choice, check_delta, warn_large_delta
 
 RELEASED = ("randomized_response", "gaussian")
-UNREAD = ("epsilon", "num_seeds", "seed", "feature_norm")  # options of the simulation alone
+UNREAD = ("epsilon", "num_seeds", "seed", "feature_norm")  # options that only the simulation uses
 CONFIDENCE = 0.95
-SHARES = 2**20  # of a right answer
+SHARES = 2**20  # a right answer counts as this many units
 
 
 def make_release(
@@ -131,7 +131,7 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
 
 
 def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: bool) -> ReleasedHead:
-    """Fits secret randomized responses, by the loss of `debiased_rr`."""
+    """Fits a head to the labels after secret randomized response, with the loss of `debiased_rr`."""
     reported = private_labels(part.labels, epsilon, persons=part.persons if per_person else None, release=True)
     params = debiased_rr().params(epsilon=epsilon, radius=local_radius(part, margin_stddev))
     targets = unbiased_labels(jnp.asarray(reported.reports), jnp.asarray(reported.epsilons, default_float()))
@@ -142,7 +142,8 @@ def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: boo
 def accuracy(theta: np.ndarray, part: Part, epsilon: float, per_person: bool) -> str:
     """Releases the accuracy on held-out comparisons with exact discrete Laplace noise, as a line of text.
 
-    For persons it is the mean of their accuracies, which no person changes by more than one over their number.
+    If `per_person`, it is the mean over persons of each person's accuracy. One person changes this mean by at most one
+    over the number of persons.
     """
     right = score(theta, part).right
     if per_person:
@@ -161,4 +162,5 @@ def accuracy(theta: np.ndarray, part: Part, epsilon: float, per_person: bool) ->
     )
     mean = min(max(total / SHARES / len(right), 0), 1)
     who = f"as a mean over {len(right):,} other persons" if per_person else f"on {len(right):,} other comparisons"
-    return f"held-out accuracy: {mean:.3f} +- {reach:.3f} ({CONFIDENCE:.0%}, of its noise alone), {who}; claim: {claim}"
+    margin = f"{reach:.3f} ({CONFIDENCE:.0%}, for the privacy noise only)"
+    return f"held-out accuracy: {mean:.3f} +- {margin}, {who}; claim: {claim}"

@@ -38,7 +38,7 @@ INTERVALS = (
     "Bands and [ ]: 90% of releases, as the privacy noise varies. Bars and +-: 95% confidence, as held-out persons "
     "vary. The noise is fresh in each draw; the persons who were learned from do not vary."
 )
-WORST_LOSS = 1.5  # the highest log loss that is drawn; a head that knows nothing has log 2
+WORST_LOSS = 1.5  # highest log loss that is drawn; a head with theta = 0 has log 2
 MARKERS = "osD^v<>P"
 
 

@@ -125,7 +125,7 @@ def _write(study: BoundStudy, out: Path | None, name: str, note: str, table_form
 
 
 def _print_report(study: BoundStudy, dataset: "xr.Dataset", ending: str, table_format: str) -> None:
-    """Prints the report and its ending; in another format than text, the tables alone, and the report to stderr."""
+    """Prints the report and its ending; in a format other than text, only the tables, and the report to stderr."""
     with collect_tables() as tables:
         report = _report(study, dataset)
     if table_format != "text":

@@ -23,7 +23,7 @@ TableFormat = Annotated[
     str,
     typer.Option(
         "--format",
-        help="Format of the tables: text, markdown, latex or csv. If it is not text, stdout has the tables alone, and "
+        help="Format of the tables: text, markdown, latex or csv. If it is not text, stdout has only the tables, and "
         "stderr the report.",
         parser=parse_format,
         metavar="<format>",

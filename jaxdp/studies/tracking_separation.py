@@ -123,7 +123,7 @@ def tracking_separation(
 
 
 def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
-    """Returns 1 / T times the lower bound of Theorem 5.1, with constant 1, where `ratio` is epsilon sqrt(T / S)."""
+    """Returns the lower bound of Theorem 5.1 per round, with constant 1; `ratio` is epsilon sqrt(T / S)."""
     epsilon = np.asarray(ratio, float) * math.sqrt(num_switches / horizon)
     return theory.adaptive_lower(epsilon, horizon, num_switches) / horizon
 

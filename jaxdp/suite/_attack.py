@@ -1,4 +1,4 @@
-"""An attack on a learner's claim at the suite's own sizes and horizon: one user's answer in a late round is flipped."""
+"""An attack on a learner's claim at the suite's sizes and horizon: one user's answer is flipped."""
 
 import math
 from collections.abc import Mapping
@@ -21,14 +21,15 @@ TRIALS = {"quick": 2_000, "full": 1_000}
 def attack(
     key: jax.Array, learner: Learner, values: Mapping[str, Any], world: Environment, horizon: int, trials: int
 ) -> dict[str, Any]:
-    """Attacks a claim between runs on one stream of the suite's data, in which one user's answer differs.
+    """Attacks a learner's claim with two runs on the same data of the suite, except for one user's answer.
 
-    The user answers in round horizon / 3, or 64 rounds before the end. In the local model the output is this user's
-    report. In others it is the plays that follow, how often each action is played from then on, and the public state at
-    the end, if it is small.
+    There are up to two attacks: this user answers in round horizon / 3, or 64 rounds before the end. In the local model
+    the output is this user's report. In other models it is the part of the following values that the adversary sees:
+    the next 16 plays, the number of later plays of each action, and the public state at the end if it is small.
 
     Returns:
-        The largest lower bound on the claimed number, which holds with 95% confidence, beside this number.
+        A record with `claimed`, the claimed number, and `bound`, the largest lower bound on it; the bounds of all
+        attacks hold together with 95% confidence. `refuted` is whether an attack refutes the claim.
     """
     claim, params = learner.guarantee(**values), (learner.params(**values), world.params())
     rounds = sorted({horizon // 3, max(horizon - 64, horizon // 3)})
@@ -54,7 +55,7 @@ def attack(
 def _release(
     learner: Learner, world: Environment, horizon: int, changed: int, is_local: bool, view: frozenset[str]
 ) -> Any:
-    """Returns (key, params, flip) -> everything that the adversary sees of a run."""
+    """Returns (key, params, flip) -> the part of a run that is attacked."""
     data_key = jax.random.key(1987)
 
     def play(key: jax.Array, params: Any, flip: jax.Array) -> Any:

@@ -36,10 +36,10 @@ FIXED: Mapping[str, Callable[[int], int]] = {
 
 
 def resolve(name: str) -> tuple[Any, dict[str, Any]]:
-    """Finds a learner or estimator: its factory and its variant's arguments.
+    """Returns the factory of a learner or estimator, and the arguments that select its variant.
 
     Args:
-        name: "module:attribute", found also in the current folder; or the name of a registered entry.
+        name: "module:attribute", with a module that may be in the current folder; or the name of a registered entry.
 
     Raises:
         ValueError: if there is no such module, attribute or entry.
@@ -73,16 +73,16 @@ def bench(
     proof: str = "",
     report: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """Plays every instance that a learner fits, and writes the results after each one; a second call resumes.
+    """Plays every instance that fits a learner, and writes the results after each instance; a second call resumes.
 
     Args:
         name: as for `resolve`.
-        path: the JSON file, new or of an earlier call with the same arguments.
-        quick: few seeds and short horizons, for a look. Standings do not mix these with full results.
-        verify: the second set of seeds.
+        path: the JSON file; new, or written by an earlier call with the same arguments.
+        quick: whether to use few seeds and short horizons. Standings do not mix quick and full results.
+        verify: whether to use the second set of seeds.
         tuned: arguments and values, other than epsilon and delta, that you chose for this learner; its row is then
             marked.
-        family: only the instances of this family.
+        family: family of the instances to play; None plays all.
         proof: link to a proof of the claim. If it is empty, the link of an earlier call stays.
         report: function that is called with one line for each instance.
 
@@ -185,7 +185,7 @@ def _play(
 
 
 def _check_claims(name: str, table: "pd.DataFrame") -> None:
-    """Refuses claims that are weaker than their column says, or of several sorts, which no table ranks together."""
+    """Raises ValueError for a DP claim weaker than its epsilon and delta, or for claims that one table cannot rank."""
     rows = [row for row in table.to_dict("records") if math.isfinite(row["epsilon"])]
     for row in rows:
         epsilon, is_weak = row["epsilon"], row["claimed_delta"] > v1.DELTA * (1 + 1e-6)
@@ -227,7 +227,7 @@ def _contestant(
 def _attack_instance(
     name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, quick: bool
 ) -> dict[str, Any]:
-    """Attacks the claim at epsilon 1 on one instance; a failure is recorded."""
+    """Attacks the claim at epsilon 1 on one instance; returns the attack's record, or why there was no attack."""
     world, contestant, values = _contestant(name, factory, arguments, instance, quick)
     horizon = instance.horizon(quick)
     learner, own_values = make_learner(name, contestant, world, horizon)
@@ -244,7 +244,7 @@ def _attack_instance(
 
 
 def _read(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the results of an earlier call, if there are any."""
+    """Returns the results of an earlier call, or None; raises ValueError if the file does not match `head`."""
     if not path.exists():
         return None
     try:
@@ -259,14 +259,14 @@ def _read(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:
-    """Replaces the file in one step."""
+    """Writes the record, and replaces the file in one step."""
     beside = path.with_name(path.name + ".part")
     beside.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     os.replace(beside, path)
 
 
 def _code_hash(name: str, factory: Any) -> str:
-    """Returns the SHA-256 of the file of a learner, as 16 hexadecimal digits."""
+    """Returns the first 16 hexadecimal digits of the SHA-256 of the learner's source file."""
     module = name.partition(":")[0]
     file = sys.modules[module].__file__ if ":" in name else inspect.getsourcefile(inspect.unwrap(factory))
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""

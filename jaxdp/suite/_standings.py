@@ -114,7 +114,7 @@ def _label(record: Mapping[str, Any]) -> str:
 
 
 def _group(instance: str, played: Mapping[str, Any]) -> Group | None:
-    """Returns the table of a learner's results on an instance, by its claim at epsilon 1; None if it did not play."""
+    """Returns the table that an instance's results belong to, by the claim at epsilon 1; None if it was not played."""
     if "skipped" in played:
         return None
     claim = played["claims"]["1"]
@@ -181,7 +181,7 @@ def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
 
     Args:
         scores: mean scores, (instance, epsilon); NaN for instances that were not played.
-        least: smaller scores count as this.
+        least: lower limit; smaller scores are replaced by this number.
     """
     texts = []
     for epsilon in scores.epsilon.values:
@@ -222,7 +222,7 @@ def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], gro
 
 
 def _privacy(record: Mapping[str, Any], family: str) -> str:
-    """Returns the finding of an attack; none shows that a learner is private."""
+    """Formats the result of the attack in a family. No result proves that the learner is private."""
     for name, attack in record["attack"].items():
         if name.startswith(f"{family}.") and "bound" in attack:
             bound = f"{attack['currency']} >= {attack['bound']:.2g} of {attack['claimed']:.3g}"

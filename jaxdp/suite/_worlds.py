@@ -1,4 +1,4 @@
-"""Worlds with answers that are equal on every version of JAX, in both precisions and on every processor."""
+"""Worlds of the benchmark. Answers with few levels are equal on every version of JAX, precision and processor."""
 
 from typing import Any, NamedTuple
 
@@ -57,7 +57,7 @@ def _stage(params: Frozen, round_: jax.Array) -> jax.Array:
 
 
 def arms_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,)) -> Environment:
-    """Returns a bandit with rewards in {0, 1/n, ..., 1}: the share of an arm's n thresholds that a word is below.
+    """Returns a bandit with rewards in {0, 1/n, ..., 1}: the share of the arm's n thresholds above a random word.
 
     Args:
         base: the bandit of the same means, which computes outcomes.
@@ -76,7 +76,7 @@ def arms_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,)
 
 
 def duels_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,)) -> Environment:
-    """Returns duels in which the arm with the lower number wins if a word is below the pair's threshold.
+    """Returns duels in which the arm with the lower index wins if a random word is below the pair's threshold.
 
     Args:
         base: the duels of the same preferences, which compute outcomes.
@@ -93,7 +93,7 @@ def duels_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,
 
 
 def _frozen(base: Environment, thresholds: np.ndarray, starts: tuple[int, ...], answer: Any) -> Environment:
-    """Replaces the answers of a world without state; outcomes, except the answers themselves, are as before."""
+    """Replaces the answers of a stateless world; outcomes stay, except `left_wins`, which is the new answer."""
     frozen = Frozen(thresholds=thresholds, starts=np.asarray(starts, np.int32), base=base.params())
 
     def feedback(key, params: Frozen, round_, action):
@@ -123,13 +123,13 @@ def _frozen(base: Environment, thresholds: np.ndarray, starts: tuple[int, ...], 
 def experts_world(
     per_mille: Any, starts: tuple[int, ...] = (0,), *, switches: int | None = None, punish: bool = False
 ) -> Environment:
-    """Returns losses of 0 or 1: an expert loses if its word is below its threshold.
+    """Returns losses of 0 or 1: an expert has the loss 1 if its random word is below its threshold.
 
     Args:
         per_mille: [num_stages, num_experts] integers in thousandths.
         starts: the first round of each stage.
         switches: as `num_switches` of `jaxdp.experts.stochastic_losses`.
-        punish: whether the expert played in the round before loses always.
+        punish: whether the expert that was played in the previous round always has the loss 1.
     """
     frozen = Frozen(thresholds=thresholds_of(per_mille), starts=np.asarray(starts, np.int32))
     size = frozen.thresholds.shape[-1]
@@ -170,9 +170,9 @@ def contexts_world(theta: Any, *, num_arms: int, logistic: bool = False, turn: i
 
     Args:
         theta: [dim], of norm at most 1.
-        num_arms: arms in a round.
+        num_arms: number of arms.
         logistic: whether means are logistic(x.theta) instead of x.theta.
-        turn: in rounds from this one on, the first coordinate of all contexts is 0; None for never.
+        turn: first round, from 0, from which on the first coordinate of all contexts is 0; None for never.
     """
     make = generalized_linear_contexts if logistic else linear_contexts
     base = make("cube", num_arms=num_arms, dim=len(theta), theta=theta, rewards="uniform")
@@ -206,11 +206,11 @@ def contexts_world(theta: Any, *, num_arms: int, logistic: bool = False, turn: i
 
 
 def rewards_problem(spectrum: Any, num_samples: int) -> Problem:
-    """Returns comparisons under a parameter of norm 1, with features of a given spectrum and of norm at most 2.
+    """Returns a problem of comparisons with a random parameter of norm 1 and normal features of norm at most 2.
 
     Args:
-        spectrum: [dim] in (0, 1], the factor of each coordinate of a difference of features.
-        num_samples: comparisons.
+        spectrum: [dim] in (0, 1], standard deviation of each feature before long vectors are shortened to norm 2.
+        num_samples: number of comparisons.
     """
     factors = np.asarray(spectrum, np.float32)
     base = gaussian_rewards(num_samples=num_samples, dim=len(factors), feature_norm=1.0, parameter_norm=1.0)
@@ -232,7 +232,7 @@ def rewards_problem(spectrum: Any, num_samples: int) -> Problem:
 
 
 def ranking_problem(base: Problem, reference: Any) -> Problem:
-    """Adds the metric `ability_error` to a problem of ranking: the distance from these abilities, of mean zero."""
+    """Adds a metric to a problem of ranking: `ability_error`, the l2 distance from the reference abilities."""
     exact = np.asarray(reference, default_float())
 
     def metrics(params, sample, estimate):

@@ -77,12 +77,12 @@ def bench_all(
     """Plays the suite with each learner, one after the other, and writes a file for each.
 
     Args:
-        names: as for `bench`.
-        folder: the folder of the files; it is made if it does not exist.
+        names: names of learners or estimators, as for `resolve`.
+        folder: folder of the files; it is created if it does not exist.
         every: whether to add all registered learners and estimators.
-        values: texts NAME=NUMBER.
-        report: function that is called with one line at a time.
-        family: only the instances of this family.
+        values: texts NAME=NUMBER, for the argument `tuned` of `bench`.
+        report: function that is called with each line of progress.
+        family: family of the instances to play; None plays all.
         **options: quick, verify and proof of `bench`.
 
     Returns:
@@ -123,7 +123,7 @@ def print_standings(folder: Path, format: str, picture: Path | None = None) -> s
 
 
 def _named_number(text: str) -> tuple[str, float | int | str]:
-    """Parses NAME=NUMBER; other values than numbers stay texts."""
+    """Parses NAME=NUMBER; a value that is not a number stays a text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(f"value must be NAME=NUMBER, got {text!r}")

@@ -1,4 +1,4 @@
-"""Version 1 of the benchmark: thirty frozen instances in six families, and the protocol by which they are played.
+"""Version 1 of the benchmark: thirty frozen instances in six families, and the protocol for playing them.
 
 An instance is an ordinary world, or a problem of estimators, so `jaxdp.sweep` and `jaxdp.compare` play it:
 
@@ -10,10 +10,10 @@ An instance is an ordinary world, or a problem of estimators, so `jaxdp.sweep` a
 >>> bool(result.values().mean() < 300 * 0.4)
 True
 
-If an answer is 0 or 1, or a share of few levels, a random 32-bit word is compared with a committed integer threshold,
-so answers are equal on every version of JAX, in both precisions and on every processor. `answers` computes them, and
-`frozen.json` beside this file has their SHA-256. It also has the first real-valued answers of the other instances, and
-the regret of uniform play, the unit of scores. Nothing here changes any more; a better benchmark will be `v2`.
+Answers that are 0, 1 or one of a few levels come from comparing a random 32-bit word with committed integer thresholds.
+So these answers are equal on every version of JAX, in both precisions and on every processor. `answers` computes an
+instance's first answers. `frozen.json` beside this file has their SHA-256 for these instances, the first answers of
+all other instances, and the regret of uniform play, which is the unit of scores. This version never changes.
 """
 
 import functools
@@ -53,9 +53,9 @@ class Instance:
     """One frozen problem.
 
     Attributes:
-        name: its name, such as "arms.easy".
+        name: the instance's name, such as "arms.easy".
         make: () -> the world, or the problem of estimators.
-        metric: the output that is compared; less is better.
+        metric: the output that is compared; smaller is better.
         exact: whether answers are integers or few levels, so that their SHA-256 is committed.
         sizes: further arguments of factories that the instance determines, such as features of arms.
         rounds: the largest horizon, or None.
@@ -70,7 +70,7 @@ class Instance:
 
     @property
     def family(self) -> str:
-        """The family, the part of the name before the dot."""
+        """The name of the family: the part of `name` before the dot."""
         return self.name.partition(".")[0]
 
     def horizon(self, quick: bool) -> int:
@@ -84,7 +84,14 @@ class Instance:
 
 
 def _arms(means: list[int], depths: tuple[int, ...] = (0,), starts: tuple[int, ...] = (0,), spread: int = 0) -> Any:
-    """Makes a bandit: means in thousandths, how much lower they are in each stage, and the spread of five levels."""
+    """Makes a bandit.
+
+    Args:
+        means: mean of each arm, in thousandths.
+        depths: for each stage, the number by which all means are lower.
+        starts: first round of each stage.
+        spread: half the distance between neighbouring thresholds of an arm with five levels; 0 for rewards of 0 or 1.
+    """
     levels = [3 * spread, spread, -spread, -3 * spread] if spread else [0]
     parts = [[[mean - depth + level for level in levels] for mean in means] for depth in depths]
     return arms_world(bernoulli_bandit(np.asarray(means) / 1000), parts, starts)
@@ -101,20 +108,20 @@ def _duels(above: list[list[int]], regret: str = "strong") -> Environment:
 
 
 def _by_utilities(utilities: np.ndarray) -> list[list[int]]:
-    """Returns the chances of a logistic model in thousandths, above the diagonal."""
+    """Returns the winning probabilities of a logistic model, in thousandths: the rows above the diagonal."""
     chances = np.rint(1000 / (1 + np.exp(-np.subtract.outer(utilities, utilities)))).astype(int)
     return [chances[row, row + 1 :].tolist() for row in range(len(utilities) - 1)]
 
 
 def _cyclic() -> Environment:
-    """Makes three arms that beat one another in a circle, and five that lose against these and to the ones before."""
+    """Makes eight arms: the first three beat one another in a circle; each further arm loses to all arms before it."""
     above = [[900 if row < 3 <= other else 600 for other in range(row + 1, 8)] for row in range(7)]
     above[0][:2], above[1][0] = [750, 250], 750
     return _duels(above, "borda")
 
 
 def _features() -> np.ndarray:
-    """Returns sixteen arms in three dimensions, of norm at most 1."""
+    """Returns the features of sixteen arms, [16, 3], of norm at most 1."""
     index = np.arange(16)
     return np.stack([(index % 4) / 8, (index // 4) / 8, ((7 * index) % 16) / 32], axis=1)
 
@@ -139,7 +146,7 @@ def season_losses() -> np.ndarray:
     rows = np.arange(len(pairs))
     season[rows, pairs[:, 0]] = 2 - 2 * np.asarray(first_won)
     season[rows, pairs[:, 1]] = 2 * np.asarray(first_won)
-    orders = np.random.RandomState(1987)  # its numbers never change
+    orders = np.random.RandomState(1987)  # the numbers of this generator never change
     return np.concatenate([season[orders.permutation(len(season))] for _ in range(40)])
 
 
@@ -245,24 +252,25 @@ def frozen() -> Mapping[str, Any]:
 
 
 def frozen_text() -> str:
-    """Returns the text of `frozen.json`; its SHA-256 names the suite in results."""
+    """Returns the text of `frozen.json`."""
     return (importlib.resources.files("jaxdp.suite") / "frozen.json").read_text()
 
 
 def suite_hash() -> str:
-    """Returns the SHA-256 of the committed numbers, as 16 hexadecimal digits."""
+    """Returns the first 16 hexadecimal digits of the SHA-256 of `frozen_text`."""
     return hashlib.sha256(frozen_text().encode()).hexdigest()[:16]
 
 
 def answers(instance: Instance, count: int = NUM_ANSWERS) -> np.ndarray:
-    """Returns the first answers of an instance to actions that take turns, for the key of seed 0.
+    """Returns an instance's first answers to a fixed sequence of actions, for the key of seed 0.
 
     Args:
         instance: one of `INSTANCES`.
-        count: rounds; for an estimators' problem, how many numbers of its features, and how many labels.
+        count: number of rounds; for a problem of estimators, the number of feature entries and of labels.
 
     Returns:
-        [count, ...]: the answers. Integers, and losses of 0 and 1, are uint8; levels are float32.
+        [count, ...] answers: uint8 if all are 0 or 1, float32 for other levels, float64 for an instance that is not
+        exact. A round's contexts stand before its answer. For a problem of estimators: features, then labels, float64.
     """
     made, key = instance.make(), jax.random.key(0)
     if isinstance(made, Problem):
@@ -290,7 +298,7 @@ def _is_space(node: Any) -> bool:
 
 
 def _in_turn(space: Any, round_: jax.Array) -> jax.Array:
-    """Returns an action of a space that depends on the round only."""
+    """Returns an action of the space that depends only on the round."""
     if space.kind == "integers":
         size = int(space.high) + 1
         digits = [round_ // size**digit for digit in range(max(1, math.prod(space.shape)))]

@@ -41,9 +41,9 @@ def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
 def draw_user(key: jax.Array, num_arms: int, dim: int) -> UserData:
     """Draws contexts and rewards beyond their bounds, or NaN; all arms have the same context, or each another one."""
     key_all, key_each, key_same, key_reward = jax.random.split(key, 4)
-    alike = jnp.full(num_arms, jax.random.randint(key_all, (), 0, len(CONTEXTS)))
+    shared = jnp.full(num_arms, jax.random.randint(key_all, (), 0, len(CONTEXTS)))
     different = jax.random.randint(key_each, (num_arms,), 0, len(CONTEXTS))
-    index = jnp.where(jax.random.bernoulli(key_same), alike, different)
+    index = jnp.where(jax.random.bernoulli(key_same), shared, different)
     padded = jnp.asarray(np.pad(CONTEXTS, ((0, 0), (0, dim - 2))), default_float())
     rewards = jax.random.choice(key_reward, jnp.asarray(REWARDS, default_float()), (num_arms,))
     return UserData(rewards, padded[index])

@@ -60,7 +60,7 @@ def counter_entry(
         params=at_sizes(factory, names, lambda counter, **values: counter.params(**values)),
         guarantee=claim("central", "one entry of a stream", argument, added),
         release=at_sizes(factory, names, _prefixes, *RELEASED),
-        others={"feed": at_sizes(factory, names, _fed, *RELEASED)},
+        others={"feed": at_sizes(factory, names, _prefix_sums, *RELEASED)},
         other_sizes=other_sizes,
         neighbours=partial(_in_one_entry, moved=moved),
         grid={"epsilon": (0.1, 4.0)},
@@ -74,7 +74,7 @@ def _prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) ->
     return counter.prefixes(jax.random.split(key, len(data)), params, data)
 
 
-def _fed(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
+def _prefix_sums(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
     """Returns the prefix sums of a counter that is fed entry by entry."""
     key_init, key_feed = jax.random.split(key)
 
