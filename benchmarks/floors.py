@@ -30,7 +30,7 @@ from benchmarks.settings import ARMS, GAP, KEEP, OTHERS, SMALL
 from jaxdp.bandits._means_kernels import first_largest
 from jaxdp.experts._share_kernels import kernel
 from jaxdp.experts._svt_restarts.windows_kernels import largest, replace_columns
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, lanes_last, own_kernel
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_fast, lanes_last, own_kernel
 from jaxdp.numerics.lookup import entry
 from jaxdp.random import fast_key, index_from_uniform, normal, uniform_from_key, weighted_index
 from jaxdp.random.coins import coins_but_one
@@ -63,7 +63,7 @@ def drawn_twice(keys, good, weights, state):
 def counted(keys, good, weights, state):
     """Computes `weighted` on losses with the increments of a counter's noise: its leaky sums, fed and read."""
     num = len(weights)
-    apply = kernel if num <= WRITTEN_OUT else lambda function, *inputs: function(*inputs)
+    apply = kernel if num <= MAX_UNROLLED else lambda function, *inputs: function(*inputs)
     sums = apply(lambda sums, noise: sums + (noise[None] - 1e-3 * sums), state, normal(keys[2], num))
     losses, index = losses_of(keys[1], good, num), weighted_index(keys[0], weights)
     noisy = apply(lambda losses, sums: losses + sum(1e-4 * each for each in sums), losses, sums)

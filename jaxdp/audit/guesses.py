@@ -52,7 +52,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
         return -math.inf
     check_counts(guesses, coins)
     check_counts(right, guesses)
-    num_aside = set_aside(coins, sides=sides, delta=delta, error=error)
+    num_aside = largest_set_aside(coins, sides=sides, delta=delta, error=error)
     remaining, successes = guesses - num_aside, right - num_aside
     if successes <= 0:
         return -math.inf
@@ -60,7 +60,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
     return math.log(limit) - math.log1p(-limit)
 
 
-def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
+def largest_set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
     """Returns the smallest number that a Binomial(coins, sides delta / 2) exceeds with probability <= ASIDE * error."""
     rate = sides * delta / 2
     low, high = -1, coins
@@ -91,7 +91,7 @@ def fast_guess_bound(
     Returns:
         [...] float64; -inf if nothing is proved.
     """
-    successes = right - set_aside(coins, sides=sides, delta=delta, error=error)
+    successes = right - largest_set_aside(coins, sides=sides, delta=delta, error=error)
     remaining, z = successes + wrong, -float(ndtri(error if delta == 0 else (1 - ASIDE) * error))
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = z * np.sqrt(successes * wrong / remaining + z * z / 4)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxdp.bandits import _means
 from jaxdp.bandits._lane_kernels import array_kernel, sum_kernels
 from jaxdp.bandits._means import Means
-from jaxdp.numerics.kernels import WRITTEN_OUT, tree_reduce
+from jaxdp.numerics.kernels import MAX_UNROLLED, tree_reduce
 from jaxdp.random import ties
 
 
@@ -41,7 +41,7 @@ def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
     def largest_of(values: jax.Array) -> jax.Array:
         return tree_reduce(jnp.maximum, values)
 
-    if len(bounds) <= WRITTEN_OUT:
+    if len(bounds) <= MAX_UNROLLED:
         return array_kernel(_largest_of_few)(bounds, word)
     return first_largest(array_kernel(rank_largest)(bounds, word, array_kernel(largest_of)(bounds)))
 

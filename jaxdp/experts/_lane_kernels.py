@@ -10,10 +10,10 @@ import jax.numpy as jnp
 
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, lanes_last_if_small, separate_kernels
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, lanes_last_if_small, separate_kernels
 from jaxdp.numerics.lookup import nearest_entry
 
-MOST = WRITTEN_OUT  # lanes are the fast axis of arrays with a first axis of at most this length
+MOST = MAX_UNROLLED  # lanes are the fast axis of arrays with a first axis of at most this length
 
 
 def keep_lane_layout(state: Any) -> Any:
@@ -38,7 +38,7 @@ def add_losses(totals: Sum, losses: jax.Array) -> Sum:
 
 def entry_at(values: jax.Array, index: jax.Array) -> jax.Array:
     """Returns values[clip(index)]; short arrays use selects, because XLA's gather on CPU takes lanes one by one."""
-    if len(values) > WRITTEN_OUT:
+    if len(values) > MAX_UNROLLED:
         return nearest_entry(values, index)
     value = values[0]
     for position in range(1, len(values)):

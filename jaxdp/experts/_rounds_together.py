@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, own_kernel, tree_reduce
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_fast, own_kernel, tree_reduce
 
 MOST = 32  # largest number of rounds that is unrolled
 
@@ -15,7 +15,7 @@ def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
         losses: [rounds, num_experts] units of up to 2^10 rounds.
         planned: [rounds] bool, whether a round enters the sum.
     """
-    is_short = losses.shape[1] <= WRITTEN_OUT and len(losses) <= MOST  # then lanes of `jax.vmap` are the fast axis
+    is_short = losses.shape[1] <= MAX_UNROLLED and len(losses) <= MOST  # then lanes of `jax.vmap` are the fast axis
 
     def layout(values: jax.Array) -> jax.Array:
         return lanes_fast(values) if is_short else values

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxdp.experts._scaled import GENTLE_TERMS, expm1_near_0
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import WRITTEN_OUT, avoid_xla_tiling, lanes_last, own_kernel
+from jaxdp.numerics.kernels import MAX_UNROLLED, avoid_xla_tiling, lanes_last, own_kernel
 from jaxdp.random.choice import LARGEST_UNROLLED
 
 REDUCTIONS = {jnp.minimum: jnp.min, jnp.maximum: jnp.max, operator.add: jnp.sum}
@@ -38,23 +38,23 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
     def fold_all(*inputs):
         return functools.reduce(operation, [of(*inputs)[i] for i in range(size)])
 
-    if size <= WRITTEN_OUT:
+    if size <= MAX_UNROLLED:
         return kernel(fold_all, *inputs)
     if size > LARGEST_UNROLLED:
         return own_kernel(lambda *inputs: REDUCTIONS[operation](of(*inputs)), *inputs)
 
     def columns(*inputs):
         values = of(*inputs)
-        starts = range(0, size - WRITTEN_OUT + 1, WRITTEN_OUT)
-        return avoid_xla_tiling(functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts]))
+        starts = range(0, size - MAX_UNROLLED + 1, MAX_UNROLLED)
+        return avoid_xla_tiling(functools.reduce(operation, [values[start : start + MAX_UNROLLED] for start in starts]))
 
-    reduced, remainder = own_kernel(columns, *inputs), size % WRITTEN_OUT
+    reduced, remainder = own_kernel(columns, *inputs), size % MAX_UNROLLED
     ends = [array[-remainder:] if jnp.ndim(array) else array for array in inputs] if remainder else []
 
     def last(reduced, *inputs):
         values = of(*inputs) if inputs else reduced[:0]
         return functools.reduce(
-            operation, [*(reduced[i] for i in range(WRITTEN_OUT)), *(values[i] for i in range(remainder))]
+            operation, [*(reduced[i] for i in range(MAX_UNROLLED)), *(values[i] for i in range(remainder))]
         )
 
     return own_kernel(last, reduced, *ends)

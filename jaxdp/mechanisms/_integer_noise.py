@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, any_lane, lanes_last, own_kernel
+from jaxdp.numerics.kernels import MAX_UNROLLED, any_lane, lanes_last, own_kernel
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.random.threefry import word_pairs, words_of_pairs
 
@@ -194,7 +194,7 @@ def _of_two_pairs(
     function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any, lanes_fast: bool = False
 ) -> jax.Array:
     """Applies an elementwise function to two pairs of words for each of `size` numbers, in a `_kernel`."""
-    longest = size if lanes_fast else WRITTEN_OUT
+    longest = size if lanes_fast else MAX_UNROLLED
 
     def split_pairs(pairs: jax.Array, *operands: Any) -> jax.Array:
         return function(pairs[:size], pairs[size:], *operands)
@@ -270,7 +270,7 @@ def _kernel(
     function: Callable[..., jax.Array],
     pairs_of_words: jax.Array,
     *operands: Any,
-    longest: int = WRITTEN_OUT,
+    longest: int = MAX_UNROLLED,
     pairs: int = 1,
 ) -> jax.Array:
     """Runs an elementwise function of words as one CPU kernel. Up to `longest` numbers, lanes are the fast axis."""

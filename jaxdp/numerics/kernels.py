@@ -11,7 +11,7 @@ import numpy as np
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap, keep_argmax_layout, mark_inlineable, order_axes
 
-WRITTEN_OUT = 16  # up to this length, arrays are unrolled and have lanes as the fast axis
+MAX_UNROLLED = 16  # up to this length, arrays are unrolled and have lanes as the fast axis
 LARGE = 1024  # a lane's array with more entries should be contiguous, because each step uses only a part of it
 
 
@@ -59,7 +59,7 @@ def avoid_xla_tiling(values: jax.Array) -> jax.Array:
 avoid_xla_tiling.defjvps(lambda tangent, _, values: tangent)
 
 
-def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
+def lanes_last(values: jax.Array, longest: int = MAX_UNROLLED) -> jax.Array:
     """Returns the values [n, ...] unchanged; on CPU, lanes of `jax.vmap` become the fast axis if n <= longest.
 
     By default XLA stores lanes as the slow axis, so a loop over lanes reads with a stride of n values. The state of a
@@ -170,7 +170,7 @@ def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.
     Halves are combined until few values remain, which are then combined one after the other. XLA on CPU vectorises
     these elementwise operations over lanes, but computes reductions of short arrays in slow loops.
     """
-    while len(values) > WRITTEN_OUT:
+    while len(values) > MAX_UNROLLED:
         half = len(values) // 2
         odd_value = values[2 * half :]
         values = operation(values[:half], values[half : 2 * half])
@@ -187,7 +187,7 @@ def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]
 
     `tree_reduce` slices one array, which XLA on CPU must store first. Here XLA computes each array when it is combined.
     """
-    while len(terms) > WRITTEN_OUT:
+    while len(terms) > MAX_UNROLLED:
         half = len(terms) // 2
         odd_term = terms[2 * half :]
         terms = [operation(a, b) for a, b in zip(terms[:half], terms[half : 2 * half], strict=True)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxdp.numerics.kernels import across_lanes
 from jaxdp.numerics.small_linear_algebra import (
-    WRITTEN_OUT,
+    MAX_UNROLLED,
     Step,
     call_in_steps,
     cholesky,
@@ -41,7 +41,7 @@ def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax
         >>> print(columns, solution)
         [2. 1. 2.] [0. 1.]
     """
-    if len(rhs) > WRITTEN_OUT:
+    if len(rhs) > MAX_UNROLLED:
         return factor_and_solve_plain(entries, rhs)
     return across_lanes(_factor_columns)((entries, rhs))
 
@@ -104,7 +104,7 @@ def inverse_norms(columns: jax.Array, vectors: jax.Array) -> jax.Array:
         >>> print(inverse_norms(jnp.array([2.0, 1.0, 2.0]), jnp.eye(2)).round(3))
         [0.559 0.5  ]
     """
-    if vectors.shape[1] > WRITTEN_OUT:
+    if vectors.shape[1] > MAX_UNROLLED:
         return inverse_norms_plain(columns, vectors)
     return across_lanes(_inverse_norms)((columns, vectors))
 

@@ -2,7 +2,7 @@
 
 Functions take the arrays of one lane and process all lanes of `jax.vmap` at once, as the fast axis. They use no loop
 inside a lane and no LAPACK call; many LAPACK calls can block each other for ever on a CPU (see `eigen`). For up to
-`WRITTEN_OUT` dimensions the steps are unrolled; for more dimensions they are iterations of a loop.
+`MAX_UNROLLED` dimensions the steps are unrolled; for more dimensions they are iterations of a loop.
 
 A step of unrolled code computes a row or a column. From `FEW` dimensions on, steps are separate kernels on a CPU.
 Otherwise XLA would compute each step again in every later step, which is five times slower at 20 dimensions.
@@ -20,7 +20,7 @@ import numpy as np
 from jaxdp.numerics.kernels import across_lanes, noinline, own_kernel, pairwise_reduce
 from jaxdp.numerics.platforms import by_platform
 
-WRITTEN_OUT = 32  # largest number of dimensions with unrolled steps
+MAX_UNROLLED = 32  # largest number of dimensions with unrolled steps
 FEW = 6  # with fewer steps, it is cheap to compute them again
 AnyArray = TypeVar("AnyArray", jax.Array, np.ndarray)
 
@@ -39,7 +39,7 @@ def cholesky(matrix: jax.Array) -> jax.Array:
         [[2. 0.]
          [1. 2.]]
     """
-    return across_lanes(_cholesky if len(matrix) <= WRITTEN_OUT else _cholesky_in_steps)(matrix)
+    return across_lanes(_cholesky if len(matrix) <= MAX_UNROLLED else _cholesky_in_steps)(matrix)
 
 
 Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
@@ -136,7 +136,7 @@ def cholesky_solve(lower: jax.Array, rhs: jax.Array) -> jax.Array:
 
 def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     lower, rhs = inputs
-    if len(lower) > WRITTEN_OUT:
+    if len(lower) > MAX_UNROLLED:
         return _solve_in_steps(lower, rhs, backwards=False)
 
     def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
@@ -160,7 +160,7 @@ def eliminate(remainder: jax.Array, factors: jax.Array, *unknowns: jax.Array) ->
 
 def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     lower, rhs = inputs
-    if len(lower) > WRITTEN_OUT:
+    if len(lower) > MAX_UNROLLED:
         return _solve_in_steps(jnp.swapaxes(lower, 0, 1), rhs, backwards=True)
 
     def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
@@ -209,7 +209,7 @@ def symmetric_matrix(entries: jax.Array, dim: int) -> jax.Array:
 
 def square_triangle(vector: jax.Array) -> jax.Array:
     """Returns the `triangle` of the outer product of a vector [d] with itself."""
-    if len(vector) <= WRITTEN_OUT:
+    if len(vector) <= MAX_UNROLLED:
         return across_lanes(lambda vector: own_kernel(_squares, vector))(vector)
     rows, columns = np.triu_indices(len(vector))
     return vector[rows] * vector[columns]
@@ -221,7 +221,7 @@ def _squares(vector: jax.Array) -> jax.Array:
 
 def triangle_product(entries: jax.Array, vector: jax.Array) -> jax.Array:
     """Multiplies a symmetric matrix, given as a `triangle` [d (d + 1) / 2], by a vector [d]."""
-    if len(vector) > WRITTEN_OUT:
+    if len(vector) > MAX_UNROLLED:
         return jnp.sum(symmetric_matrix(entries, len(vector)) * vector[None], axis=1)
     return across_lanes(_triangle_product)((entries, vector))
 

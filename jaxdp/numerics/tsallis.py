@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel, tree_reduce
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, own_kernel, tree_reduce
 
 FEWEST_STEPS = 2
 SLACK = 0.5  # the excess of losses may move the root outside [1, sqrt(num_arms)] by this distance
@@ -60,7 +60,7 @@ def _weights(root: jax.Array, *losses: jax.Array) -> jax.Array:
 def _root(*losses: jax.Array) -> jax.Array:
     """Returns the y for which the sum of (_scaled_gaps + y)^-2 is 1: [...]."""
     gaps = _scaled_gaps(*losses)
-    size, is_long = len(gaps), len(gaps) > WRITTEN_OUT
+    size, is_long = len(gaps), len(gaps) > MAX_UNROLLED
     parts = [gaps] if is_long else list(gaps)  # few gaps are separate scalars, which avoids a loop of tiny steps
     y = jnp.full_like(gaps[0], size**0.25)
 

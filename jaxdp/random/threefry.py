@@ -23,7 +23,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, noinline
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, noinline
 from jaxdp.numerics.platforms import by_platform
 
 NAME = "jaxdp_threefry2x32"
@@ -254,7 +254,7 @@ def of_word_pairs(
         return function(*_hash_index(key, lax.iota(jnp.uint32, size)))
 
     # XLA on CPU makes a loop for each array, and each loop would hash again. So both results are in one complex array.
-    longest = size if lanes_fast else WRITTEN_OUT
+    longest = size if lanes_fast else MAX_UNROLLED
     pairs = noinline(lambda key: lanes_last(lax.complex(*hash_pairs(lanes_last(key))), longest))
 
     def on_cpu(key):
@@ -264,7 +264,7 @@ def of_word_pairs(
     return by_platform(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(hash_pairs(key)))
 
 
-def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks: range = range(1)) -> jax.Array:
+def word_pairs(key: jax.Array, size: int, longest: int = MAX_UNROLLED, *, blocks: range = range(1)) -> jax.Array:
     """Returns independent pairs of random words as one array; `words_of_pairs` unpacks them.
 
     Args:

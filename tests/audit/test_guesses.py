@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from scipy.special import expit
 
-from jaxdp.audit.guesses import fast_guess_bound, guess_bound, set_aside
+from jaxdp.audit.guesses import fast_guess_bound, guess_bound, largest_set_aside
 
 
 @pytest.mark.parametrize("guesses", [1, 50, 400])
@@ -51,7 +51,7 @@ def test_one_side_by_hand():
 def test_as_many_are_set_aside_as_a_binomial_is_at_most(coins, delta):
     for sides in (1, 2):
         expected = scipy.stats.binom.isf(0.2 * 0.05, coins, sides * delta / 2)
-        assert abs(set_aside(coins, sides=sides, delta=delta, error=0.05) - expected) <= (coins > 10**8)
+        assert abs(largest_set_aside(coins, sides=sides, delta=delta, error=0.05) - expected) <= (coins > 10**8)
 
 
 def test_the_quick_bound_is_about_the_same():

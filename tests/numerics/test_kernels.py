@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxdp.numerics.kernels import (
-    WRITTEN_OUT,
+    MAX_UNROLLED,
     across_lanes,
     any_lane,
     avoid_xla_tiling,
@@ -75,7 +75,7 @@ def test_values_are_computed_once():
         assert shifts(lambda words: jax.lax.optimization_barrier(scrambled(words))) == 2
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, WRITTEN_OUT, WRITTEN_OUT + 1, 37, 64, 100])
+@pytest.mark.parametrize("size", [1, 2, 3, MAX_UNROLLED, MAX_UNROLLED + 1, 37, 64, 100])
 def test_folded(size):
     values = np.random.default_rng(size).permutation(size).astype(np.int32) - 3
     everything = jnp.asarray(values)

@@ -13,7 +13,7 @@ from jaxdp.numerics.packed_factor import (
     log_det,
     lower_factor,
 )
-from jaxdp.numerics.small_linear_algebra import FEW, WRITTEN_OUT
+from jaxdp.numerics.small_linear_algebra import FEW, MAX_UNROLLED
 
 DTYPE = jax.dtypes.canonicalize_dtype(float)
 TOLERANCE = 5e-5 if np.float32 == DTYPE else 1e-12
@@ -44,7 +44,7 @@ def check_all(factor, measure, dim):
     check(jax.jit(jax.vmap(measure))(columns, vectors.astype(DTYPE)), np.sqrt(squares))
 
 
-@pytest.mark.parametrize("dim", [1, 2, FEW + 1, WRITTEN_OUT + 1])
+@pytest.mark.parametrize("dim", [1, 2, FEW + 1, MAX_UNROLLED + 1])
 def test_factor_solution_and_lengths_are_those_of_lapack(dim):
     check_all(factor_and_solve, inverse_norms, dim)
     check_all(factor_and_solve_plain, inverse_norms_plain, dim)
@@ -64,7 +64,7 @@ def test_wrong_forms_are_found(dim):
         check_all(factor_and_solve, lambda columns, vectors: inverse_norms(columns, vectors[:, ::-1]), dim)
 
 
-@pytest.mark.parametrize("dim", [2, FEW, WRITTEN_OUT + 1])
+@pytest.mark.parametrize("dim", [2, FEW, MAX_UNROLLED + 1])
 @pytest.mark.parametrize("place", [0, -1])
 def test_what_is_not_positive_definite_ends_in_no_positive_number(dim, place):
     matrix = np.eye(dim, dtype=DTYPE)

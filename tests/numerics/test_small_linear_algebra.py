@@ -8,7 +8,7 @@ import scipy.linalg
 
 from jaxdp.numerics.small_linear_algebra import (
     FEW,
-    WRITTEN_OUT,
+    MAX_UNROLLED,
     cholesky,
     cholesky_solve,
     log_det,
@@ -22,7 +22,7 @@ from jaxdp.numerics.small_linear_algebra import (
 
 DTYPE = jax.dtypes.canonicalize_dtype(float)
 TOLERANCE = 5e-5 if np.float32 == DTYPE else 1e-12
-SHAPES = [((), 1), ((3,), 2), ((2, 3), FEW), ((4,), WRITTEN_OUT + 1)]
+SHAPES = [((), 1), ((3,), 2), ((2, 3), FEW), ((4,), MAX_UNROLLED + 1)]
 
 
 def positive(*lanes, dim):
@@ -80,7 +80,7 @@ def test_a_shared_factor_and_many_right_hand_sides():
     check(found, np.linalg.solve((lower @ lower.T).astype(float), rhs.T.astype(float)).T)
 
 
-@pytest.mark.parametrize("dim", [2, WRITTEN_OUT + 1])
+@pytest.mark.parametrize("dim", [2, MAX_UNROLLED + 1])
 def test_what_is_not_positive_definite_is_nan(dim):
     matrix = np.eye(dim, dtype=DTYPE)
     matrix[1, 1] = -1
@@ -107,7 +107,7 @@ def test_one_triangle_tells_a_symmetric_matrix(dim):
     assert dim == 1 or not np.array_equal(symmetric_matrix(entries[::-1], dim), matrix)  # planted: another order
 
 
-@pytest.mark.parametrize("dim", [1, 5, WRITTEN_OUT + 1])
+@pytest.mark.parametrize("dim", [1, 5, MAX_UNROLLED + 1])
 def test_products_with_one_triangle(dim):
     x, z, matrix = jnp.asarray(drawn(7, dim)), jnp.asarray(drawn(7, dim)), positive(7, dim=dim)
     check(jax.vmap(square_triangle)(x), (x[:, :, None] * x[:, None, :])[:, *np.triu_indices(dim)])

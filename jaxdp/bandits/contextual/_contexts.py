@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
 from jaxdp.numerics.kernels import across_lanes, call_across_lanes, own_kernel, pairwise_reduce, tree_reduce
-from jaxdp.numerics.small_linear_algebra import WRITTEN_OUT
+from jaxdp.numerics.small_linear_algebra import MAX_UNROLLED
 from jaxdp.random._simulation_bits import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
@@ -105,7 +105,7 @@ def products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
 
 
 def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:  # [num_arms, dim, lanes] and [dim, lanes]
-    if contexts.shape[1] > WRITTEN_OUT:
+    if contexts.shape[1] > MAX_UNROLLED:
         return tree_reduce(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
     return pairwise_reduce(operator.add, [contexts[:, i] * vector[i : i + 1] for i in range(contexts.shape[1])])
 

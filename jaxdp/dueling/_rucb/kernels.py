@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.dueling.reports import count_report
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST_ARMS = WRITTEN_OUT  # up to this number of arms, lanes are the fast axis, and one word has a bit per arm
+MOST_ARMS = MAX_UNROLLED  # up to this number of arms, lanes are the fast axis, and one word has a bit per arm
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:

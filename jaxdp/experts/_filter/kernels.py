@@ -15,10 +15,10 @@ import jax.numpy as jnp
 
 from jaxdp.experts._filter._filter import Flow, log_gain
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalise, two_to
-from jaxdp.numerics.kernels import WRITTEN_OUT, avoid_xla_tiling, lanes_last, own_kernel
+from jaxdp.numerics.kernels import MAX_UNROLLED, avoid_xla_tiling, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST = WRITTEN_OUT  # largest number of experts, or rows, that is unrolled
+MOST = MAX_UNROLLED  # largest number of experts, or rows, that is unrolled
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:

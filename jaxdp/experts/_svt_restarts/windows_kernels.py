@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.numerics.fixed_point import BITS, UNITS, Sum
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel, tree_reduce
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, own_kernel, tree_reduce
 
 
 def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
@@ -45,7 +45,7 @@ def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
 
 def largest(values: jax.Array) -> jax.Array:
     """Returns the largest of values [n, ...] along the first axis: [...]."""
-    return tree_reduce(jnp.maximum, values) if len(values) <= WRITTEN_OUT else values.max(axis=0)
+    return tree_reduce(jnp.maximum, values) if len(values) <= MAX_UNROLLED else values.max(axis=0)
 
 
 def as_kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:

@@ -96,7 +96,7 @@ def test_many_arms_are_played_as_few(monkeypatch):
 
     few = plays()
     for module in ("kernels", "tsallis"):
-        monkeypatch.setattr(f"jaxdp.numerics.{module}.WRITTEN_OUT", 4)
+        monkeypatch.setattr(f"jaxdp.numerics.{module}.MAX_UNROLLED", 4)
     np.testing.assert_allclose(plays(), few, rtol=1e-6)
 
 
