@@ -50,7 +50,7 @@ FEWEST_SEEDS = 5
 DELTA = 1e-6
 LEAST_HORIZON = 100
 WITH_PEOPLE = ("bandit", "duels", "experts")
-REPORTS = (1, 2, 5, 10)  # numbers of visits that a person's candidates hear
+REPORTS = (1, 2, 5, 10)  # numbers of visits of each person that candidates use
 
 
 def advise(

@@ -23,7 +23,7 @@ Entry = LearnerEntry | EstimatorEntry
 Algorithm = Learner | Estimator
 Sizes = Mapping[str, int]  # by the names in `Problem.sizes`
 
-FAILURE_PROB = 0.05  # of learners that look for the best arm
+FAILURE_PROB = 0.05  # failure probability of learners that identify the best arm
 FEATURE_NORM = 1.0
 EXPERTS = (
     "exponential_weights",

@@ -12,7 +12,7 @@ from jaxdp.studies.comparison import learner_labels
 from jaxdp.studies.tables import columns
 
 LEVEL = 0.05
-MOST_CURVES = 7  # in colours, where each learner is there with several numbers of reports
+MOST_CURVES = 7  # most coloured curves if a learner has several curves, one for each number of reports
 SIMULTANEOUS = "more than the first, all pairs"
 
 

@@ -26,7 +26,7 @@ from jaxdp.estimation.persons import person_index
 from jaxdp.studies.pair_data import Part
 
 MECHANISMS = ("randomized_response", "gaussian", "k_norm")
-BINS = 10
+BINS = 10  # groups for the calibration error
 CLEAR, LOCAL, LOCAL_PERSON = "clear", "local", "local, per person"
 ISOTROPIC, ISOTROPIC_PERSON = "central, isotropic", "central, isotropic, per person"
 WHITENED, WHITENED_PERSON = "central, whitened", "central, whitened, per person"

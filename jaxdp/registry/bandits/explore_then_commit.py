@@ -36,7 +36,7 @@ def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[UserData, U
 
 
 def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:
-    """Returns users of twice as many rounds as are explored."""
+    """Returns users of `2 * explore_rounds` rounds."""
     return one_reward_moves(0, 1, num_arms, 2 * explore_rounds, np.int32)
 
 

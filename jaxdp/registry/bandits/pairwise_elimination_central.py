@@ -17,7 +17,7 @@ def _a_first_epoch(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def _three_epochs(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of three epochs, who differ in the first one: its release decides what later ones bet."""
+    """Returns users of three epochs, who differ in the first epoch: its release decides the bets of later epochs."""
     return one_reward_moves(0, 1, num_arms, 6 * num_arms, np.int32)
 
 

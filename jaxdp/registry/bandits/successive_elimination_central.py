@@ -25,7 +25,8 @@ ENTRIES = {
         summary="plays arms in epochs, after which arms with a low mean, with Laplace noise, are dropped",
         source="Sajed & Sheffet (2019), DP successive elimination",
         factory=bandits.successive_elimination_central,
-        # With three arms, an arm far behind the two others stays only by its own noise; with two, also by the other's.
+        # Among three arms, only an arm's own noise can keep it if it is far behind. Between two arms, the noise of the
+        # other arm can keep it, too.
         sizes={"num_arms": 3},
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.016},
         environment=bernoulli,

@@ -24,7 +24,7 @@ def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def _the_left_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users for whom the left arm loses every duel, or wins the first: in either order of the arms."""
+    """Returns users of two runs: the left arm of any pair loses every duel, or wins only the first duel."""
     lost = np.zeros((6, num_arms, num_arms), np.int32)
     won = lost.copy()
     won[0] = 1
@@ -37,7 +37,7 @@ def double_thompson_distribution(params: Any, data: UserData, *, num_arms: int) 
     The left arm is uniform. The right arm has the largest sampled probability of beating the left arm; samples are
     uniform in [0, 1], and 1/2 for the left arm itself.
     """
-    itself = 0.5 ** (num_arms - 1)  # all others are below 1/2
+    itself = 0.5 ** (num_arms - 1)  # probability that the samples of all other arms are below 1/2
     chances = np.full((num_arms, num_arms), (1 - itself) / (num_arms - 1) / num_arms)
     np.fill_diagonal(chances, itself / num_arms)
     return report_distribution(dueling.double_thompson(num_arms=num_arms), params, data, first_duel(chances))

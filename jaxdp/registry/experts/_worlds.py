@@ -62,7 +62,7 @@ def first_or_others(num_experts: int, *who: str) -> np.ndarray:
 def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in one round: only the first expert has a loss, or all others have one.
 
-    `others` names the losses of the other rounds, as in `first_or_others`.
+    `others` has a name for each other round, as in `first_or_others`: the experts with a loss in this round.
     """
     before, after = others[:round_], others[round_:]
     one, other = (first_or_others(num_experts, *before, who, *after) for who in ("first", "others"))

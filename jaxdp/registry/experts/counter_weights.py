@@ -27,7 +27,7 @@ ENTRIES = {
         COUNTER_WEIGHTS,
         summary="exponential weights on noisy losses from one continual counter, over sequences that switch once",
         source=f"{COUNTED}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
-        reached=0.45,  # for the same reason
+        reached=0.45,  # as for `counter_weights`
         variant={"sequences": classes.switching(num_switches=1)},
         sizes={"num_experts": 3, "horizon": 6},
         values={"epsilon": 0.5, "delta": 1e-3},

@@ -90,7 +90,7 @@ def _switches(sequence: Sequence) -> int:
 
 
 def a_batch_of_blame(num_experts: int, batch: int) -> tuple[UserData, UserData]:
-    """Returns users of a batch who differ in its first round; in others, all except the first expert have losses."""
+    """Returns users of a batch who differ in round one; in the other rounds all except the first expert have losses."""
     return blame_moves(num_experts, 0, *["others"] * (batch - 1))
 
 

@@ -42,12 +42,12 @@ def the_first_of_a_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round; the first expert has a loss in round 2, and there are no others."""
+    """Returns users who differ in the first round; in round 2 the first expert has a loss; later rounds have none."""
     return blame_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
 
 
 BATCHES = "McSherry & Talwar (2007), the exponential mechanism, in batches of rounds"
-# By its losses in the first batch, the first expert is rarely selected, in both selections.
+# Because of its losses in the first batch, both selections rarely select the first expert.
 LIMITED_UPDATES_OBLIVIOUS = expert_entry(
     summary="draws an expert for each batch of rounds by the exponential mechanism on all earlier losses",
     source=BATCHES,

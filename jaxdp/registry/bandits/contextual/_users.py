@@ -39,7 +39,7 @@ def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
 
 
 def draw_user(key: jax.Array, num_arms: int, dim: int) -> UserData:
-    """Draws contexts and rewards beyond their bounds, or NaN; all arms have the same context, or each another one."""
+    """Draws contexts and rewards beyond their bounds, or NaN; arms share one context, or each draws its own."""
     key_all, key_each, key_same, key_reward = jax.random.split(key, 4)
     shared = jnp.full(num_arms, jax.random.randint(key_all, (), 0, len(CONTEXTS)))
     different = jax.random.randint(key_each, (num_arms,), 0, len(CONTEXTS))
