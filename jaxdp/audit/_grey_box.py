@@ -95,7 +95,7 @@ def grey_box(
             `draw_user` then takes only a key, and draws no contexts.
         delays: the public delay of each round's feedback, [rounds] integers >= 0, as for `jaxdp.delayed`; None if
             feedback comes at once. The learner is then audited as it plays an environment with these delays. With
-            `visits`, only reports that have arrived count.
+            `visits`, only reports that have arrived count as heard.
 
     Returns:
         The findings. The replaced users are random, so the audit may miss a rare worst case.

@@ -54,8 +54,8 @@ class ScoreboardRow:
         delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
         lower_bound: lower bound on the same number, by the black-box attack with the largest ratio; 0 if no attack gave
             a bound.
-        ratio: lower_bound / claimed. A ratio near 1 shows that the algorithm spends its whole claimed budget; a ratio
-            above 1 violates the claim; 0 if nothing is claimed.
+        ratio: lower_bound / claimed. A ratio near 1 shows that the algorithm spends nearly its whole claimed budget; a
+            ratio above 1 shows that it violates the claim; 0 if nothing is claimed.
         exact: the true number by exact distributions, at the registered values and inputs; None if they are not known.
         path: the path of the attack that gave the lower bound; empty if none did.
         trials: outputs under each input, in the attack that gave the lower bound; the requested number if none did.

@@ -26,7 +26,7 @@ DISTRIBUTIONS = {
 
 
 def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]:
-    """Compares the noise of each site with its recorded distribution, by drawing the noise of one step with many keys.
+    """Compares the noise of each site with its recorded distribution, drawn with many keys in the site's first step.
 
     The Kolmogorov-Smirnov distance of n independent numbers exceeds sqrt(log(2 / ERROR) / (2 n)) with probability at
     most ERROR. Laplace noise of half the recorded scale has distance 0.125 from the recorded distribution, and normal

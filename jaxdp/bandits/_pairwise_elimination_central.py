@@ -44,7 +44,7 @@ from jaxdp.validation import (
 )
 
 LEAST_GROWTH = 0.05
-SPACING = 4.0  # after n plays an epoch has >= SPACING sqrt(n) / epsilon plays: each release costs power
+SPACING = 4.0  # after n plays an epoch has >= min(n, SPACING sqrt(n) / epsilon) plays: each release costs power
 LEAST_RATE = 1e-4  # a test clips the rate of ones to [LEAST_RATE, 1 - LEAST_RATE]
 
 

@@ -60,8 +60,8 @@ def evaluate_policy(
 
     Args:
         policy: [horizon, num_arms] in [0, 1], the probabilities with which the policy would play each arm in each
-            round, with the sum 1; or [num_seeds, horizon, num_arms], the policies of a private learner that was run
-            with several independent seeds.
+            round, with the sum 1; or [num_seeds, horizon, num_arms], policies of independent seeds, for example of a
+            private learner that was run several times.
         actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
         rewards: [horizon] finite, the rewards of these arms.
         propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`, except that an arm which the policy
@@ -75,7 +75,8 @@ def evaluate_policy(
 
     Returns:
         The estimate. All policies are evaluated on the same rounds, which are independent. The variance of the estimate
-        is the variance over rounds plus the variance between policies divided by their number.
+        is the variance over rounds that all policies have in common, plus the variance between policies divided by
+        their number.
 
     Warns:
         RuntimeWarning: if the effective sample size is below 50. Few rounds then decide the estimate, and the interval,

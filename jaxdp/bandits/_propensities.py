@@ -21,7 +21,7 @@ def check_actions(actions: ArrayLike, horizon: int, num_arms: int, *, like: str)
 
     Raises:
         ValueError: if actions have another shape, type or range. The message shows no action, because actions are
-        private.
+            private.
     """
     logged_arms = check_finite("actions", actions, is_private=True)
     if logged_arms.shape != (horizon,) or not np.issubdtype(logged_arms.dtype, np.integer):
@@ -85,9 +85,9 @@ def coin_probabilities(
         [horizon] default float in (0, 1].
 
     Raises:
-        ValueError: if propensities are wrong (see `check_propensities`) or 0 for an arm; if min_propensity is not in
-            (0, 1], larger than a propensity, given without propensities, or missing with propensities of shape
-            [horizon].
+        ValueError: if propensities are wrong (see `check_propensities`) or 0 for an arm; if min_propensity is outside
+            (0, 1], is larger than a propensity, is given without propensities, or is missing with propensities of
+            shape [horizon].
     """
     if propensities is None:
         if min_propensity is not None:

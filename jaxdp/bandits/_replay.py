@@ -71,7 +71,7 @@ def logged_environment(
     num_arms: int,
     reward_space: Space,
 ) -> Environment:
-    """Returns the environment that replays a log; warns if the arms of rounds that may count are not uniform.
+    """Returns the environment that replays a log; warns if tests refute uniform arms in the rounds that may count.
 
     Args:
         contexts: [horizon, num_arms, dim], in the stored type; None without contexts.

@@ -37,7 +37,7 @@ def delayed(world: Environment, delays: Any) -> Environment:
 
     Raises:
         ValueError: if world is not an environment with an interface, or its feedback is late already; if delays is a
-            function, has entries that are not whole numbers, or has an entry outside [0, 2^20].
+            function, or is not a whole number in [0, 2^20] or a vector of such numbers.
 
     Source:
         Joulani, Gyorgy & Szepesvari (2013), QPM-D; for experts, every report in the order of arrival.

@@ -269,8 +269,8 @@ class Guarantee:
 
         Let k = units. In the local model each unit is sent in a separate report, whose distribution depends on that
         unit and on earlier releases. The k reports of a person compose adaptively: epsilon, delta and rho are
-        multiplied by k, and mu by sqrt(k). In all other models one mechanism reads a group of k units. A chain of k + 1
         multiplied by k, and mu by sqrt(k). In all other models one mechanism reads all k units. A chain of k + 1
+        inputs, in which neighbours differ in one unit, gives k epsilon, k^2 rho or k mu. The delta becomes the sum of
         e^(i epsilon) delta over i < k, which is delta (e^(k epsilon) - 1) / (e^epsilon - 1). In the shuffle model
         `local_epsilon` then covers all reports of the person and is k times as large.
 

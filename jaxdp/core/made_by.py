@@ -97,7 +97,7 @@ def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def describe(algorithm: Any, kind: str) -> str:
-    """Returns the factory call that made an algorithm or, if none is recorded, the kind and the function `params`."""
+    """Returns the factory call that made an algorithm or, if none is recorded, the kind and the name of `params`."""
     if algorithm.made_by is not None:
         return repr(algorithm.made_by)
     function = algorithm.params

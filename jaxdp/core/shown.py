@@ -31,7 +31,7 @@ Rows = list[tuple[str, str]]
 
 
 def unit_word(privacy_unit: str) -> str:
-    """Returns the first noun of a privacy unit, for example "round" of "one round's reward"."""
+    """Returns the word after "one" in a privacy unit, for example "round" in "one round's reward"."""
     return re.sub(r"^one (\w+).*", r"\1", privacy_unit)
 
 

@@ -173,8 +173,8 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
 
     def evaluate(params: Params, world: World, recommendation) -> dict[str, jax.Array]:
         del world
-        regret = entry(jnp.asarray(params.regrets["pseudo_regret"]), recommendation, recommendation)
-        return {"correct": regret == 0, "simple_regret": regret}
+        simple_regret = entry(jnp.asarray(params.regrets["pseudo_regret"]), recommendation, recommendation)
+        return {"correct": simple_regret == 0, "simple_regret": simple_regret}
 
     return Environment(
         params=lambda: params,
@@ -190,7 +190,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
 
 
 def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
-    """Computes the ballots' preference matrix: the probability that a random voter prefers the row's arm.
+    """Computes the ballots' preference matrix: the probability that a random voter answers for the row's arm.
 
     Args:
         ballots: as for `ballot_duels`.

@@ -201,5 +201,5 @@ def rounds_of_phase(params: Any, public: Public) -> jax.Array:
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """Returns the number of duels of this phase with any one active arm on the left, [] integer."""
+    """Returns the number of duels of this phase with a given active arm on the left, [] integer, equal for all."""
     return rounds_of_phase(params, public) // num_active(public)

@@ -71,7 +71,6 @@ def estimate(
             the two actions must not depend on the preference. For K-wise estimators, [num_samples] indices of the
             preferred actions or, for `plackett_luce_mle`, also [num_samples, K] rankings. For ballots, the labels of
             `Ballots.design`. Private.
-            `Ballots.design`. Private.
         key: JAX key for privatizing and fitting.
         persons: [num_samples] public ids of the persons who gave the labels, for estimators made with
             `privacy_unit="person"`. `claims_for_persons` returns the claims for one label and for one person of any
@@ -212,7 +211,7 @@ def estimate(
 
 
 def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | None:
-    """Returns an offset as [num_samples] float64, or None; raises a ValueError if the shape is wrong or not finite."""
+    """Returns an offset as [num_samples] float64, or None; raises a ValueError if shape or values are invalid."""
     if offset is None:
         return None
     margins = np.asarray(offset, np.float64)

@@ -45,7 +45,7 @@ class Params:
         noise_multiplier: [] float >= 0, standard deviation of w divided by L; 0 at epsilon = inf.
         output_multiplier: [] float >= 0, standard deviation of the noise on the minimiser divided by its sensitivity, 2
             tolerance.
-        regularization: [] float >= 0, beta / L^2; beta is the penalty on the sum over samples.
+        regularization: [] float >= 0, beta / L^2; beta is on the scale of the sum over samples.
         feature_norm: [] float > 0, L: longer differential features are shrunk to norm 2 L. It must not depend on the
             data.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
@@ -149,14 +149,14 @@ def objective_perturbation_full(
           approximation), and the claim survives limits in distribution. *The inexact minimiser.* Given the exact
           minimiser, the solver's point lies within tolerance / (2 L) of it for either neighbour, so the release of this
           point has twice this sensitivity. The Gaussian noise on it is calibrated to the remaining budget: epsilon / 2
-          - log(1 + L^2 / beta), and delta minus the tails. So both releases compose to (epsilon, delta). The least beta
-          would leave only about epsilon^2 / 8, so the default is twice the least beta. *Not covered*: the event that
-          nothing is released because the solver did not converge. In exact arithmetic Newton's method always converges.
-          In floating point it fails if the tolerance is close to rounding errors. These depend on the data, so a
-          failure reveals one bit about them. Choose the tolerance so that no failure occurs. Use `zero_sum` or 64-bit
-          floats if the features do not span the space (as features of pairs of items), since then only beta curves the
-          objective in some direction. The claim also does not cover rounding of the certificate and of the noise, or
-          the solver's running time.
+          minus log(1 + L^2 / beta), and delta minus the tails. So both releases compose to (epsilon, delta). The least
+          beta would leave only about epsilon^2 / 8, so the default is twice the least beta. *Not covered*: the event
+          that nothing is released because the solver did not converge. In exact arithmetic Newton's method always
+          converges. In floating point it fails if the tolerance is close to rounding errors. These depend on the data,
+          so a failure reveals one bit about them. Choose the tolerance so that no failure occurs. Use `zero_sum` or
+          64-bit floats if the features do not span the space (as features of pairs of items), since then only beta
+          curves the objective in some direction. The claim also does not cover rounding of the certificate and of the
+          noise, or the solver's running time.
         - Slack: audits reach only a small part of epsilon, because no data attain all bounds together. |c| + |c'| = 2
           needs a theta that contradicts both comparisons with certainty. If theta does not predict them, |c| = |c'| =
           1/2, and w moves by 2 L, half of the allowance. At epsilon = 1 and delta = 1e-3, a normal w that moves by 2 L

@@ -157,7 +157,8 @@ def _secret_report(
     Args:
         rho: the zCDP budget.
         persons: [num_samples] indices of persons; None if the unit is one label.
-        rows: [num_samples, dim] float, public; overwritten with the weighted rows as whole multiples of a step.
+        rows: [num_samples, dim] float, public; overwritten with the weighted rows in units of a step, rounded to whole
+            numbers.
         doubled_labels: [num_samples] in {0, 1, 2}, private.
         weights: [num_samples] float64 in [0, 1].
     """

@@ -2,7 +2,7 @@
 
 Features and labels are as in `Ballots.design`. Features are e_i - e_j for all pairs of items i < j, [num_pairs,
 num_items] float. Labels are [num_ballots, num_pairs] integers: 2 if a ballot ranks i above j, 0 if it ranks j above i,
-1 if it gives no preference (i and j are tied, or not both ranked). y = label / 2 in {0, 1/2, 1}.
+1 if it gives no preference (tied, or unknown because an item is unranked). y = label / 2 in {0, 1/2, 1}.
 
 A ballot also reveals *which* items its voter ranked. So in the private estimators the pairs that a voter answers about
 do not depend on the ballot, and "no preference" is an answer, y = 1/2. The private estimators minimise over theta the

@@ -13,7 +13,7 @@ class Grid(NamedTuple):
     """The grid on which terms are summed as integers.
 
     Attributes:
-        power: [dim] float64, powers of two; terms are smaller than 2 power.
+        power: [dim] float64, powers of two; absolute values of terms are smaller than 2 power.
         bits: number of bits of the number of terms.
         error: [] float64, a bound on the L2 norm by which rounding can increase the change of the sum.
     """
@@ -26,7 +26,7 @@ class Grid(NamedTuple):
     def of(cls, bounds: jax.Array, count: int, changed: jax.Array | int = 1) -> "Grid":
         """Builds the grid for `count` terms with absolute values at most `bounds`, [dim]; see `exact_statistic`."""
         power, bits = jnp.where(bounds > 0, power_below(bounds), 1), math.ceil(math.log2(count))
-        # Rounding changes a term by up to one unit more, and each of the two sums by half a unit in the last place.
+        # Rounding adds up to a unit to a term's change, and half a unit in the last place to each of the two sums.
         error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
         if not isinstance(changed, int):  # each further changed term adds one unit
             error = error * (1 + changed.astype(jnp.float64) * 2.0**-10)

@@ -15,7 +15,7 @@ class LabelNoise(NamedTuple):
         spread: [] float >= 1, length of an interval that contains the unbiased version of each label.
         statistic_stddev: [] float >= 0, standard deviation of Gaussian noise on sum_i y_i x_i, in every searched
             direction.
-        regularization: [] float >= 0, beta, the penalty on the sum over samples.
+        regularization: [] float >= 0, beta, on the scale of the sum over samples.
         basis: [dim, rank] float, orthonormal columns that span the searched parameters; None means the whole space.
         weights: [num_samples] float >= 0, weights of the samples in sum_i w_i y_i x_i and in the objective; None means
             that all are 1.

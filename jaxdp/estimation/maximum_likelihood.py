@@ -50,7 +50,7 @@ class WeightedParams(Params):
     """Values that a sweep may vary if samples are weighted.
 
     Attributes:
-        cut: [] float >= 0, largest norm of a weighted sample's features; 0 and infinity cut nothing.
+        cut: [] float >= 0, largest weighted norm w_i |x_i| of a sample's features; 0 and infinity cut nothing.
     """
 
     cut: Scalar

@@ -25,7 +25,8 @@ class NewtonState(NamedTuple):
         value: [] float, the objective at theta.
         gradient: [dim] float.
         hessian: [dim, dim] float.
-        damping: [] float >= 0; damping times the Hessian's mean eigenvalue is added to the Hessian's diagonal.
+        damping: [] float >= 0, relative to a curvature; damping times this curvature is added to the Hessian's
+            diagonal. The curvature is the size of the Hessian's mean eigenvalue or, if larger, a scaled gradient norm.
         decrement: [] float >= 0, the Newton decrement at the last evaluated point.
     """
 

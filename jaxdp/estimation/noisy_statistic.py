@@ -47,9 +47,9 @@ class Params:
             the paper's constants (`sensitivity_unit`); 0 at epsilon = inf, and for K-norm noise.
         feature_norm: [] float > 0, bound L on the norm of an action's features, used only for the paper's constants.
             Infinity is replaced by half the largest norm of a differential feature, which suffices.
-        cut: [] float >= 0, largest norm of a weighted sample's features, used only if samples are weighted. 0 selects
-            the cut of least predicted error, and infinity leaves all weights 1.
-        regularization: [] float >= 0, beta, the penalty on the sum over samples.
+        cut: [] float >= 0, largest weighted norm w_i |x_i| of a sample's features, used only if samples are weighted. 0
+            selects the cut of least predicted error, and infinity leaves all weights 1.
+        regularization: [] float >= 0, beta, on the scale of the sum over samples.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
         learning_rate: [] float > 0, used only by SGD.
         tolerance: [] float > 0, bound on the norm of the projected gradient of the mean objective; used only by
@@ -263,7 +263,7 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
 
 @in_64_bits
 def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
-    """Returns the standard deviation of Gaussian noise, [] float64; NaN if it underflows to 0 at multiplier > 0."""
+    """Returns the standard deviation of Gaussian noise, [] float64; NaN if it would be 0 at multiplier > 0."""
     multiplier, sensitivity = (jnp.asarray(factor, jnp.float64) for factor in (multiplier, sensitivity))
     product = multiplier * sensitivity
     return jnp.where((multiplier > 0) & ~(product > 0), jnp.nan, product)

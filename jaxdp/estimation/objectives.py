@@ -187,7 +187,7 @@ def statistic_objective(
     Args:
         features: [num_samples, dim] float.
         statistic: [dim] float, S or an unbiased version of it.
-        regularization: [] or [dim] float >= 0, beta for each component; it penalises the sum over samples.
+        regularization: [] or [dim] float >= 0, beta for each component, on the scale of the sum over samples.
         weights: [num_samples] float >= 0, factors of the samples' logarithms, with mean 1; None means that all are 1.
 
     Returns:
@@ -232,7 +232,7 @@ def choice_objective(
     Args:
         features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
         statistic: [dim] float, S, the sum of the chosen actions' features or an unbiased version of it.
-        regularization: [] or [dim] float >= 0, beta for each component; it penalises the sum over samples.
+        regularization: [] or [dim] float >= 0, beta for each component, on the scale of the sum over samples.
         depth: number of choices of each sample, static.
         weights: [num_samples] float >= 0, factors of the samples' logarithms, with mean 1; None means that all are 1.
 

@@ -222,7 +222,7 @@ def pessimistic_policy(
         tolerance: [] float > 0, gap at which the search stops, in the units of rewards.
 
     Returns:
-        The best policy that the search visited (it starts from the greedy policy), its value, its gap, and the steps.
+        The best policy that the search found (it starts from the greedy policy), its value, its gap, and the steps.
 
     Raises:
         ValueError: if max_steps < 1 or shapes are wrong.

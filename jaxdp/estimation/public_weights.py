@@ -20,7 +20,7 @@ from jaxdp.validation import check_at_least, check_choice, check_count, check_ep
 
 WEIGHTS = ("none", "cut")
 NOISES = ("gaussian", "k_norm")
-CANDIDATES = 64  # number of groups of samples; a candidate cut is the largest length in a group
+CANDIDATES = 64  # largest number of groups of samples; a candidate cut is the largest length in a group
 
 
 class WithCut(NamedTuple):
@@ -28,7 +28,7 @@ class WithCut(NamedTuple):
 
     Attributes:
         report: a noisy statistic, in the form of the report without weights.
-        cut: [] float >= 0, largest length of a weighted sample's features: the user's value, or a value computed from
+        cut: [] float >= 0, largest weighted length of a sample's features: the user's value, or a value computed from
             features only.
     """
 

@@ -133,7 +133,8 @@ def minimize(
         return theta - project(theta - gradient, radius, zero_sum=zero_sum)
 
     def solve(linear: Callable[[jax.Array], jax.Array], right: jax.Array) -> jax.Array:
-        return jnp.linalg.pinv(jax.jacobian(linear)(right), rtol=relative_rounding(right)) @ right  # 0 if flat
+        # The result is 0 along flat directions.
+        return jnp.linalg.pinv(jax.jacobian(linear)(right), rtol=relative_rounding(right)) @ right
 
     # Derivatives through the steps would be NaN, since many steps are undone.
     theta, best = jax.lax.custom_root(displacement, jnp.zeros(dim, radius.dtype), search, solve, has_aux=True)

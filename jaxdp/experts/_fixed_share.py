@@ -1,4 +1,4 @@
-"""Fixed share without privacy: private learners that track the best expert equal it at epsilon = inf."""
+"""Fixed share without privacy: private learners with its prior or mixing equal it at epsilon = inf."""
 
 import math
 

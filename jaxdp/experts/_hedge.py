@@ -1,4 +1,4 @@
-"""Exponential weights (Hedge) without privacy, which private learners equal at epsilon = inf."""
+"""Exponential weights (Hedge) without privacy, which its private forms equal at epsilon = inf."""
 
 import math
 

@@ -93,8 +93,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     Deviations:
         * The expert with the smallest noisy total is selected. Line 4 of the paper has the arg max of losses; its
           proof has the arg min.
-        * By default noise is one-sided exponential, of the paper's scale 2 / epsilon; its utility is never worse than
-          with the paper's Laplace noise.
+        * By default noise is one-sided exponential, of the paper's scale 2 / epsilon, instead of Laplace noise; its
+          utility is never worse than the utility of the exponential mechanism.
         * Theorem 3.1 omits a factor log T of the paper's Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
         * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.

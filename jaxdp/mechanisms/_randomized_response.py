@@ -319,7 +319,7 @@ def _least(epsilon: jax.Array) -> jax.Array:
 
 
 def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare: int) -> jax.Array:
-    """Rounds a probability up by `spare` units of the dtype of epsilon; a rare one also to the grid of `binomial`."""
+    """Rounds a probability up to the dtype of epsilon with `spare` units, and a rare one to the grid of `binomial`."""
     info = jnp.finfo(epsilon.dtype)
     least_chance = chance * (1 + (8 + jnp.minimum(epsilon, 128).astype(jnp.float64)) * 2.0**-52)
     least_chance = jnp.minimum(least_chance * (1 + 4 * spare * float(info.eps)), largest)

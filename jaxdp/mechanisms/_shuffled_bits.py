@@ -84,7 +84,7 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
 
 
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:
-    """Builds a function of the others' distribution: the hockey-stick divergence between the user's bits 1 and 0."""
+    """Builds the hockey-stick divergence between counts with the user's bit 1 and 0, by the others' distribution."""
     # With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1}
     # at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.
     keep, _ = odds(local_epsilon)

@@ -131,8 +131,8 @@ def gaussian(
     Args:
         key: a PRNG key.
         values: as for `laplace`.
-        noise_stddev: [] float >= 0, may be traced, from `analytic_gaussian` or `zcdp_gaussian`; cast it with
-            `round_up`. Zero adds nothing. A traced NaN, infinity or negative number gives NaN.
+        noise_stddev: [] float >= 0, may be traced, from `analytic_gaussian` or `zcdp_gaussian`; if you cast
+            it, use `round_up`. Zero adds nothing. A traced NaN, infinity or negative number gives NaN.
         l2_sensitivity: [] float > 0, may be traced: the sensitivity for which noise_stddev was calibrated. Rounding
             enlarges the sensitivity, and the noise is enlarged by the same factor. Auditors compare changes of the
             values with l2_sensitivity.

@@ -161,7 +161,7 @@ def sparse_vector_delta(epsilon: float) -> float | None:
 
 
 def nodes_delta(epsilon: float, levels: int) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to a tree with Laplace noise; a unit is in one node of a level.
+    """Bounds the delta that arithmetic adds to a tree with Laplace noise, if one unit affects one node of each level.
 
     Args:
         epsilon: budget of all nodes together, > 0.

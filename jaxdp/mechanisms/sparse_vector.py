@@ -68,7 +68,7 @@ def above_threshold_init(
 
     Raises:
         ValueError: if split is unknown, an argument is not a scalar, epsilon or sensitivity is a Python or NumPy number
-            that is not > 0, or epsilon is so small that integers cannot hold the noise (below about 2e-10).
+            that is not > 0, or epsilon is such a number for which integers cannot hold the noise (below about 2e-10).
 
     Privacy:
         - As for `above_threshold`.
@@ -275,8 +275,8 @@ def above_threshold(
         - epsilon-DP in the central model for the index, for any number of queries, for the unit and adjacency of the
           sensitivity.
         - Fix the noise of the queries that are not reported above. If the threshold's noise moves by the sensitivity
-          (cost e1), no earlier report changes. The query reported above stays above if its
-          noise moves by twice the sensitivity (cost e2).
+          (cost e1), all earlier queries stay below. The query reported above stays above if its noise moves by twice
+          the sensitivity (cost e2).
         - The run must end after the first report above: a second report costs as much again. The noisy answer itself
           must not be released.
 

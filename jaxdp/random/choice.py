@@ -58,7 +58,7 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     neighbours.
 
     Args:
-        key: [] typed PRNG key. For a Threefry key, the random bits of `weighted_index` are the first of these bits.
+        key: [] typed PRNG key. For a Threefry key, the first of the 53 bits are the bits of `weighted_index`.
         weights: [n] float32 or float64 >= 0; see `weighted_index`.
 
     Returns:

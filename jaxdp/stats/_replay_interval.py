@@ -19,7 +19,7 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
     is added to the variance of the mean over seeds. With propensities, each seed draws its coins independently, so two
     seeds share only some matched rounds. The common error then comes from the rounds that another seed would also keep
     if it played the same arms; if seeds play different arms, the interval is wider than needed. With one seed the
-    interval covers only the sampling error of the rounds, which is too narrow unless seeds hardly differ.
+    interval covers only the sampling error of the rounds: it is too narrow unless seeds hardly differ.
 
     Args:
         totals: results of `jaxdp.sweep` or of a run, with the outcomes of `logged_contexts` or `logged_rewards`, and

@@ -190,8 +190,8 @@ def strongly_convex_one_point_upper(
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
 
     Deviations:
-        See `fkm_upper`.
         As for `fkm_upper`.
+
     Math:
         $$
         \frac{d^2 M_2 (1 + \ln T)}{2 \mu \rho^2} + s G \rho T, \quad
@@ -225,8 +225,8 @@ def two_point_upper(
         Agarwal, Dekel & Xiao (2010), for convex losses on a ball; Theorem 6 has order d^3 sqrt(T) / epsilon^2.
 
     Deviations:
-        The step is tuned; for a box with the constants of the box.
         The step is tuned. For a box, the constants of the box are used.
+
     Math:
         $$
         D d \sqrt{M_2 T} + s G R
@@ -261,8 +261,8 @@ def two_point_strongly_convex_upper(
         Agarwal, Dekel & Xiao (2010); Theorem 6 has order d^3 ln T / (mu epsilon^2).
 
     Deviations:
-        See `fkm_upper`.
         As for `fkm_upper`.
+
     Math:
         $$
         \frac{d^2 M_2 (1 + \ln T)}{2 \mu} + s G R

@@ -31,8 +31,8 @@ def stored_contexts(contexts: ArrayLike) -> np.ndarray:
     """Checks contexts, and returns them as `kept_numbers` does: a read-only array [horizon, num_arms, dim].
 
     Raises:
-        ValueError: if contexts are not finite, a norm is above 1 by more than rounding, or they need more memory than
-            the device has free.
+        ValueError: if contexts have another shape or are not finite, a norm is above 1 by more than rounding, or they
+            need more memory than the device has free.
     """
 
     def check(rows: np.ndarray) -> None:

@@ -169,7 +169,7 @@ def _environment(
     low: float,
     norm: float,
 ) -> Environment:
-    """Returns an environment with mean rewards mean(x.theta); binary rewards are `low` or 1; `norm` is |theta|."""
+    """Returns an environment with mean rewards mean(x.theta); `low` or 1 if binary; `norm` is the default |theta|."""
     num_arms, dim, draw = context_distribution(contexts, num_arms, dim)
     kind = check_choice("rewards", rewards, REWARDS)
     with_gap = gap is not None

@@ -209,7 +209,7 @@ def linear_ucb_joint(
 
     def claim(epsilon: float, delta: float) -> Guarantee:
         rho = gaussian_rho(epsilon, delta)
-        if counter == "toeplitz":  # the changed entry affects all noise from its round on
+        if counter == "toeplitz":  # all noise from the changed entry's round on hides the change
             added = normal_delta(rounds * num_entries, rho=rho, steps=TOEPLITZ_STEPS)
         else:
             levels = num_digits(rounds, best_arity(rounds, noise="gaussian"))
@@ -277,7 +277,7 @@ def linear_ucb_joint(
 
 
 def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns both moments of a user as one vector, with the joint norm of the matrix and the vector.
+    """Returns both moments of a user as one vector; its norm is the joint norm of the matrix and the vector.
 
     [dim (dim + 3) / 2] float: the `triangle` of x x^T, x [dim], entries off the diagonal times sqrt(2); then y x, y [].
     """

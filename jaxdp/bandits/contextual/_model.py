@@ -132,8 +132,8 @@ def model_updater(update_every: int | float | str) -> SolveFn:
 
     Args:
         update_every: when the model is recomputed: a number of rounds L >= 1, after L more rounds; a share g in (0, 1),
-            when the number of rounds t has grown by about g t: after max(1, floor(t / ceil(1 / g))) more rounds; or
-            "doubling", when the determinant of V has doubled.
+            when the number of rounds t has grown by about g t: after max(1, floor(t / ceil(1 / g))) more rounds, so at
+            most at (1 + g) t or t + 1; or "doubling", when the determinant of V has doubled.
 
     Returns:
         (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() computes

@@ -28,10 +28,10 @@ class NoiseLines(NamedTuple):
 def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
     """Bounds the errors of sums of wins at all times, for each size of the active set.
 
-    Let S be a fixed set of k arms. While S is the active set, the duels of arm i, on the left, with arms in S are
-    independent, and arm i wins each with probability B = B_S(i). For x > 0 and any rate, exp(rate (wins - n B) - n
-    rate^2 / 8) is a supermartingale: an opponent is uniform over the active arms, so uniform over S if it is in S. So,
-    by Ville's inequality, with probability at least 1 - exp(-x), for all n at once
+    Let S be a fixed set of k arms. While all of S is active, the duels of arm i, on the left, with arms in S are
+    independent, and arm i wins each with probability B = B_S(i): an opponent is uniform over the active arms, so
+    uniform over S if it is in S. For x > 0 and any rate, exp(rate (wins - n B) - n rate^2 / 8) is a supermartingale.
+    So, by Ville's inequality, with probability at least 1 - exp(-x), for all n at once
 
         wins - n B < sqrt(x n / 2) (sqrt(m / n) + sqrt(n / m)) / 2,  m = 8 x / rate^2.
 

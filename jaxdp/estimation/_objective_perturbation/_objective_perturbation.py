@@ -126,8 +126,7 @@ def objective_perturbation(
 
     `geometry="whitened"` adds the noise in coordinates in which the second moment of the features is the identity, on
     its range only. Every margin x.theta then gets about the same noise. Use it if the margins matter rather than theta,
-    as for preferences, and if columns have different units, unequal spectra or are dependent. It also chooses the
-    ridge.
+    as for preferences, or if columns have different units, unequal spectra or dependencies. It also chooses the ridge.
 
     Args:
         constants: the calibration of Gaussian noise: "analytic", "classical" (raises for finite epsilon >= 1) or
@@ -141,7 +140,6 @@ def objective_perturbation(
             change at once, and weights are w_i = min(1, c / D) for the persons' D (see Privacy).
         max_dim: largest number of features; the claim counts rounding for this number of features. None means 4,096
             with Gaussian noise, and 100 with K-norm noise.
-            and 100 with K-norm noise.
         optimizer: as for `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 

@@ -109,7 +109,7 @@ def literal_objective_perturbation(
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
 
     Returns:
-        An estimator with the same `params` as `sgd_objective_perturbation`, and constants="paper".
+        An estimator with the `params` of `sgd_objective_perturbation(constants="paper")`.
 
     Raises:
         ValueError: as `sgd_objective_perturbation`.

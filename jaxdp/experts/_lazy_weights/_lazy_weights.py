@@ -278,7 +278,7 @@ def lazy_weights(
         return public.label.expert
 
     def advance(key, params: Params, state: State, losses: Sum, rounds: jax.Array) -> State:
-        """Advances by `rounds` rounds of one batch, to its end or less; `losses` are the batch's sums after them."""
+        """Advances by `rounds` rounds of one batch, at most to its end; `losses` are the batch's sums after them."""
         weights, public = state.private.weights, state.public
         played = public.round + rounds
         is_end = (played % params.batch == 0) & (played < horizon)

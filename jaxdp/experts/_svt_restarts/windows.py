@@ -194,7 +194,7 @@ class Dyadic(NamedTuple):
 
     @in_64_bits
     def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
-        """Returns one window for each level: from the level's last time before `time` to `time`."""
+        """Returns one window for each level, from its last time before `time`, as if the epoch began in round 1."""
         level = jnp.arange(self.levels, dtype=time.dtype)
         last = jnp.right_shift(time - 1, level)  # multiples before this query's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)

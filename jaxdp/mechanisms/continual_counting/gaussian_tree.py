@@ -118,8 +118,8 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         unit = jnp.asarray(norm, stddev.dtype)
         noise, drawn = _draw(key, tops, shares / shares.min(), grid, shape_of(value), dtype)
         # the entry is not released itself, but the release is equivalent to noise on it
-        exact_entry = Entry("tree", value, "l2", key, sensitivity / unit, noise_stddev=stddev / unit, noise=drawn)
-        return record(exact_entry), noise
+        release = Entry("tree", value, "l2", key, sensitivity / unit, noise_stddev=stddev / unit, noise=drawn)
+        return record(release), noise
 
     def feed(
         key: jax.Array, params: GaussianParams, state: GaussianTreeState, value: ArrayLike, fed: ArrayLike = True

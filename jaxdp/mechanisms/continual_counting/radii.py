@@ -109,7 +109,8 @@ def tree_radius(
 def level_cumulants(rates: np.ndarray, arity: int, variances: np.ndarray) -> np.ndarray:
     """Returns [levels, ...] log E exp(rate * error) of a block's estimate, for nodes with Laplace noise of scale 1.
 
-    A block's error is v times the noise of its node plus 1 - v times the sum of its children's errors, all independent.
+    A block's error is v times the noise of its node plus (1 - v) times the sum of its children's errors. All terms are
+    independent.
 
     Args:
         rates: [...] > 0.

@@ -35,7 +35,7 @@ class LabelParams:
 
 @factory
 def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
-    r"""Reports a label by randomized response: the label itself, or another label, all with equal probabilities.
+    r"""Reports a label by randomized response: the label itself, or one of the others with equal probabilities.
 
     A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
     For two labels, 0 and 1, the estimate is a number. For more labels it is an estimate of the one-hot vector; its
@@ -110,8 +110,8 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
             return noisy_ones(key, epsilon, totals, jnp.asarray(count))
         del count  # equals the sum of totals
         odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, odds_for_counts(epsilon, num_labels))
-        moved_labels = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
-        return moved_labels.sum(axis=-2, dtype=totals.dtype)
+        moved_counts = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
+        return moved_counts.sum(axis=-2, dtype=totals.dtype)
 
     def spread(params: LabelParams):
         decay = math.exp(-float(params.epsilon))

@@ -108,6 +108,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
           the paper's constants x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2 Y,
           each with delta / 2; the budgets add up. The classical formula is proved only if both parts of epsilon are
           below 1. The user's action must not be logged beside the report, because the action depends on the context.
+
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and the paper's constants; Duchi, Jordan &
         Wainwright (2018), section 4.2.3, for the ball.

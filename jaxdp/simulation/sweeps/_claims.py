@@ -44,7 +44,7 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
         A table with a row for every grid point and algorithm. Columns: one for each axis, with the labels of the
         results' coordinates; `algorithm`, its name in the run; `claim`, as text; and the parts of the claim, as in
         `Guarantee`: `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`,
-        `trust_model`, `privacy_unit`, `adjacency`, `argument`. If a claim does not use a number, the column has
+        `trust_model`, `privacy_unit`, `adjacency`, `argument`. If a claim does not use a budget, the column has
         infinity (epsilon) or NaN (rho, mu). If the claim's numerical delta is None, the column has NaN. The table's
         `to_latex` needs the package jinja2, which pandas does not install.
 

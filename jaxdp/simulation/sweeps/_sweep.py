@@ -68,8 +68,7 @@ def sweep(
     of device, model of processor, XLA flags, or version of JAX or SciPy: a store never mixes results that may differ. A
     newer version of jaxdp resumes the store if it compiles the same programs with the same parameters and claims.
     `jaxdp.open` reads a store while it is written: missing lanes are NaN, and the variable `computed` is true where a
-    lane's results
-    exist. If the store is complete, the call returns its results even from a read-only folder.
+    lane's results exist. If the store is complete, the call returns its results even from a read-only folder.
 
     With `grow=True`, the store of a smaller sweep, finished or not, grows to this sweep, which has more seeds or more
     values of an axis, in any order. Stored lanes are not computed again. The results equal the results of a new sweep
