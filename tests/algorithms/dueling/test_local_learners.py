@@ -70,7 +70,7 @@ def test_sparring_follows_a_switch():
         (lambda: versatile_sparring(num_arms=2, report="none"), "report must be one of rr, gaussian, got 'none'"),
         (lambda: versatile_sparring(num_arms=2, losses="iw"), "losses must be one of importance, reduced_variance"),
         (lambda: versatile_sparring(num_arms=2, report="gaussian"), "horizon must be given for Gaussian reports"),
-        (lambda: versatile_sparring(num_arms=2, horizon=5), "horizon must be given for .* only for them, got 5"),
+        (lambda: versatile_sparring(num_arms=2, horizon=5), "horizon must be given for .* left out otherwise, got 5"),
     ],
 )
 def test_factory_errors(call, message):

@@ -165,7 +165,7 @@ WRONG_DATA = {
     "too few labels": (FEATURES, LABELS[:2], "labels", "(2,)"),
     "labels in a column": (FEATURES, LABELS[:, None], "labels", "(3, 1)"),
     "features as text": ([["a", "b"]], [1], "features", "dtype"),
-    "labels as text": (FEATURES, ["0", "1", "1"], "labels", "text (dtype <U1): convert them"),
+    "labels as text": (FEATURES, ["0", "1", "1"], "labels", "text (dtype <U1): convert it"),
     "labels as bytes": (FEATURES, [b"0", b"1", b"1"], "labels", "text (dtype |S1)"),
     "labels as objects": (FEATURES, np.array(["0", 1, 1], object), "labels", "got text (dtype "),
     "too large for squares": (FEATURES * 1e200, LABELS, "features", "got -2e+200 at index (1, 1)"),

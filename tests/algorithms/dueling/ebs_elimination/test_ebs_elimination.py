@@ -337,12 +337,12 @@ def test_drops_come_twenty_times_as_early_as_with_the_papers_constants():
         ({"epsilon": 1.0, "failure_prob": math.nan}, r"failure_prob must be in \(0, 1\), got nan"),
         ({"epsilon": 1.0, "confidence_multiplier": 0.0}, r"confidence_multiplier must be > 0, got 0.0"),
         ({"epsilon": 1.0, "confidence_multiplier": math.inf}, r"confidence_multiplier must be finite, got inf"),
-        ({"epsilon": 1.0, "failure_prob": 5e-324}, r"failure_prob must be larger, .*, got 5e-324"),
+        ({"epsilon": 1.0, "failure_prob": 5e-324}, r"failure_prob must be larger: .*, got 5e-324"),
         (
             {"epsilon": 1.0, "confidence_multiplier": 1e200},
-            r"intervals within the range of float.*, got 1.0 and 1e\+200",
+            r"bounds within the range of float.*, got 1.0 and 1e\+200",
         ),
-        ({"epsilon": 1.0, "confidence_multiplier": 1e-200}, r"intervals within the range of float.* and 1e-200"),
+        ({"epsilon": 1.0, "confidence_multiplier": 1e-200}, r"bounds within the range of float.* and 1e-200"),
     ],
 )
 def test_value_errors(values, message):
