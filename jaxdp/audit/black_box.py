@@ -43,8 +43,7 @@ class Attack(NamedTuple):
         neighbours: two adjacent inputs of the same shapes and dtypes.
         guarantee: the mechanism's claim.
         exact: data -> the output without noise; None if it is not known. The audit counts coordinates that equal it.
-            This finds noise that is missing in one coordinate among many, even if the coordinate differs from release
-            to release.
+            This finds noise that is missing in one of many coordinates, even if it is a new coordinate each time.
     """
 
     release: Release
@@ -143,8 +142,7 @@ def audit(
             real numbers.
 
     Returns:
-        The result, for the number that the claim states. If the guarantee claims nothing, the verdict is never
-        "violated".
+        The result, for the number that the claim states. Without a claim the verdict is never "violated".
 
     Raises:
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is

@@ -38,8 +38,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.
-        growth: [] float > 0, plays of a block over the arm's plays before it.
-        noise_weight: [] float >= 0, the share of the noise's variance that widens the posterior.
+        growth: [] float > 0, plays of a block divided by the arm's plays before this block.
+        noise_weight: [] float > 0, the share of the noise's variance that widens the posterior.
     """
 
     epsilon: Scalar
@@ -100,8 +100,8 @@ def thompson_central(*, num_arms: int) -> Learner:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity: A reward adds at most 1 to one total of one arm, and each total is released once with
-          Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases and of draws that do not
-          depend on rewards otherwise, so blocks concern different users and compose in parallel.
+          Laplace(1 / epsilon) noise. Arms and ends of blocks depend on rewards only through earlier releases. So given
+          these, blocks have fixed rounds, which do not overlap, and compose in parallel.
         - Released: `sums`.
         - Private: `totals`.
 

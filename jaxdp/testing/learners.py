@@ -207,12 +207,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def blocks(self) -> Any:
-        """Outputs of the same lanes by blocks."""
+        """Returns the outputs of the same lanes by blocks."""
         return compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
 
     @Shared
     def counts(self) -> Any:
-        """Outputs of lanes by counts, only at the horizon, so that plans are as long as they may be."""
+        """Returns outputs of lanes by counts, only at the horizon, so that plans are as long as they may be."""
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 

@@ -114,11 +114,11 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
 
         No bound on regret is proved for this form. `benchmarks/published/greedy.json` has its regret in 20,000 rounds
         beside `linear_ucb(report="l2_ball")`, with a confidence_multiplier of 1 and of 0.1, at epsilon = 0.5 to 8. With
-        contexts on the sphere and uniform noise it has 0.17 to 0.68 of the lower of the two regrets, at each epsilon
-        and in each of five worlds. With rewards of 1 or -1 nearly all gradients are longer than G, and it has 1.1 to
-        1.6 times that regret; with G = 1 it has 0.77 to 0.92. Without a variety of contexts greedy play can stay at a
-        wrong arm, and its regret grows linearly in the rounds: with two arms of means 0.8 and 0.2 that never change, it
-        has 1.7 to 2.7 times that regret, half of it in the second half of the rounds.
+        contexts on the sphere, and rewards without noise or with uniform noise, it has 0.17 to 0.68 of the lower of the
+        two regrets, at each epsilon and in each of five worlds. With rewards of 1 or -1 nearly all gradients are longer
+        than G, and it has 1.1 to 1.6 times that regret; with G = 1 it has 0.77 to 0.92. Without a variety of contexts
+        greedy play can stay at a wrong arm, and its regret grows linearly in the rounds: with two arms of means 0.8 and
+        0.2 that never change, it has 1.7 to 2.7 times that regret, half of it in the second half of the rounds.
 
     Math:
         With $\Pi_r$ the scaling of longer vectors to length $r$, round $t = 1, 2, \dots$ plays the largest
@@ -159,13 +159,15 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
         reward = check_positive("reward_bound", reward_bound)
         gradient = reward / 2 if gradient_bound is None else check_positive("gradient_bound", gradient_bound)
         report_radius = sphere_radius(dim, epsilon, 1.0)
-        scalar_leaf("the reports' radius", gradient * report_radius)
+        scalar_leaf("the length of reports at these epsilon and gradient_bound", gradient * report_radius)
+        delay = dim * gradient * report_radius / reward
+        delay_name = "the delay of steps at these epsilon, gradient_bound and reward_bound"
         return Params(
             epsilon=budget,
             reward_bound=scalar_leaf("reward_bound", reward),
             gradient_bound=scalar_leaf("gradient_bound", gradient),
-            report_radius=scalar_leaf("the reports' radius", report_radius),
-            step_delay=scalar_leaf("the delay of steps", (dim * gradient * report_radius / reward) ** 2),
+            report_radius=scalar_leaf("the length of reports at this epsilon", report_radius),
+            step_delay=scalar_leaf(delay_name, check_positive(delay_name, delay * delay)),
             step_multiplier=scalar_leaf("step_multiplier", check_positive("step_multiplier", step_multiplier)),
         )
 

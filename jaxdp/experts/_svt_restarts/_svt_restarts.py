@@ -51,8 +51,7 @@ class Params:
         block_slack: [num_blocks] float; entry k is the regret per round attributed to chance in rounds 2^k to 2^(k+1) -
             1 of an epoch.
         slack_before: [num_blocks] float; entry k is the regret attributed to chance in all rounds before block k.
-        window_slack: [] float; in a window of w rounds, additional regret of sqrt(w) * window_slack is attributed to
-            chance.
+        window_slack: [] float; in a window of w rounds, sqrt(w) * window_slack more regret is attributed to chance.
         margin: [] float; a restart requires that a window's regret exceeds all regret attributed to chance by this
             margin.
     """

@@ -24,7 +24,6 @@ ENTRIES = {
         summary="plays the arm that is best in a draw from its posterior, given totals of blocks with Laplace noise",
         source="Hu & Hegde (2022); Agrawal & Goyal (2012), Algorithm 1",
         factory=bandits.thompson_central,
-        draws_in_update=True,
         sizes={"num_arms": 2},
         values={"epsilon": 1.0, "growth": 1.0, "noise_weight": 0.5},
         environment=bernoulli,

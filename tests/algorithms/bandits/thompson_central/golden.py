@@ -14,7 +14,7 @@ def thompson_central(generator, epsilon, *, means, horizon, lanes, growth, weigh
     variance = 2 / epsilon**2  # of a total's noise
     for _ in range(horizon):
         ones = noisy.clip(0, released)
-        # rewards have variance n / 4; with noise, as much as n w rewards' mean would have
+        # the variance of released rewards, n / 4, divided by their variance with the noise
         worth = (released / 4) / np.maximum(released / 4 + weight * variance * blocks, 1e-9)
         arm = generator.beta(1 + worth * ones, 1 + worth * (released - ones)).argmax(1)
         open_total[rows, arm] += rewards_of(generator, means, arm)

@@ -19,7 +19,7 @@ def half_of_the_noise() -> Case:
     def update(key, params, state, report):
         return right.update(key, replace(params, epsilon=2 * params.epsilon), state, report)
 
-    return _flagged(right, right._replace(update=update))
+    return _case(right, right._replace(update=update))
 
 
 def block_released_twice() -> Case:
@@ -31,10 +31,10 @@ def block_released_twice() -> Case:
         sums = jax.tree.map(lambda first, second: (first + second) / 2, once.public.sums, again.public.sums)
         return once._replace(public=once.public._replace(sums=sums))
 
-    return _flagged(right, right._replace(update=update))
+    return _case(right, right._replace(update=update))
 
 
-def _flagged(right, wrong) -> Case:
+def _case(right, wrong) -> Case:
     paid = np.ones((1, 2), np.int32)
     users = UserData(paid - 1), UserData(paid)
     attacks = [learner_attack(learner, VALUES, users) for learner in (wrong, right)]

@@ -30,8 +30,8 @@ def after_plays(growth, epsilon, rewards):
 )
 def test_blocks_grow(growth, ends):
     rewards = [index % 2 for index in range(19)]
-    state, found = after_plays(growth, math.inf, rewards)
-    assert found == ends
+    state, releases = after_plays(growth, math.inf, rewards)
+    assert releases == ends
     public = state.public
     assert int(public.blocks[0]) == len(ends)
     assert int(public.waiting[0]) == 19 - ends[-1]

@@ -94,7 +94,10 @@ def test_bad_arguments(options, message):
         ({"reward_bound": -1.0}, "reward_bound must be"),
         ({"gradient_bound": 0.0}, "gradient_bound must be"),
         ({"step_multiplier": math.inf}, "step_multiplier must be"),
-        ({"epsilon": 1e-30}, "must be"),
+        (
+            {"epsilon": 1e-160 if jax.config.read("jax_enable_x64") else 1e-30},
+            "delay of steps at these epsilon.* must be",
+        ),
     ],
 )
 def test_bad_values(values, message):
