@@ -1,5 +1,6 @@
 """Plays the suite with one learner or estimator, and keeps every seed's value in one JSON file."""
 
+import ast
 import hashlib
 import importlib
 import inspect
@@ -266,10 +267,31 @@ def _write(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def _code_hash(name: str, factory: Any) -> str:
-    """Returns the first 16 hexadecimal digits of the SHA-256 of the learner's source file."""
+    """Returns the first 16 hexadecimal digits of the SHA-256 of the program in the learner's source file."""
     module = name.partition(":")[0]
     file = sys.modules[module].__file__ if ":" in name else inspect.getsourcefile(inspect.unwrap(factory))
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""
+    return hashlib.sha256(_without_comments(Path(file).read_bytes())).hexdigest()[:16] if file else ""
+
+
+def _without_comments(source: bytes) -> bytes:
+    """Returns a text that stays equal if docstrings, comments or line breaks change; `source` if it is not Python."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return source
+    for node in ast.walk(tree):
+        may_have_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if may_have_docstring and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return repr(_syntax(tree)).encode()
+
+
+def _syntax(node: Any) -> Any:
+    """Returns nested tuples of a syntax tree, without empty fields: these differ between versions of Python."""
+    if isinstance(node, ast.AST):
+        fields = ((name, _syntax(value)) for name, value in ast.iter_fields(node) if value is not None and value != [])
+        return type(node).__name__, *fields
+    return tuple(map(_syntax, node)) if isinstance(node, list) else node
 
 
 def _machine() -> str:

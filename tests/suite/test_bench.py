@@ -68,6 +68,19 @@ def test_an_own_learner_is_played_resumed_and_compared(own_module):
         _bench.bench("my_bandits:coin", path, quick=True, tuned={"bias": 1}, family="arms")
 
 
+@pytest.mark.parametrize(
+    ("text", "is_equal"),
+    [
+        ('"""Sums."""\n\ndef add(a, b):\n    """Adds."""\n    # exactly\n    return (\n        a + b\n    )\n', True),
+        ("def add(a, b):\n    return a - b\n", False),
+        ("def add(a, b=0):\n    return a + b\n", False),
+    ],
+)
+def test_the_hash_of_the_code_changes_with_the_program_only(text, is_equal):
+    plain = _bench._without_comments(b"def add(a, b):\n    return a + b\n")
+    assert (_bench._without_comments(text.encode()) == plain) is is_equal
+
+
 def test_names_that_cannot_be_played_are_refused(own_module):
     for name, message in (
         ("my_bandits", "learner must be module:name"),
