@@ -86,8 +86,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
     Source:
         Auer, Cesa-Bianchi, Freund & Schapire (2002), in the version for losses by Bubeck & Cesa-Bianchi (2012), Theorem
         3.1: at epsilon = inf the learner is this version. Tossou & Dimitrakakis (2017), with Laplace reports scaled to
-        [0, 1]. The regret on rewards in [0, 1] is at most c sqrt(2 T K ln K), with c = (e^epsilon + 1) / (e^epsilon -
-        1) for randomized response. For noise c = 1 + 2 m, as long as no noise exceeds m.
+        [0, 1].
 
     Deviations:
         The algorithm of 2002 also plays uniformly with some probability. The version for losses does not, and neither
@@ -108,11 +107,14 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         \eta = \sqrt{\frac{2 \ln K}{K T}}
         $$
 
-        With $c = (e^{\varepsilon} + 1) / (e^{\varepsilon} - 1)$ for randomized response, the regret is at most
+        With $c = (e^{\varepsilon} + 1) / (e^{\varepsilon} - 1)$ for randomized response, the regret on rewards in
+        $[0, 1]$ is at most
 
         $$
         c \sqrt{2 T K \ln K}
         $$
+
+        For noise $c = 1 + 2 m$, as long as no noise exceeds $m$.
 
     Examples:
         >>> import jax, jaxdp

@@ -138,8 +138,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     num_arms, explore_rounds = check_count("num_arms", num_arms, 2), check_count("explore_rounds", explore_rounds)
     if explore_rounds % num_arms:
         raise ValueError(f"explore_rounds must be a positive multiple of num_arms={num_arms}, got {explore_rounds}")
-    if explore_rounds > jnp.iinfo(jnp.result_type(int)).max:
-        raise ValueError(f"explore_rounds must be < 2^31 without 64-bit integers, got {explore_rounds}")
+    if explore_rounds > (largest := jnp.iinfo(jnp.result_type(int)).max):
+        raise ValueError(f"explore_rounds must be at most {largest}, the largest integer, got {explore_rounds}")
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
 
     def params(*, epsilon: float, reward_low: float = 0.0, reward_high: float = 1.0) -> Params:

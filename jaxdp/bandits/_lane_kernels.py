@@ -1,8 +1,8 @@
-"""Formulas as separate kernels for XLA on CPU: for up to 16 arms, the lanes of `jax.vmap` are the fast axis.
+"""Compiles formulas of learners as separate XLA kernels on CPU.
 
-Each function makes a kernel from a formula in a learner's file, so each formula is written only once. On other devices
-the formula runs as it is. Tests check that results are the same: bit for bit, or up to rounding where a compiler may
-fuse a product and a sum.
+For up to 16 arms, the lanes of `jax.vmap` are the fast (last) axis of a kernel's arrays. On other devices the formula
+runs unchanged. Tests check that results are the same: bit for bit, or up to rounding where a compiler may fuse a
+product and a sum.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,9 @@ def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
 
 def sum_kernels(formula: Callable[..., Sum]) -> Callable[..., Sum]:
-    """Returns two kernels for a formula that computes a compensated sum, as one function.
+    """Returns a function that computes the formula, a compensated sum, by two kernels: for the total and the excess.
 
-    A kernel returns one array, so the total and the excess need two kernels. Doing their common work twice is faster
-    than storing its result.
+    A kernel returns only one array. Computing the common parts twice is faster than storing them.
     """
 
     def inside(*inputs):

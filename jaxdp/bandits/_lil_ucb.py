@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._best_arm import Sums, mean, reports_of
-from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, at every size
+from jaxdp.bandits._means_kernels import largest_bound  # this form for any num_arms
 from jaxdp.bandits._reports import feedback_privatizer
 from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -16,16 +16,16 @@ from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_choice, check_count, check_positive, check_probability
 
 CONSTANTS = ("theory", "heuristic")
-SLACK = 0.01  # e of constants="theory"
+SLACK = 0.01  # gamma of constants="theory"
 
 
 @pytree_dataclass
 class Params:
-    """Traced values; b, e, w and L are defined in `lil_ucb`.
+    """Traced values; b, gamma, w and L are defined in section Math of `lil_ucb`.
 
     Attributes:
         randomizer: parameters of the randomizer of the reports.
-        squared_width: [] float > 0, ((1 + b) (1 + sqrt(e)))^2 2 (1 + e) times the variance proxy of a report.
+        squared_width: [] float > 0, ((1 + b) (1 + sqrt(gamma)))^2 2 (1 + gamma) times the variance proxy of a report.
         log_risk: [] float > 0, ln(1 / w).
         patience: [] float > 0, L: an arm wins with >= 1 + L n plays, where n counts the plays of all other arms.
     """
@@ -54,23 +54,18 @@ class Public(NamedTuple):
 def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", constants: str = "theory") -> Learner:
     r"""Plays the arm with the largest upper confidence bound, until one arm has been played far more than all others.
 
-    First every arm is played once. Then, with n_i the plays of arm i and s^2 the variance proxy of a report, the
-    learner plays the arm with the largest
-
-        mean of its reports + (1 + b) (1 + sqrt(e)) sqrt(2 s^2 (1 + e) ln(ln((1 + e) n_i) / w) / n_i).
-
-    The learner stops as soon as an arm has n_i >= 1 + L sum_{j != i} n_j, and recommends the arm that was played most.
-    Ties are broken by a random order of the arms, which each run draws once.
+    First every arm is played once. Then the learner plays the arm with the largest bound on its mean (see Math). It
+    stops as soon as the plays n_i of an arm are at least 1 + L sum_{j != i} n_j, and recommends the arm that was played
+    most. Ties are broken by a random order of the arms, which each run draws once.
 
     Args:
         num_arms: number of arms K, >= 2.
         report: "rr" (randomized response) or "gaussian". Laplace noise is refused: its variance proxy is infinite.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
             NaN is `reward_low`).
-        constants: "theory": e = 0.01, b = 1, w = ((sqrt(1 + nu) - 1) / 2)^2 / c with c = (2 + e) / e (1 / ln(1 +
-            e))^(1 + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). If there is one best arm, the recommendation is
-            wrong with probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) in
-            place of ln((1 + e) n_i): several times faster, but without this guarantee.
+        constants: "theory": the constants of Theorem 2 (see Math). If there is one best arm, the recommendation is
+            wrong with probability <= failure_prob. Or "heuristic": gamma = 0, b = 1/2, w = failure_prob / 5, L = 1 + 10
+            / K, and ln(n_i + 2) in place of ln((1 + gamma) n_i): several times faster, but without this guarantee.
 
     Returns:
         A learner that stops; its actions and recommendations are arms ([] int32).
@@ -81,7 +76,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        failure_prob: nu, in (0, 1), by default 0.05.
+        failure_prob: in (0, 1), by default 0.05.
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
             default 0 and 1.
 
@@ -97,14 +92,14 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         Li & Wang, 2020), Appendix B.2.
 
     Deviations:
-        The default is randomized response; Zheng et al. add Gaussian noise. The randomized bit of a binary reward is
-        used in place of the reward, with s^2 = 1/4. The debiased report would be 1/2 + k (bit - 1/2), with s^2 = k^2 /
-        4 and k = (e^epsilon + 1) / (e^epsilon - 1). This changes no decision: with bits, the distances of means from
-        1/2 and the confidence radii are all smaller by the factor k. Zheng et al. do not clip.
+        The default is randomized response; Zheng et al. add Gaussian noise, and do not clip. The randomized bit of a
+        binary reward is used in place of the debiased report 1/2 + k (bit - 1/2), k = (e^epsilon + 1) / (e^epsilon -
+        1). This changes no decision: the distances of means from 1/2 and the confidence radii are all smaller by the
+        factor k.
 
     Math:
-        With $\hat\mu_i$ the mean of the $n_i$ reports of arm $i$, $\sigma^2$ their variance proxy (s^2 above) and
-        $\gamma$ the slack (e above), the learner plays
+        With $\hat\mu_i$ the mean of the $n_i$ reports of arm $i$, and $\sigma^2$ the variance proxy of a report, the
+        learner plays
 
         $$
         \operatorname{argmax}_i \; \hat\mu_i + (1 + b) (1 + \sqrt{\gamma})
@@ -132,7 +127,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     num_arms = check_count("num_arms", num_arms, 2)
     is_theory = check_choice("constants", constants, CONSTANTS) == "theory"
     reports = reports_of(report, rewards, num_arms)
-    slack, widening = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # e, b
+    slack, widening = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # gamma, b
     # The patience L is at least this for every nu; ((2 + b) / b)^2 = 9.
     min_patience = 9.0 if is_theory else 1 + 10 / num_arms
     # The earliest stop: every other arm has one play, and the winner 1 + L (K - 1) plays.
@@ -152,7 +147,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         )
         if is_theory:
             half = failure_prob / (math.sqrt(1 + failure_prob) + 1) / 2  # (sqrt(1 + nu) - 1) / 2 without cancellation
-            factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)  # c
+            factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)  # C
             log_risk = math.log(factor) - 2 * math.log(half)
             patience = min_patience * (1 + math.log(2 * (math.log(9) + log_risk)) / log_risk)
         else:

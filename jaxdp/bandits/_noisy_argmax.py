@@ -82,23 +82,17 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: A reward enters one arm's total once: one total changes by at most 1, up or down, and no other
-          total changes. Given the noise of all other arms, an arm is selected if its own noise exceeds the largest
-          other noisy total less its own total. This threshold therefore moves by at most 1, not by 2 as for scores that
-          move in different directions. Exponential noise of mean 1 / epsilon exceeds t >= 0 with probability
-          exp(-epsilon t), and t < 0 always: this probability changes by a factor of at most exp(epsilon).
+        - Sensitivity: Replacing a reward changes one arm's total, by at most 1. Fix the noise of all arms except arm i.
+          Arm i is selected if its noise exceeds a threshold: the largest other noisy total less the total of arm i. The
+          threshold moves by at most 1, not by 2 as for scores that move in different directions. Exponential noise of
+          mean 1 / epsilon exceeds t with probability min(1, exp(-epsilon t)), so this probability changes by a factor
+          of at most exp(epsilon).
         - Released: `best_arm`.
         - Private: `totals`.
 
     Source:
         Report noisy max, Dwork & Roth (2014), Claim 3.9; with exponential noise it is permute-and-flip (McKenna &
-        Sheldon, 2020; Ding et al., 2021), here with half the noise, as only one score moves. With n = num_rounds / K
-        and all other means at least D below the best one, the recommendation is wrong with probability at most
-
-            (K - 1) (exp(-n D^2 / 4) + exp(-epsilon n D / 2) / 2):
-
-        for a wrong arm the lead of the best total is below n D / 2 (Hoeffding's inequality), or the difference of two
-        noises, which is Laplace(1 / epsilon), exceeds n D / 2.
+        Sheldon, 2020; Ding et al., 2021), here with half the noise, as only one score moves.
 
     Deviations:
         Noise is drawn in 64 bits, as in `noisy_max`.
@@ -115,6 +109,10 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         $$
         (K - 1) \Big( e^{-n D^2 / 4} + \frac{1}{2} e^{-\varepsilon n D / 2} \Big)
         $$
+
+        since an arm is selected in place of the best arm only if the best total leads by less than $n D / 2$
+        (Hoeffding's inequality), or the difference of the two noises, which is Laplace$(1 / \varepsilon)$, exceeds
+        $n D / 2$.
 
     Examples:
         >>> import jax, jaxdp

@@ -130,11 +130,10 @@ def heavy_tailed_bandit(
     visits: Visits | None = None,
     taste: float = 0.0,
 ) -> Environment:
-    """Rewards means[k] + scale * t, where t has a Student-t distribution, so that few moments exist.
+    """Rewards means[k] + scale * t, where t has a Student-t distribution: moments of high order are infinite.
 
-    One variate t per round is the noise of every arm. Private learners clip large rewards. A learner that clips rewards
-    to [reward_low, reward_high] sees the means of clipped rewards, which have the same order as `means`; regret is
-    measured by `means`.
+    One variate t per round is the noise of every arm. Private learners clip rewards. The means of clipped rewards have
+    the same order as `means`; regret is measured by `means`.
 
     Args:
         means: [num_arms] finite.

@@ -28,8 +28,9 @@ class Params:
     Attributes:
         randomizer: parameters of the randomizer of the reports.
         slopes: [NUM_SLOPES] float > 0, the values l in the e-value.
-        worse_costs: [NUM_SLOPES] float, log cosh(l): the cost of a discordant pair in tests that an arm is worse.
-        near_costs: [NUM_SLOPES] float, the same cost in tests that an arm is worse by at most the tolerance.
+        worse_costs: [NUM_SLOPES] float, log cosh(l): each discordant pair subtracts it from the logarithm of the
+            e-value, in tests that an arm is worse.
+        near_costs: [NUM_SLOPES] float, the same in tests that an arm is worse by at most the tolerance.
         threshold: [] float; a test rejects if the logarithm of the e-value reaches it.
     """
 
@@ -72,13 +73,12 @@ class Public(NamedTuple):
 def pairwise_elimination(*, num_arms: int) -> Learner:
     r"""Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
 
-    The k-th users of two arms are a pair. If two arms are equal, each of them wins a pair with different reports (a
-    discordant pair) with probability 1/2, for every mean and every epsilon, so the test needs neither a variance nor a
-    gap. With D discordant pairs and the lead S of one arm, the e-value is the mean of exp(l S) / cosh(l)^D over 20
-    values of l, each half of the one before. An arm is dropped once another active arm's e-value against it reaches
-    (num_arms - 1) / failure_prob. Tests take place after 1, 2, ..., 200 sweeps over the active arms, and then whenever
-    the number of sweeps has grown by about 1%. For the users between two tests, D counts the mean number of discordant
-    pairs over all pairings.
+    The k-th users of two arms are a pair, and a pair is discordant if its two reports differ. If two arms are equal,
+    each wins a discordant pair with probability 1/2, for every mean and every epsilon, so the test needs neither a
+    variance nor a gap. An arm is dropped once another active arm's e-value against it (see Math) reaches (num_arms - 1)
+    / failure_prob. Tests take place after 1, 2, ..., 200 sweeps over the active arms, and then whenever the number of
+    sweeps has grown by about 1%. The order of users between two tests does not matter: the test uses the mean number of
+    discordant pairs over all ways to pair these users.
 
     With a tolerance w > 0 the learner also stops once an active arm is shown to be worse than each other active arm by
     at most w. Without a tolerance it may never stop if several arms are equally good.
@@ -117,14 +117,15 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
         None.
 
     Math:
-        The k-th users of two arms are a pair. Let $D$ pairs have different reports, and let $S$ be the lead of arm $j$
-        over arm $i$. Arm $i$ is dropped once
+        Let $D$ pairs of users of the arms $i$ and $j$ be discordant, and let $S$ be the sum of the reports of arm $j$
+        minus the sum of the reports of arm $i$. Arm $i$ is dropped once the e-value
 
         $$
         \frac{1}{20} \sum_{k=1}^{20} \frac{\exp(l_k S)}{\cosh(l_k)^D} \ge \frac{K - 1}{\beta}
         $$
 
-        for an active arm $j$, where each $l_k$ is half of the one before, and $\beta$ is `failure_prob`.
+        for an active arm $j$, where $l_k = \min(\varepsilon, 3) / 2^{k - 1}$, and $\beta$ is `failure_prob`; with a
+        tolerance, once it is at least $2 (K - 1) / \beta$.
 
     Examples:
         >>> import jax, jaxdp

@@ -56,8 +56,8 @@ class Params:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         ends: [NUM_EPOCHS] integer, plays of each active arm at the end of each epoch; the largest integer stands for an
             epoch that is too long to end.
-        stakes: [NUM_STAKES] float in (0, 1), the stakes v.
-        log_weights: [NUM_STAKES] float, logarithms of the weights of stakes in the e-value.
+        stakes: [NUM_STAKES] float in (0, 1), the stakes v (see Math).
+        log_weights: [NUM_STAKES] float, logarithms of the stakes' weights in the e-value.
         tolerance: [] float in [0, 1), w.
         threshold: [] float; a test rejects if the logarithm of the e-value reaches it.
         rounding: [] float, an upper bound on the step to which noise is rounded down.
@@ -111,20 +111,16 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
     r"""Plays the remaining arms in turn, in epochs, and drops an arm once noisy totals show that it is worse.
 
     After each epoch, the curator counts the ones of each active arm in this epoch, adds Laplace(1 / epsilon) noise, and
-    releases the noisy totals once. To test whether arm y is better than arm x, the learner bets a stake v on every user
-    of the later epochs. A bit Y of arm y multiplies the wealth by 1 + v (Y - s), and a bit X of arm x by 1 - v (X - s),
-    where s is the rate of ones of both arms in the first epoch. If y is not better, the expected wealth is at most 1.
-    The wealth depends on the bits only through the two totals. The learner computes it from the noisy totals and
-    divides it by a bound on the moment generating functions of the noise. The weighted mean over 16 stakes is an
-    e-value. Arm x is dropped once another active arm's e-value against it reaches (num_arms - 1) / failure_prob.
+    releases the noisy totals once. From the noisy totals the learner computes an e-value for each two active arms x and
+    y (see Math). Its expectation is at most 1 if y is not better than x. Arm x is dropped once another active arm's
+    e-value against it reaches (num_arms - 1) / failure_prob.
 
     Epochs are public and fixed in advance. The first epoch is short. The second epoch ends at `first_look` plays of
     each active arm. After n plays, a later epoch has about `growth` n plays or, if this is more, 4 sqrt(n) / epsilon
     plays, but at most n.
 
     With a tolerance w > 0 the learner also stops once an active arm is shown to be worse than each other active arm by
-    at most w. Without a tolerance it may never stop if several arms are equally good. The test for the tolerance uses
-    s + w / 2 for arm x, and s - w / 2 for arm y.
+    at most w. Without a tolerance it may never stop if several arms are equally good.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -163,15 +159,15 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
 
     Source:
         Turner, Ly & Grünwald (2024), arXiv 2106.02693, for the bets, written there as likelihood ratios; the noise, the
-        tolerance and the union bound are ours: `docs/proofs/pairs.md`.
+        tolerance and the union bound are ours. `docs/proofs/pairs.md` explains the bets and proves the test.
 
     Deviations:
         Noise is integer, as in `laplace`; the tests allow for its rounding. Logarithms of e-values are sums of floats.
 
     Math:
         Let $n$ be the plays of each arm after the first epoch, $\tilde X$ and $\tilde Y$ the sums of the $J$ noisy
-        totals of $x$ and $y$ in these plays. With stakes $v$, their weights $q_v$ and no tolerance, the e-value against
-        $x$ is
+        totals of $x$ and $y$ in these plays, and $s$ the noisy rate of ones of both arms in the first epoch. With 16
+        stakes $v$, their weights $q_v$ and no tolerance, the e-value against $x$ is
 
         $$
         E = \sum_v q_v \frac{e^{a_v \tilde Y + b_v \tilde X} (1 - v^2 s^2)^n}{(M(a_v) M(b_v))^J}, \quad
@@ -358,10 +354,10 @@ def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
 
 
 def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns the log of a stake's wealth as a linear function: the slopes of y's and x's total, and the constant.
+    """Returns the factors of y's and x's total in the log of a stake's wealth, and the log for two users with bit 0.
 
-    The constant is for one user of each arm, both with bit 0. `rates`, [...] float, are the rates of ones of both arms
-    together. `margin` [] is the difference of the means of x and y under the hypothesis.
+    `rates`, [...] float, are the rates of ones of both arms together. `margin` [] is the difference of the means of x
+    and y under the hypothesis.
     """
     least = jnp.maximum(LEAST_RATE, margin / 2)
     middle = jnp.clip(rates, least, 1 - least)

@@ -71,9 +71,8 @@ def coin_probabilities(
     """Returns the probabilities with which coins let rounds count in a replay; None if all rounds may count.
 
     A round with the logged arm a is kept with probability c / p(a), where c is at most the propensity of any arm in any
-    round. Then each arm is logged and kept with the probability c, for any context and for anything else that the
-    logging policy saw. If each round used its own smallest propensity as c, rounds with larger c would be kept more
-    often, which would bias replay.
+    round. Each arm is then logged and kept with probability c, for anything that the logging policy saw. A different c
+    in each round would bias replay towards rounds with larger c.
 
     Args:
         propensities: as for `check_propensities`; None for uniform arms.

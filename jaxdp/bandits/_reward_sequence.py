@@ -46,9 +46,9 @@ class Replay(NamedTuple):
 def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = False) -> Environment:
     """Rewards that are fixed in advance, such as a user's own log: an oblivious adversary.
 
-    All lanes of a run share one array. It keeps its type if that is bool, uint8, float16 or float32; each round's
-    rewards are converted to JAX's default float type when they are used. Other integers become uint8 if the scale
-    allows it. Everything else becomes the default float type.
+    All lanes of a run share one array. Its type is kept if it is float16 or float32, is uint8 for bools and, if scale <
+    256, for integers, and otherwise is JAX's default float type. The rewards of a round are converted to the default
+    float type when they are used.
 
     Args:
         rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array is not copied.

@@ -63,9 +63,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     r"""Plays the remaining arms in turn and drops arms with a mean far below the largest, until one remains.
 
     After the r-th sweep over the active arms, every arm is dropped if its mean report lies more than 2 b_r below the
-    largest, where b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r) and s^2 is the variance proxy of a report.
-    Before the learner stops, it recommends the active arm with the largest mean report. Among equal means, each arm is
-    equally likely.
+    largest, where b_r is a confidence radius (see Math). Before the learner stops, it recommends the active arm with
+    the largest mean report. Among equal means, each arm is equally likely.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -103,9 +102,9 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         probability sum 2 exp(-r b_r^2 / (2 s^2)) = failure_prob.
 
     Deviations:
-        The randomized bit is used in place of the reward, with s^2 = 1/4. Means are nearer to 1/2 by the factor
-        (e^epsilon + 1) / (e^epsilon - 1); the number of sweeps grows by its square. The code compares sums of reports,
-        which are equivalent to means. Zheng et al. do not clip.
+        The randomized bit of a binary reward is used in place of the reward, with s^2 = 1/4. Means are nearer to 1/2 by
+        the factor (e^epsilon + 1) / (e^epsilon - 1), and the number of sweeps grows by the square of this factor. The
+        code compares sums of reports instead of means. Zheng et al. do not clip.
 
     Math:
         After sweep $r$ over the active arms $A$, arm $i$ is dropped if

@@ -80,18 +80,15 @@ class Public(NamedTuple):
 def successive_elimination_central(*, num_arms: int, constants: str = "tight") -> Learner:
     r"""Plays active arms in turn; after each epoch, arms with a low noisy mean are dropped.
 
-    The aim of epoch e = 1, 2, ... is to drop arms with means at least D = 2^-e below the best. Each of the S active
+    The aim of epoch k = 1, 2, ... is to drop arms with means at least D = 2^-k below the best. Each of the S active
     arms is played R times. Then its total of rewards gets Laplace(1 / epsilon) noise, once. An arm is dropped if its
-    noisy mean lies more than 2 h + 2 c below the largest noisy mean. With b the failure probability
-
-        h = sqrt(ln(8 S e^2 / b) / (2 R)),  c = ln(4 S e^2 / b) / (epsilon R).
-
-    The last remaining arm is played forever.
+    noisy mean lies more than 2 h + 2 c below the largest noisy mean. Here h bounds the distance of a mean reward from
+    the arm's true mean, and c the noise divided by R (see Math). The last remaining arm is played forever.
 
     Args:
         num_arms: number of arms, >= 2.
-        constants: "tight": R is the root of h + c = D / 4, rounded up; "paper": R = 1 + max(32 ln(8 S e^2 / b) / D^2, 8
-            ln(4 S e^2 / b) / (epsilon D)), rounded up, which is up to 4 times as large for the same b.
+        constants: "tight": R is the root of h + c = D / 4, rounded up; "paper": the published R, which is up to 4 times
+            as large for the same failure_prob.
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32), with blocks and
@@ -116,18 +113,18 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         - Private: `totals`.
 
     Source:
-        Sajed & Sheffet (2019), DP successive elimination. By Hoeffding's inequality each mean is within h of the true
-        mean, except with probability b / (4 S e^2). The noise of a total is at most R c in absolute value, except with
-        the same probability. The probability of any of these errors is at most b / (2 e^2) over the arms of an epoch,
-        and less than b over all epochs. Without an error the best arm is never dropped, and every arm with a gap above
-        4 (h + c) = D is dropped in epoch e.
+        Sajed & Sheffet (2019), DP successive elimination. With b = failure_prob, each mean is within h of the true mean
+        (Hoeffding's inequality), and each total's noise is at most R c in absolute value, except with probability b /
+        (4 S k^2) each. So the probability of an error is at most b / (2 k^2) in epoch k, and less than b in all epochs.
+        Without an error the best arm is never dropped, and every arm with a gap above 4 (h + c) = D is dropped in epoch
+        k.
 
     Deviations:
         For "tight", R is the smallest number with h + c <= D / 4 (before `confidence_multiplier`), instead of the
         paper's formula. Noisy totals are compared by their leads (`noisy_leads`); noise is as in `laplace`.
 
     Math:
-        In epoch $k$ (e above), each of the $S$ active arms is played $R$ times, and its total $X_i$ is released as
+        In epoch $k$ each of the $S$ active arms is played $R$ times, and its total $X_i$ is released as
 
         $$
         \tilde X_i = X_i + Z_i, \quad Z_i \sim \mathrm{Laplace}(1 / \varepsilon)
@@ -161,7 +158,9 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     largest = int(jnp.iinfo(integer).max)
-    num_epochs = integer.itemsize * 4  # the last one would be too long to end: 32 x 4^e plays
+    # With confidence_multiplier = 1 the last epoch is too long to end: it has at least 8 ln(16) 4^epoch plays of each
+    # arm. With a tiny multiplier it can end; later epochs then have its number of plays and its margin.
+    num_epochs = integer.itemsize * 4
 
     def round_up(plays: float) -> float:
         return math.ceil(plays) if plays < largest else math.inf

@@ -76,17 +76,13 @@ def tsallis_inf(
 ) -> Learner:
     r"""Plays Tsallis-INF, with small regret for both stochastic and adversarial rewards (best of both worlds).
 
-    In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2. Here rate is the paper's eta_t, L_i is the
-    sum of estimated losses so far, and x < min L is the number for which the w_i sum to 1. A decreasing affine function
-    maps each report to a loss y, clipped to [0, 1]. If arm I was played, the estimated losses of the round are
-
-    * "iw", importance-weighted: y 1[i = I] / w_i, with rate 2 / sqrt(t);
-    * "rv", of reduced variance: 1[i = I] (y - b_i) / w_i + b_i, where b_i = 1/2 if w_i >= rate^2, else 0, with rate 4 /
-      sqrt(t).
+    The probability w_i of arm i in a round is a function of the sums of estimated losses so far (see Math). A
+    decreasing affine function maps each report to a loss y, clipped to [0, 1].
 
     Args:
         num_arms: number of arms, >= 2.
-        estimator: "iw" or "rv".
+        estimator: how the losses of a round are estimated, if arm I was played: "iw", importance-weighted, y 1[i = I] /
+            w_i; or "rv", of reduced variance (see Math).
         report: "rr" (randomized response; losses are bits), or "gaussian", the reward with analytically calibrated
             noise of standard deviation s: for rewards in [0, 1] the loss is (1 - report + m) / (1 + 2 m), clipped to
             [0, 1], with m = s sqrt(2 ln(2 T / failure_prob)).
@@ -156,7 +152,7 @@ def tsallis_inf(
         True
     """
     num_arms = check_count("num_arms", num_arms, 2)
-    added = sum_kernels(ADDED[check_choice("estimator", estimator, tuple(ADDED))])  # laid out for CPUs, at every size
+    added = sum_kernels(ADDED[check_choice("estimator", estimator, tuple(ADDED))])  # kernels for any num_arms
     randomizer, space, names, randomizer_params, claim = reward_reports(report, rewards, REPORTS)
     is_gaussian = report == "gaussian"
     if is_gaussian != (horizon is not None):

@@ -92,8 +92,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
 
     Source:
         Auer, Cesa-Bianchi & Fischer (2002), UCB1: the same algorithm at epsilon = inf with binary rewards. For reports
-        with another variance proxy Bubeck & Cesa-Bianchi (2012), Theorem 2.1: with exploration_rate a > 2 the regret is
-        at most the sum over arms of 8 v a ln T / gap + a / (a - 2).
+        with another variance proxy: Bubeck & Cesa-Bianchi (2012), Theorem 2.1.
 
     Deviations:
         Sums of reports are compensated.
@@ -112,7 +111,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
         $$
 
-        For $\alpha > 2$ the regret after $T$ rounds is at most (Bubeck & Cesa-Bianchi, 2012, Theorem 2.1)
+        For $\alpha > 2$ the regret after $T$ rounds is at most
 
         $$
         \sum_{i : \Delta_i > 0} \Big( \frac{8 \alpha v \ln T}{\Delta_i} + \frac{\alpha}{\alpha - 2} \Big)
@@ -143,7 +142,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         proxy = randomizer.variance_proxy(**randomizer_values({name: values[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
-    bounds = array_kernel(upper_bounds)  # laid out for CPU, at all numbers of arms
+    bounds = array_kernel(upper_bounds)  # this form for any num_arms
 
     def init(key, params: Params) -> State:
         del params

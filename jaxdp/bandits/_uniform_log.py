@@ -16,12 +16,11 @@ class NonuniformLogWarning(RuntimeWarning):
 def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: int) -> str | None:
     """Returns the name and p-value of a test that refutes uniformly drawn arms; None if no test refutes them.
 
-    The hypothesis is that every arm is drawn uniformly, for any contexts. There are three tests. Pearson's test
-    compares how often each arm was logged. Two score tests use logit models. In the conditional logit, the odds of an
-    arm depend on this arm's context, with the same weights for all arms. In the multinomial logit, they depend on the
-    contexts of all arms, with separate weights for each arm. Under the hypothesis the moments given the contexts are
-    exact, and each statistic is chi-square in the limit of many rounds. A test with fewer than ten rounds for each
-    degree of freedom is left out.
+    There are three tests. Pearson's test compares how often each arm was logged. Two score tests use logit models. In
+    the conditional logit, the odds of an arm depend on this arm's context, with the same weights for all arms. In the
+    multinomial logit, they depend on the contexts of all arms, with separate weights for each arm. If arms are uniform,
+    each statistic is chi-square in the limit of many rounds. A test with fewer than ten rounds for each degree of
+    freedom is left out.
 
     A log that passes need not be uniform: the two score tests do not detect nonlinear preferences, nor dependence on
     traits that are not in the contexts.

@@ -98,11 +98,10 @@ def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> It
         The list of entries; it grows with each release.
 
     Examples:
-        >>> from jaxdp.mechanisms import laplace
-        >>> with recording() as entries:
-        ...     noisy = laplace(jax.random.key(0), jnp.array([3.0]), 0.5, l1_sensitivity=1.0)
-        >>> entries[0].name, entries[0].value.tolist(), float(entries[0].sensitivity), float(entries[0].epsilon)
-        ('laplace', [3.0], 1.0, 0.5)
+        >>> with recording(use=lambda value: value + 1) as entries:
+        ...     value_to_noise = record(Entry("laplace", jnp.array([3.0]), "l1", sensitivity=1.0, epsilon=0.5))
+        >>> entries[0].value.tolist(), value_to_noise.tolist()
+        ([3.0], [4.0])
     """
     tape = Tape([], use)
     token = _open.set(tape)

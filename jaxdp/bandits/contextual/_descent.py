@@ -1,34 +1,6 @@
-"""High-probability bounds on the prediction error of noisy gradient descent.
+"""High-probability bounds on the prediction error of noisy gradient descent, in `generalized_linear`.
 
-The iterates w_t are theta^_t in Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020). zeta is the step size
-there, and `step` is the second formula of line 11.
-
-Let z_t = x_t . v_t, v_t = w_t - theta, where w_t is the iterate that user t saw, and theta the true model; both lie in
-the unit ball, and w_1 = 0. User t's gradient is (g(x_t . w_t) - y_t) x_t with g' >= mu and y_t = g(x_t . theta) +
-eta_t; the residual g(x_t . w_t) - y_t is at most Y in absolute value. The server receives the gradient with noise n_t,
-takes a step of -zeta times it, and projects back onto the ball. So |v_(t+1)|^2 <= |v_t|^2 - 2 zeta (g_t + n_t) . v_t +
-zeta^2 |g_t + n_t|^2, and
-
-    sum of g_t . v_t  <=  1 / (2 zeta) + zeta / 2 sum of |g_t + n_t|^2 - sum of n_t . v_t  =:  B.
-
-On the left g_t . v_t >= mu z_t^2 - eta_t z_t. Each z_t is determined before eta_t is drawn, and eta_t is
-R-sub-Gaussian. So for any fixed a > 0 the sum of eta_t z_t is at most a R^2 / 2 times Z, the sum of z_t^2, plus l / a,
-except with probability e^-l. With B a fixed bound, and the fixed a that gives the smallest bound on Z, Z is at most the
-root of mu Z = B + sqrt(2 R^2 l Z). With m = R^2 l / mu this gives
-
-    sqrt(Z) <= (sqrt(2 m) + sqrt(2 m + 4 B)) / (2 sqrt(mu)).
-
-The fixed bound on B for normal noise n, of standard deviation s in each of d entries, follows from |g_t + n_t|^2 =
-|g_t|^2 + 2 g_t . n_t + |n_t|^2. Here |g_t| <= Y; the |n_t|^2 sum to at most s^2 (sqrt(t d) + sqrt(2 l))^2 (Laurent &
-Massart 2000, Lemma 1); and n enters otherwise as the sum of n_t . (zeta g_t - v_t), which is at most (2 + zeta Y) s
-sqrt(2 t l).
-
-Reports from a sphere have length b at most, and g_t + n_t has the mean square q for every g_t. Their squares sum to at
-most t q + sqrt(2 t l q) b + b^2 l / 3 (Freedman's inequality). If n is sub-Gaussian in each direction with s, the sum
-of n_t . v_t is at most 2 s sqrt(2 t l) in absolute value.
-
-The events are as in `_ellipsoid.py`, six in each of T rounds, counting both ends of the eigenvalues: matrix noise, its
-product with iterates, squares, drift, and rewards. Each fails with probability at most e^-l = failure_prob / (6 T).
+`docs/proofs/linear_models.md`, section "Noisy descent", has the proof and the symbols.
 """
 
 import math
@@ -47,13 +19,14 @@ class Descent:
 
     Attributes:
         learning_rate: [] float > 0, zeta.
-        square_rate: [] float > 0; squares of reported gradients, |g_t + n_t|^2, sum to at most square_rate t +
-            square_root sqrt(t) + square_offset. (For normal noise, the sum of g_t . n_t is part of drift_rate.)
+        square_rate: [] float > 0; the squared lengths of t reported gradients, |g_t + n_t|^2, sum to at most
+            square_rate t + square_root sqrt(t) + square_offset. (For normal noise this bounds the sum without 2 g_t .
+            n_t, which is part of drift_rate.)
         square_root: [] float >= 0, the factor of sqrt(t) in this bound.
         square_offset: [] float >= 0, the constant in this bound.
-        drift_rate: [] float >= 0; the linear terms of the noise add at most drift_rate sqrt(t) to B.
+        drift_rate: [] float >= 0; terms linear in the noise n_t add at most drift_rate sqrt(t) to the proof's bound B.
         curvature: [] float > 0, mu, the link's smallest slope.
-        reward_term: [] float >= 0, m.
+        reward_term: [] float >= 0, m = R^2 l / mu.
     """
 
     learning_rate: Scalar
@@ -125,7 +98,7 @@ def descent_of(
 
 
 def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
-    """Returns the bound on sqrt(Z), the root of the sum of squared prediction errors, after t rounds: [] float."""
+    """Bounds the root of the sum of squared prediction errors x . (w - theta) in t rounds: sqrt(Z), [] float."""
     root = jnp.sqrt(rounds)
     squares = descent.square_rate * rounds + descent.square_root * root + descent.square_offset
     regret = 0.5 / descent.learning_rate + 0.5 * descent.learning_rate * squares + descent.drift_rate * root  # B

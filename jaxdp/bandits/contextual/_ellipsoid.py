@@ -1,23 +1,8 @@
 """Confidence ellipsoids of a linear model fitted from noisy moments.
 
-After t rounds V is the sum of x x^T, plus its noise B, plus a shift c times the identity; u is the sum of y x plus its
-noise xi. With rewards y = x . theta + eta and the model V^-1 u,
-
-    V^-1 u - theta = V^-1 (sum of eta x + xi - (B + c I) theta).
-
-Let L bound the eigenvalues of B, and c = 2 L: then L I <= B + c I <= 3 L I. In the norm of V, which is at least
-G + L I with G the sum of x x^T, the three terms are at most
-
-* the sum of eta x: R sqrt(2 l + ln det(I + G / L)) <= R sqrt(2 l + d ln(1 + t / (d L))), eta being R-sub-Gaussian
-  (Abbasi-Yadkori, Pal & Szepesvari 2011, Theorem 1, for each t with its own L);
-* xi: |xi| / sqrt(L);
-* (B + c I) theta: sqrt(3 L), as |theta| <= 1.
-
-Each of three events (eigenvalues, |xi|, rewards) fails in any of T rounds with probability at most failure_prob / 3: l
-= ln(6 T / failure_prob).
-
-In LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) L is Upsilon_t, c is c_t, failure_prob is alpha, and the sum of the
-three terms is beta_t.
+After t rounds V is the sum of x x^T, plus its noise B, plus a shift c times the identity; u is the sum of y x, plus its
+noise. The model is V^-1 u, L bounds the eigenvalues of B, and c = 2 L. `docs/proofs/linear_models.md`, section
+"Confidence ellipsoids", proves that the ellipsoid contains the true model.
 """
 
 import math
@@ -32,9 +17,9 @@ from jaxdp.validation import check_positive, check_probability
 
 @pytree_dataclass
 class Radii:
-    """Bounds on the noise of the sums, in terms of its size n. Traced values.
+    """Bounds on the noise of the sums, in terms of the noise's size n. Traced values.
 
-    n is sqrt(t) if each of t users adds noise, and the standard deviation of a continual counter if a curator does.
+    n is sqrt(t) if each of t users adds noise, and the standard deviation of a continual counter if a curator adds it.
 
     Attributes:
         matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in absolute
@@ -55,12 +40,10 @@ class Radii:
 def gaussian_radii(
     *, dim: int, horizon: int, failure_prob: float, noise_stddev: float, cross_stddev: float, noise_proxy: float
 ) -> Radii:
-    """Returns the radii for isometric Gaussian noise.
+    """Returns the radii for Gaussian noise that is equal in all directions.
 
-    Its standard deviation is noise_stddev n on the diagonal of B, noise_stddev n / sqrt(2) off the diagonal, and
-    cross_stddev n in each entry of u. The expected largest eigenvalue is at most noise_stddev n sqrt(2 d); the largest
-    eigenvalue is Lipschitz in the noise with the constant noise_stddev n (Boucheron, Lugosi & Massart 2013, Theorem
-    5.6).
+    The noise has the standard deviation noise_stddev n on the diagonal of B, noise_stddev n / sqrt(2) off the diagonal,
+    and cross_stddev n in each entry of u.
 
     Args:
         dim: d of contexts.
@@ -95,17 +78,12 @@ def ball_radii(
 ) -> Radii:
     """Returns the radii for reports that are points on a sphere; n is sqrt(t).
 
-    A user's matrix has the mean square noise_stddev^2 (d + 1) / 2 I, and eigenvalues of at most report_radius. Its
-    noise has no larger mean square, and eigenvalues of at most report_radius + 1. Freedman's inequality for matrices
-    (Tropp 2011, Theorem 1.2) bounds the sum. The norm of a vector that is sub-Gaussian in each direction is bounded by
-    Hsu, Kakade & Zhang (2012), Theorem 2.1.
-
     Args:
         dim: d of contexts.
         horizon: rounds T.
         failure_prob: in (0, 1).
         noise_stddev: >= 0, the root mean square of each coordinate of a report; 0 for reports without noise.
-        cross_stddev: >= 0; in every direction the noise of a report's part of u is sub-Gaussian with this standard
+        cross_stddev: >= 0; in every direction, the noise of one report's y x is sub-Gaussian with this standard
             deviation.
         report_radius: radius of the sphere.
         noise_proxy: variance proxy of rewards, > 0.
@@ -145,25 +123,24 @@ def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_te
 
 
 def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
-    """Returns the bound L >= 1 on eigenvalues of the matrix noise of size n, [] float; V is shifted by 2 L."""
+    """Returns the bound L >= 1 on eigenvalues of the matrix noise B of size n, [] float."""
     return jnp.maximum(1, radii.matrix_rate * noise + radii.matrix_offset)
 
 
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
-    """Bounds the error of the model in the norm of V that noise of size n and the shift cause, given L: [] float."""
+    """Bounds the model's error due to the noise of size n and to the shift 2 L, in the norm of V: [] float."""
     return jnp.sqrt(3 * bound) + radii.vector_rate * noise / jnp.sqrt(bound)
 
 
 def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
-    """Bounds the error of the model in the norm of V that the randomness of t rewards causes, given L: [] float."""
+    """Bounds the model's error due to the randomness of t rewards, in the norm of V: [] float; `bound` is L."""
     return jnp.sqrt(radii.noise_proxy * (radii.log_term + dim * jnp.log1p(rounds / (dim * bound))))
 
 
 def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev: float) -> Radii:
-    """Returns the radii of the published Upsilon_t and beta_t.
+    """Returns the radii of the published Upsilon_t and beta_t, for noise of standard deviation noise_stddev n.
 
-    The noise has standard deviation noise_stddev n in every entry. `Radii.log_term` is ln T here, and noise_proxy is
-    not used; use `published_width` for the width.
+    `Radii.log_term` is ln T here, and `Radii.noise_proxy` is not used. Use `published_width` for the width.
 
     Args:
         dim: d of contexts.

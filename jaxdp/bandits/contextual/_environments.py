@@ -88,7 +88,8 @@ def linear_contexts(
         float), with blocks, which equal rounds up to rounding. Outcomes: `pseudo_regret`, the largest mean among this
         round's arms less the mean of the arm played, against the policy that knows theta; `best_arm_plays`. An arm
         outside [0, num_arms) pays NaN, and its regret is NaN. A recommendation is a model ([dim] float): `theta_error`
-        is its distance from theta.
+        is its distance from theta. If each lane draws theta, all values have their defaults and rewards are not
+        "gaussian", no reward exceeds 1 in absolute value, which is the default bound to which learners clip.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
@@ -96,10 +97,8 @@ def linear_contexts(
     Values:
         theta_norm: |theta|, in (0, 1], by default the norm of the argument theta, or 1/2 if lanes draw theta.
         noise: >= 0, by default 1/2, for rewards that are not binary.
-        gap: a value only if the argument gap is given, which is its default; > 0 and at most 2 theta_norm. Contexts are
-            moved along theta until the best arm's mean exceeds each other mean by at least this value. If each lane
-            draws theta, all values have their defaults and rewards are not "gaussian", no reward exceeds 1 in absolute
-            value, which is the default bound to which learners clip.
+        gap: only if the argument gap is given, which is the default; > 0 and at most 2 theta_norm. Contexts are moved
+            along theta until the best arm's mean exceeds each other mean by at least this value.
 
     Source:
         Standard.

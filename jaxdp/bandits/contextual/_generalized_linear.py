@@ -1,16 +1,6 @@
 """Optimism in a generalized linear model of contexts and rewards; each user reports noisy moments.
 
-This list maps the lines of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) to the code. The paper's
-theta~, by which arms are chosen, is `Model.theta`; its theta^ is `Public.iterate`, w in the docstring.
-
-* 1, 2: alpha is failure_prob; V~_0, u~_0, theta~_0 and theta^_1 are `init`; zeta is `Descent.learning_rate`, and sigma
-  is computed by `moment_randomizer`.
-* 3: Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`.
-* 6, 7: the user reads `Public`, and chooses x_t by `act`. The norm uses the inverse of V_(t-1), see line 11.
-* 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. It does not release z x with z =
-  x . theta^: the server computes it from the noisy x x^T and theta^.
-* 11: `update` adds up `outer` for V~_t and `cross` for u~_t, and computes theta~_t = V_t^-1 u~_t. V_t is V~_t + c_t I;
-  the paper's line has V~_t = V~_(t-1) + c_t I, which is a slip. Its second formula, theta^_(t+1), is `step`.
+`docs/proofs/linear_models.md` has the proofs, and maps the lines of the published algorithm to this code.
 """
 
 from typing import Any, NamedTuple
@@ -54,9 +44,9 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: parameters of the randomizer of the report. The residual g(x . w) - y takes the place of its reward,
-            and residual_bound of its reward_bound.
-        radii: radii of the noise, in the confidence ellipsoid.
+        randomizer: parameters of the randomizer of the report, with the residual g(x . w) - y as its reward, and
+            residual_bound as its reward_bound.
+        radii: bounds on the noise of the sums.
         descent: step sizes, and the bound on prediction errors, which is a part of the ellipsoid's radius.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
@@ -73,7 +63,7 @@ class Public(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         outer: [dim (dim + 1) / 2] sums of reports of x x^T, one triangle of the matrix.
-        cross: [dim] sums of reports of x x^T, each times the iterate that its user saw. They are not sums of
+        cross: [dim] sum of each report of x x^T times the iterate that its user saw. It is not the sum of
             `Moments.cross`, which are gradients.
         iterate: [dim] float, the iterate of gradient descent, in the unit ball.
         model: the model computed from these sums, in this round or an earlier round.
@@ -98,12 +88,13 @@ def generalized_linear(
 ) -> Learner:
     r"""Plays optimistically in the model E[y] = g(x . theta*), |theta*| <= 1, on private moments and gradients.
 
-    The server shows user t an iterate w of gradient descent. The user reports x x^T and the gradient (g(x . w) - y) x,
-    with noise. Descent takes a step of learning_rate against the reported gradient, and projects back onto the unit
-    ball. The predictions x . w are the labels of a linear regression: V is the sum of the reports of x x^T plus c times
-    the identity, u is the sum of the reports of x x^T, each times the w that its user saw, and theta = V^-1 u. The rest
-    is as in `linear_ucb`: c = 2 L, where L >= 1 bounds the eigenvalues of the noise; an arm with the largest x . theta
-    + beta |x|_V^-1 is played; and |theta - theta*|_V <= beta in all rounds with probability 1 - failure_prob.
+    The server shows each user an iterate w of gradient descent. The user reports x x^T and the gradient (g(x . w) - y)
+    x, with noise, where x is the context of the arm played and y the reward. Descent takes a step against the reported
+    gradient, and projects w onto the unit ball. The predictions x . w are the labels of a linear regression: theta =
+    V^-1 u, where V is the sum of the reports of x x^T plus 2 L times the identity, L >= 1 bounds the eigenvalues of the
+    sum of the noise, and u is the sum of each report of x x^T times the w that its user saw. The learner plays an arm
+    with the largest x . theta + beta |x|_V^-1. With probability 1 - failure_prob, |theta - theta*|_V <= beta in all
+    rounds.
 
     Args:
         num_arms: K, contexts in a round, >= 2.
@@ -137,13 +128,8 @@ def generalized_linear(
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
         - Sensitivity: Both moments leave the device in one release of `moment_randomizer`. Its reward is the residual r
           = g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0. The iterate w is public; no property of r is
-          assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5). Proof: let users have x, z with |x| = p,
-          |z| = q <= 1, c = |x . z| / (p q), and shares a, b in [-1, 1] of Y. The squared distance, p^4 + q^4 - 2 p^2
-          q^2 c^2 + |a x - b z|^2, is convex in a and in b, so it is largest at |a| = |b| = 1. There the last term is at
-          most p^2 + q^2 + 2 p q c. With s = q c in [0, 1], the derivative in p is then 4 p^3 + 2 p (1 - 2 s^2) + 2 s.
-          It is concave in s, and positive at s = 0 and at s = 1 (there 4 p^3 - 2 p + 2 > 1). The derivative in q is
-          positive likewise. At p = q = 1 the bound is 4 + 2 c - 2 c^2 <= 4.5, attained at c = 1/2. The action does not
-          leave the device.
+          assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5); see `docs/proofs/linear_models.md`. The
+          action does not leave the device.
         - Released: all reports, and everything computed from them.
         - Private: none.
 
@@ -152,12 +138,14 @@ def generalized_linear(
         Nowak & Willett (2017), with gradient descent in place of Newton steps.
 
     Deviations:
-        Gradients have lengths of up to 2 C + 1, but the paper adds noise for C only: with its noise the release is not
-        private. There is no third release, of (x . w) x, because x x^T w gives it. The other two are one release, with
-        noise that is analytically calibrated and equal in all directions. The published radius is only an order of
-        magnitude, so there is no `constants="paper"`; `_descent.py` and `_ellipsoid.py` derive a radius with constants.
-        The step minimises this radius; as published, it is a constant divided by sqrt(T). V, theta and beta are not
-        recomputed in every round. Sums are compensated.
+        - Gradients have lengths of up to 2 C + 1, but the paper adds noise for C only: with the paper's noise the
+          release is not private.
+        - The paper also releases (x . w) x. Here the server computes it from the report of x x^T and from w. The other
+          two are one release, with noise that is analytically calibrated and equal in all directions.
+        - The published radius is only an order of magnitude, so there is no `constants="paper"`;
+          `docs/proofs/linear_models.md` derives a radius with constants. The step minimises this radius; as published,
+          the step is a constant divided by sqrt(T).
+        - V, theta and beta are not recomputed in every round. Sums are compensated.
 
     Math:
         User $t$ sees $w_t$ and plays the context with the largest bound

@@ -46,7 +46,7 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer of the report.
-        radii: radii of the confidence ellipsoid.
+        radii: bounds on the noise of the sums, from which the ellipsoid's radius is computed.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
@@ -132,13 +132,14 @@ def linear_ucb(
         Szepesvari (2011), Figure 1, and Figure 3 for "doubling".
 
     Deviations:
-        Noise is analytically calibrated to both moments at once and equal in all directions, and `_ellipsoid.py` proves
-        the ellipsoid for this noise: noise and ellipsoid are far smaller than the published ones. "l2_ball" gives the
-        pure privacy that the paper claims. The paper's rewards lie in [-2, 2], which is reward_bound = 2; the default
-        is 1. V, theta and beta are not recomputed in every round (measured at 5 dimensions, 20 arms and epsilon = 1:
-        the default adds 0.18% to regret in 10^5 rounds; a growth of 10% adds 1.2% in 20,000 rounds, and "doubling"
-        3.4%). If V has no Cholesky factor, because of rounding or an event of failure_prob, the model is not changed.
-        Sums are compensated.
+        - Noise is analytically calibrated to both moments at once and equal in all directions, and
+          `docs/proofs/linear_models.md` proves the ellipsoid for this noise: noise and ellipsoid are far smaller than
+          the published ones. "l2_ball" gives the pure privacy that the paper claims.
+        - The paper's rewards lie in [-2, 2], which is reward_bound = 2; the default is 1.
+        - V, theta and beta are not recomputed in every round. (Measured at 5 dimensions, 20 arms and epsilon = 1: the
+          default adds 0.18% to regret in 10^5 rounds; a growth of 10% adds 1.2% in 20,000 rounds, and "doubling" 3.4%.)
+          If V has no Cholesky factor, because of rounding or an event of failure_prob, the model is not changed.
+        - Sums are compensated.
 
     Math:
         The learner plays the context with the largest bound

@@ -48,7 +48,7 @@ class Params:
 
     Attributes:
         counter: params of the counter.
-        radii: radii of the confidence ellipsoid, per standard deviation of the counter.
+        radii: bounds on the noise of the sums; the noise's size is the standard deviation of the counter.
         reward_bound: [] float > 0, rewards are clipped to this absolute value.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
@@ -96,10 +96,9 @@ def linear_ucb_joint(
 
     The learner is `linear_ucb`, except that users send x and y to the curator, and one continual counter sums x x^T and
     y x / Y with Y = reward_bound. After t rounds the counter's noise has the standard deviation v_t on the diagonal of
-    x x^T and in each entry of y x / Y, and v_t / sqrt(2) off the diagonal. V is the noisy sum of x x^T plus c times the
-    identity, c = 2 L, where L >= 1 bounds the eigenvalues of the noise. theta is V^-1 u, where u is Y times the noisy
-    sum of y x / Y. v_t is of the order of sqrt(ln t ln T) with the Toeplitz counter, and at most of the order of ln T
-    with the tree. The noise of t local reports would grow as sqrt(t).
+    x x^T and in each entry of y x / Y, and v_t / sqrt(2) off the diagonal. v_t is of the order of sqrt(ln t ln T) with
+    the Toeplitz counter, and at most of the order of ln T with the tree. The noise of t local reports would grow as
+    sqrt(t). Math has the model and its confidence ellipsoid.
 
     Args:
         num_arms: K, contexts in a round, >= 2.
@@ -142,10 +141,9 @@ def linear_ucb_joint(
 
     Deviations:
         One noise vector covers both moments; it is equal in all directions and analytically calibrated. The paper uses
-        a binary tree of Wishart or Gaussian matrices. By default the square-root factorisation replaces the tree. Radii
-        are as for `linear_ucb`, with v_t in place of its noise. The model is not recomputed in every round; if V has no
-        Cholesky factor, it is not changed. Entries of x x^T and y x / Y, and noise, are rounded to multiples of 2^-20
-        and summed as integers, as in `toeplitz_counter`.
+        a binary tree of Wishart or Gaussian matrices; by default the square-root factorisation replaces the tree. The
+        model is not recomputed in every round; if V has no Cholesky factor, the model is not changed. Entries of x x^T
+        and y x / Y, and noise, are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`.
 
     Math:
         The learner plays the context with the largest bound
@@ -155,14 +153,16 @@ def linear_ucb_joint(
         \hat\theta = V^{-1} \tilde u, \quad V = \tilde M + 2 L_t I
         $$
 
-        where $\tilde M$ and $\tilde u$ are the counter's sums of $x x^\top$ and $y x$. The counter is calibrated to the
-        $L_2$ sensitivity $\sqrt{4.5}$. With $v_t$ the standard deviation of its noise, and $\alpha$ `failure_prob`,
+        where $\tilde M$ is the counter's sum of $x x^\top$, and $\tilde u$ is $Y$ times the counter's sum of $y x / Y$.
+        The counter is calibrated to the $L_2$ sensitivity $\sqrt{4.5}$. With $v_t$ the standard deviation of its noise,
+        and $\alpha$ `failure_prob`, let
 
         $$
         L_t = \max(1, \kappa v_t), \quad \kappa = \sqrt{2 d} + \sqrt{2 l}, \quad l = \ln(6 T / \alpha)
         $$
 
-        With probability $1 - \alpha$ the model is, in the norm of $V$ and in all rounds, within
+        With probability $1 - \alpha$, in all rounds, the eigenvalues of the noise in $\tilde M$ are at most $L_t$ in
+        absolute value, and the distance of the model from $\theta^*$ in the norm of $V$ is at most
 
         $$
         \beta_t = \sqrt{3 L_t} + \frac{Y v_t (\sqrt{d} + \sqrt{2 l})}{\sqrt{L_t}} +
@@ -277,15 +277,13 @@ def linear_ucb_joint(
 
 
 def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns both moments of a user as one vector; its norm is the joint norm of the matrix and the vector.
-
-    [dim (dim + 3) / 2] float: the `triangle` of x x^T, x [dim], entries off the diagonal times sqrt(2); then y x, y [].
-    """
+    """Returns both moments of a user as one vector, [dim (dim + 3) / 2]; its norm is the norm of (x x^T, y x)."""
+    # The `triangle` of x x^T, with entries off the diagonal times sqrt(2), then y x.
     return jnp.concatenate([square_triangle(x) * _roots(len(x), x.dtype), y * x])
 
 
 def joint_moments(joint: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
-    """Splits a sum of `joint_vector`s: the `triangle` of the matrix [dim (dim + 1) / 2], and the vector [dim]."""
+    """Splits a sum of `joint_vector`s into the `triangle` of a matrix, [dim (dim + 1) / 2], and a vector, [dim]."""
     roots = _roots(dim, joint.dtype)
     return joint[: len(roots)] / roots, joint[len(roots) :]
 

@@ -22,8 +22,8 @@ class Model(NamedTuple):
 
     Attributes:
         theta: [dim] float, the estimate V^-1 u, the centre of the ellipsoid.
-        factor: [dim (dim + 1) / 2] float, the lower Cholesky factor of V, which is the ellipsoid's shape: its columns
-            from the diagonal down, one after the other.
+        factor: [dim (dim + 1) / 2] float, the lower Cholesky factor of V, which is the ellipsoid's shape; the columns
+            are stored from the diagonal down, one after another.
         width: [] float, the ellipsoid's radius beta in the norm of V.
         solved: [] integer, the round after which the model was computed; 0 before it is first computed.
     """
@@ -40,7 +40,7 @@ class Model(NamedTuple):
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
-    """Returns x . theta + beta |x|_V^-1 for each context x, [num_arms]: the largest x . t over t in the ellipsoid."""
+    """Returns x . theta + beta |x|_V^-1 for each arm, [num_arms]: the largest x . t over points t of the ellipsoid."""
     context = jnp.asarray(context, model.theta.dtype)
     return products(context, model.theta) + model.width * inverse_norms(model.factor, context)
 
@@ -108,7 +108,7 @@ def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: 
 
 
 def lay_out_sums(sums: Any) -> Any:
-    """Returns sums of reports, a pytree of vectors, in the layout that `solve_model` uses (for XLA on CPU)."""
+    """Returns sums of reports, a pytree of vectors, in the memory layout that `solve_model` uses on CPU."""
     return jax.tree.map(lanes_fast, sums)
 
 
@@ -131,15 +131,15 @@ def model_updater(update_every: int | float | str) -> SolveFn:
     """Returns a function that keeps or recomputes a model after a round.
 
     Args:
-        update_every: when the model is recomputed: a number of rounds L >= 1, after L more rounds; a share g in (0, 1),
-            when the number of rounds t has grown by about g t: after max(1, floor(t / ceil(1 / g))) more rounds, so at
-            most at (1 + g) t or t + 1; or "doubling", when the determinant of V has doubled.
+        update_every: when a model that was computed after t rounds is replaced: a number n >= 1, after n more rounds; a
+            share g in (0, 1), after max(1, floor(t / ceil(1 / g))) more rounds, about g t; or "doubling", when the
+            determinant of V has doubled.
 
     Returns:
-        (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() computes
-        the present model. If no new model is due, or V has no Cholesky factor, the result is the old model. Under
-        `jax.vmap` models are computed only in rounds in which some lane needs a new model; with "doubling" they are
-        computed in every round, because det V is needed.
+        (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() computes a
+        new model. If no new model is due, or V has no Cholesky factor, the result is the old model. Under `jax.vmap`
+        models are computed only in rounds in which some lane needs a new model; with "doubling" they are computed in
+        every round, because det V is needed.
 
     Raises:
         ValueError: if update_every is something else.

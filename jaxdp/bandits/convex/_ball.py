@@ -24,7 +24,7 @@ def checked_ball(dim: int, radius: float) -> tuple[int, float]:
 
 
 def convex_interface(points: Space, feedback: str) -> Interface:
-    """Returns the interface for points with their losses, or for pairs of points with the differences of losses.
+    """Returns the interface of actions and feedback: points and losses, or pairs of points and loss differences.
 
     Args:
         points: the space of the domain's points.
@@ -59,7 +59,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def shrink_to(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
-    """Projects a vector of length `norm` onto the ball, as `project` does."""
+    """Computes `project`, given the length `norm` of x."""
     return jnp.where(norm > radius, x * (radius / jnp.where(norm > 0, norm, 1)), x)
 
 
@@ -88,8 +88,7 @@ def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
     """Moves x by `step` and projects it onto the ball; the total of x, [dim], is a point of the ball.
 
-    The rounding error of a step is carried over to the next one, because the steps of strongly convex descent become
-    smaller than the spacing of floats.
+    x is a compensated sum, because the steps of strongly convex descent become smaller than the spacing of floats.
     """
     return descend_known_norm(length(compensated.add(x, step).total), radius, x, step)
 

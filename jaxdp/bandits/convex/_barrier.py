@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball_kernels import length  # laid out for CPUs, at every size
+from jaxdp.bandits.convex._ball_kernels import length  # this form for any dim
 
 NEWTON_STEPS = 8
 

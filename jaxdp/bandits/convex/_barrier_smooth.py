@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # this form for any dim
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._reports import UNIT, randomizer_values
 from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
@@ -49,18 +49,11 @@ class Public(NamedTuple):
 def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
     r"""Follows the leader regularised by a self-concordant barrier, by one-point estimates (Saha & Tewari).
 
-    Let F be the barrier and A = (Hessian of F at x)^(-1/2). The learner plays x + rho A u, where u is a random
-    direction. This point lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 lies in the domain.
-    With y the report of the loss at this point, g = (d / rho) y A^(-1) u estimates the gradient. x moves to the minimum
-    of eta <sum of g, x> + F(x), which has a closed form. On a ball F is -ln(1 - |x|^2 / R^2), with the parameter theta
-    = 1; on a box F is the sum of -ln(1 - x_i^2 / R^2), with theta = d. With M2 the second moment of a report, M its
-    range and T rounds
-
-        rho = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)),
-        eta = min(rho sqrt(theta ln T / (2 T d^2 M2)), rho / (2 d M)).
-
-    Expected regret is at most theta ln T / eta + 2 eta T d^2 M2 / rho^2 + beta rho^2 R^2 T / 2 + 2 B, of order T^(2/3)
-    M2^(1/3). (The bias has the factor R^2, because on either domain no eigenvalue of the Hessian is below 2 / R^2.)
+    The learner plays x + rho A u (see Math), where u is a random direction and A the inverse square root of the
+    barrier's Hessian at x. This point lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 does. From
+    the report of the loss at this point the learner estimates the gradient, and moves x to the point that minimises the
+    sum of estimated gradients plus the barrier, which has a closed form. Expected regret is of order T^(2/3) M2^(1/3),
+    where M2 is the second moment of a report.
 
     Args:
         dim: d of points, >= 1.
@@ -87,8 +80,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one round's loss function; adjacency: replace one.
-        - Why: A loss is clipped and reported once, on the user's device; everyone knows the point at which it is
-          evaluated.
+        - Why: A loss is clipped and reported once, on the user's device. The point at which it is evaluated is public.
         - Released: all reports.
         - Private: none.
 
@@ -98,19 +90,20 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
 
     Deviations:
         Reports are as for `fkm`. eta is tuned to the report's second moment. The proof needs eta d M <= rho / 2. A
-        larger step, as for T < 2 theta ln T M^2 / M2, is reduced to this limit; the bound above holds for the reduced
-        step. The sum of gradients is compensated.
+        larger eta, as for T < 2 theta ln T M^2 / M2, is reduced to this limit; the regret bound (see Math) holds for
+        the reduced eta. The sum of gradients is compensated.
 
     Math:
-        Round $t$ plays $x_t + \rho A_t u_t$, with $A_t = (\nabla^2 F(x_t))^{-1/2}$ and $u_t$ uniform on the unit
-        sphere. With $y_t$ the report of the loss,
+        The barrier $F$ is $-\ln(1 - |x|^2 / R^2)$ on a ball, with the parameter $\theta = 1$; on a box it is the sum of
+        $-\ln(1 - x_i^2 / R^2)$, with $\theta = d$. Round $t$ plays $x_t + \rho A_t u_t$, with
+        $A_t = (\nabla^2 F(x_t))^{-1/2}$ and $u_t$ uniform on the unit sphere. With $y_t$ the report of the loss,
 
         $$
         g_t = \frac{d}{\rho} y_t A_t^{-1} u_t, \quad
         x_{t+1} = \operatorname{argmin}_x \; \eta \sum_{s \le t} g_s^\top x + F(x)
         $$
 
-        With $M_2$ the second moment of a report, $M$ its range, and $\theta$ the parameter of the barrier $F$,
+        With $M_2$ the second moment of a report and $M$ its range,
 
         $$
         \rho = \min\Big( 1, \;
@@ -123,6 +116,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         $$
         \frac{\theta \ln T}{\eta} + \frac{2 \eta T d^2 M_2}{\rho^2} + \frac{\beta \rho^2 R^2 T}{2} + 2 B
         $$
+
+        where $R^2$ is in the bias because no eigenvalue of the barrier's Hessian is below $2 / R^2$.
     """
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)

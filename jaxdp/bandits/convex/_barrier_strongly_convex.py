@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # this form for any dim
 from jaxdp.bandits.convex._domain import BarrierPoint, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, randomizer_values
 from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
@@ -52,16 +52,10 @@ def barrier_strongly_convex(
 ) -> Learner:
     r"""Follows the leader regularised by a self-concordant barrier and the losses' own curvature (Hazan & Levy).
 
-    F is the barrier of `barrier_smooth`, with parameter theta. Let B_t = (Hessian of F at x_t + eta mu t I)^(-1/2).
-    Round t plays x_t + B_t u, where u is a random direction. If y is the report of the loss at this point, g_t = d y
-    B_t^(-1) u estimates the gradient. The next iterate x_(t+1) minimises
-
-        sum over s <= t of (<g_s, x> + (mu / 2) |x - x_s|^2) + F(x) / eta.
-
-    The distance of x_(t+1) from the centre (on a box: each of its coordinates) is the root of an equation in one
-    unknown. With M the range of a report and T rounds, eta = min(sqrt((theta + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 /
-    (2 d M)). If T / ln T >= 2 (theta + 2 beta / mu), expected regret is of order d M sqrt((theta + 2 beta / mu) T ln
-    T).
+    The learner plays a random point near x, at a distance that shrinks as rounds add curvature (see Math). From the
+    report of the loss at this point it estimates the gradient. x moves to the point that minimises the barrier of
+    `barrier_smooth` plus, for each past round, the estimated gradient and a quadratic of the losses' curvature mu about
+    that round's x.
 
     Args:
         dim: as for `barrier_smooth`.
@@ -89,12 +83,14 @@ def barrier_strongly_convex(
 
     Deviations:
         Reports are as for `fkm`. eta is tuned to the range of reports, not of losses. The proof needs eta d M <= 1 / 2,
-        so eta is reduced to this limit, which matters if T / ln T < 2 (theta + 2 beta / mu). The root is computed by
-        Newton's method with a fixed number of steps. The sum of gradients is compensated.
+        so eta is reduced to this limit, which matters if T / ln T < 2 (theta + 2 beta / mu). The distance of x from the
+        centre (on a box: each coordinate) is the root of an equation in one unknown, computed by Newton's method with a
+        fixed number of steps. The sum of gradients is compensated.
 
     Math:
-        Round $t$ plays $x_t + B_t u_t$, with $B_t = (\nabla^2 F(x_t) + \eta \mu t I)^{-1/2}$ and $u_t$ uniform on the
-        unit sphere. With $y_t$ the report of the loss and $g_t = d y_t B_t^{-1} u_t$,
+        With the barrier $F$ of `barrier_smooth`, round $t$ plays $x_t + B_t u_t$, where $u_t$ is uniform on the unit
+        sphere and $B_t = (\nabla^2 F(x_t) + \eta \mu t I)^{-1/2}$. With $y_t$ the report of the loss and
+        $g_t = d y_t B_t^{-1} u_t$,
 
         $$
         x_{t+1} = \operatorname{argmin}_x

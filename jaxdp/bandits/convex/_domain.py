@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits.convex import _barrier, _box
 from jaxdp.bandits.convex._ball import checked_ball
-from jaxdp.bandits.convex._ball_kernels import descend, length, project  # laid out for CPUs, at every size
+from jaxdp.bandits.convex._ball_kernels import descend, length, project  # this form for any dim
 from jaxdp.core import Space, ball, default_float, scalar_leaf
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_number
@@ -37,7 +37,7 @@ class Domain(NamedTuple):
         dim: dimension d of points.
         radius: R.
         reach: D, the largest distance of a point from 0: R for a ball, R sqrt(d) for a box.
-        barrier_parameter: theta of the barrier: 1 for a ball, d for a box.
+        barrier_parameter: theta, the parameter of the self-concordant barrier: 1 for a ball, d for a box.
         points: the space of points.
         holds: (x) -> whether x lies in the domain, up to rounding, [] bool; False for NaN.
         project: (x, r) -> the point nearest to x in the same domain with radius r in place of R.
@@ -59,13 +59,11 @@ class Domain(NamedTuple):
 
     @property
     def exploration_cost(self) -> float:
-        """The regret per round of exploring at distance rho is at most this factor times G rho, for G-Lipschitz losses.
+        """The factor s = 3 + D / R: exploring at distance rho adds at most s G rho to the regret of a round.
 
-        The factor is 3 + D / R.
-
-        The loss at the point played exceeds the loss at the iterate by at most G rho. Descent is on a smoothed loss,
-        which differs from the loss by at most G rho, both at the iterate and at the comparison point. The comparison
-        point lies in (1 - rho / R) times the domain, at most rho D / R away from the best point of the domain.
+        Losses are G-Lipschitz. The loss at the point played exceeds the loss at the iterate by at most G rho. Descent
+        is on a smoothed loss, which differs from the loss by at most G rho, both at the iterate and at the comparison
+        point. The comparison point lies in (1 - rho / R) times the domain, at most rho D / R away from the best point.
         """
         return 3 + self.reach / self.radius
 

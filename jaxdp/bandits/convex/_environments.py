@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball_kernels import inner, length  # laid out for CPUs, at every size
+from jaxdp.bandits.convex._ball_kernels import inner, length  # this form for any dim
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._world import Losses, Params, convex_environment, diagonal
 from jaxdp.core import Environment, default_float, factory
@@ -24,8 +24,8 @@ def linear_losses(
 ) -> Environment:
     """Losses with a linear mean: g(x) = slope <e, x>, where all entries of the unit vector e are equal.
 
-    The best point, -D e, lies on the boundary. D, the reach, is radius for a ball, and radius sqrt(dim) for a box,
-    where the best point is a corner.
+    The best point is -D e, on the boundary. D, the largest distance of a point from 0, is radius for a ball, and radius
+    sqrt(dim) for a box, where the best point is a corner.
 
     Args:
         dim: dimension of points, >= 1.
@@ -116,7 +116,7 @@ def quadratic_losses(
     Returns:
         An environment as `linear_losses`. Losses are 0 plus `noise` at the centre, and at most curvature (D^2 / 2 +
         target D) + (tilt + drift + push) D plus `noise` elsewhere; their Lipschitz constant is curvature (D + target) +
-        tilt + drift + push, where D is the reach.
+        tilt + drift + push.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -136,11 +136,11 @@ def quadratic_losses(
     towards = diagonal(body.dim)
 
     def shape(*, curvature: float = 0.5, target: float = radius / 2):
-        best_in_hindsight = {
+        parameters = {
             "curvature": check_positive("curvature", curvature),
             "target": check_at_least("target", target, 0.0),
         }
-        return best_in_hindsight, min(target, body.reach) * towards
+        return parameters, min(target, body.reach) * towards
 
     def middle(shape, like):
         return shape["target"] * jnp.asarray(towards, like.dtype)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # this form for any dim
 from jaxdp.bandits.convex._domain import Domain, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, randomizer_values
 from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
@@ -58,10 +58,8 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
     r"""Descends by one-point gradient estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
 
     The learner plays x + rho u, where u is a random direction. With y the report of the loss at this point, (d / rho) y
-    u estimates the gradient. x moves to x - eta (d / rho) y u, projected onto the ball, or box, of radius R - rho. Let
-    M2 bound the second moment of a report, G be the Lipschitz constant, T the rounds, D = R on a ball and R sqrt(d) on
-    a box, and s = 3 + D / R. Then rho = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D rho / (d sqrt(M2 T)).
-    Expected regret is at most D d sqrt(M2 T) / rho + s G rho T, of order T^(3/4) M2^(1/4).
+    u estimates the gradient. x moves by -eta times this estimate, and is projected onto the ball, or box, of radius R -
+    rho (see Math). Expected regret is of order T^(3/4) M2^(1/4), where M2 bounds the second moment of a report.
 
     Args:
         dim: d of points, >= 1.
@@ -86,8 +84,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one round's loss function; adjacency: replace one.
-        - Why: A loss is clipped and reported once, on the user's device; everyone knows the point at which it is
-          evaluated.
+        - Why: A loss is clipped and reported once, on the user's device. The point at which it is evaluated is public.
         - Released: all reports.
         - Private: none.
 
@@ -98,8 +95,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         Losses are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise, calibrated
         by the classical formula, to unclipped losses. The step is tuned to the second moment of the report and not to
         the loss's bound, so regret grows with the square root of the report's size, not in proportion to the size. The
-        constants depend on the domain: the regret of descent grows with D, the largest distance from the centre, and
-        the regret of exploration with D / R. x is a compensated sum.
+        constants depend on the domain, by D and D / R. x is a compensated sum.
 
     Math:
         Round $t$ plays $x_t + \rho u_t$, with $u_t$ uniform on the unit sphere. With $y_t$ the report of the loss,
@@ -146,8 +142,7 @@ def strongly_convex_one_point(
 ) -> Learner:
     r"""Descends as `fkm` for strongly convex losses with a constant mu: the step of round t is eta = 1 / (mu t).
 
-    rho = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)). Expected regret is at most d^2 M2 (1 + ln T) / (2 mu rho^2) +
-    s G rho T, of order T^(2/3) M2^(1/3).
+    Expected regret is of order T^(2/3) M2^(1/3), where M2 bounds the second moment of a report.
 
     Args:
         dim: as for `fkm`.
@@ -177,7 +172,7 @@ def strongly_convex_one_point(
         As `fkm`.
 
     Math:
-        Round $t$ plays $x_t + \rho u_t$ as `fkm`, and
+        Round $t$ plays $x_t + \rho u_t$, and with the symbols of `fkm`
 
         $$
         x_{t+1} = \Pi\Big( x_t - \frac{1}{\mu t} \frac{d}{\rho} y_t u_t \Big), \quad

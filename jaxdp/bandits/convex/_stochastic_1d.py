@@ -26,8 +26,8 @@ class Params:
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
         loss_bound: [] float > 0.
-        samples: [levels] integer, n_1, n_2, ...: plays of each of three points by the end of a level, at most the
-            horizon.
+        samples: [levels] integer, n_1, n_2, ...: plays of each of three points from the start of an epoch to the end of
+            a level, at most the horizon.
     """
 
     randomizer: ScalarParams
@@ -57,13 +57,11 @@ class Public(NamedTuple):
 def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
     r"""Cuts off quarters of an interval, for random convex losses with a fixed mean (Agarwal et al.).
 
-    In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... has gamma = B
-    2^-i, where B bounds the losses. It ends when each point has been played n_i = ceil(2 s^2 ln T / gamma^2) times in
-    the epoch, where s^2 is the variance proxy of a report. A point's bounds are then the mean of its reports minus and
-    plus gamma. The worse of the left and the right point is the one with the larger lower bound. If this lower bound is
-    at least the other point's upper bound plus gamma, or the middle point's upper bound plus gamma, then the quarter of
-    the interval outside the worse point is cut off, and the next epoch starts. Otherwise the next level starts. With
-    probability about 1 - 1/T the best point is never cut off, and the regret is of order s sqrt(T ln T) ln(T / s).
+    In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... of the epoch ends
+    when each point has been played n_i times, so often that the mean of its reports is accurate to gamma_i = B 2^-i,
+    where B bounds the losses (see Math). Consider the left or the right point, whichever has the larger mean. If its
+    mean minus gamma_i exceeds the mean of another point by at least 2 gamma_i, the quarter of the interval outside this
+    point is cut off, and the next epoch starts at level 1. Otherwise the next level starts.
 
     In more than one dimension the paper's algorithm for stochastic convex losses has regret of order d^16 sqrt(T), and
     is not part of this library: use `fkm` or the barrier methods.
@@ -98,7 +96,8 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         are compensated.
 
     Math:
-        Level $i$ ends when each of the three points has been played $n_i$ times, with
+        Level $i$ ends when each of the three points has been played $n_i$ times in the epoch. With $s^2$ the variance
+        proxy of a report,
 
         $$
         n_i = \lceil \frac{2 s^2 \ln T}{\gamma_i^2} \rceil, \quad \gamma_i = B 2^{-i}
@@ -111,7 +110,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         \max(m_l, m_r) - \gamma_i \ge \min( \min(m_l, m_r), m_c ) + 2 \gamma_i
         $$
 
-        The regret is, with probability about $1 - 1 / T$, of order
+        With probability about $1 - 1 / T$ the best point is never cut off, and the regret is of order
 
         $$
         s \sqrt{T \ln T} \ln(T / s)

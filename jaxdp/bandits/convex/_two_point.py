@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # this form for any dim
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._one_point import Public, start
 from jaxdp.bandits.convex._reports import UNIT, randomizer_values
@@ -48,12 +48,9 @@ def two_point(
 ) -> Learner:
     r"""Descends by two-point gradient estimates, from the losses at x + rho u and x - rho u, on a ball or a box.
 
-    The user reports the slope b / (2 rho), where b is the difference of the two losses. With y the report, M2 its
-    second moment, G the Lipschitz constant and T rounds, x moves to x - eta d y u, projected onto the ball, or box, of
-    radius R - rho. Here rho = R / T and eta = D / (d sqrt(M2 T)), where D = R on a ball and R sqrt(d) on a box.
-    Expected regret, of the mean of both points, is at most D d sqrt(M2 T) + (3 + D / R) G R. For losses that are
-    strongly convex with a constant mu, the step of round t is 1 / (mu t), and expected regret is at most d^2 M2 (1 + ln
-    T) / (2 mu) + (3 + D / R) G R.
+    u is a random direction. The user reports the slope b / (2 rho), where b is the difference of the two losses. With y
+    the report, x moves by -eta d y u, and is projected onto the ball, or box, of radius R - rho (see Math). Regret is
+    of the mean loss of both points.
 
     Args:
         dim: d of points, >= 1.
@@ -61,8 +58,8 @@ def two_point(
         radius: R of the domain, finite and > 0.
         losses: "convex" or "strongly_convex".
         report: how a slope is reported, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
-        constants: "tuned", as above; or "paper": eta = 1 / sqrt(T) (strongly convex: 1 / (mu t)) and rho = ln T / T,
-            for every report; a rho above R is R.
+        constants: "tuned", as in Math; or "paper": eta = 1 / sqrt(T) (strongly convex: 1 / (mu t)) and rho = ln T / T,
+            but at most R, for every report.
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
@@ -82,8 +79,8 @@ def two_point(
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one round's loss function; adjacency: replace one.
-        - Why: The two losses leave the device in one number, the clipped slope, which is reported once; everyone knows
-          the two points.
+        - Why: The two losses leave the device in one number, the clipped slope, which is reported once. The two points
+          are public.
         - Released: all reports.
         - Private: none.
 
@@ -111,6 +108,9 @@ def two_point(
         $$
         D d \sqrt{M_2 T} + \Big( 3 + \frac{D}{R} \Big) G R
         $$
+
+        where $G$ is the Lipschitz constant. For losses that are strongly convex with the constant $\mu$, round $t$ has
+        $\eta = 1 / (\mu t)$, and the first term of the bound is $d^2 M_2 (1 + \ln T) / (2 \mu)$.
     """
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"

@@ -1,8 +1,8 @@
-"""Shared parts of convex losses: linear parts, noise, and regret that is computed without cancellation.
+"""Builds environments of convex losses from a family of mean losses: adds linear parts and noise, and computes regret.
 
-Every loss is f_t(x) = g(x) + <h_t, x> + q_t with g(0) = 0: a mean loss g, a linear part h_t and a number q_t. One
-function, `rise(centre, offset)` = g(centre + offset) - g(centre - offset), computes differences of a loss between two
-points and the regret of a point against the best point. It is written to avoid cancellation.
+Every loss is f_t(x) = g(x) + <h_t, x> + q_t with g(0) = 0: a mean loss g, a linear part h_t and a number q_t.
+Differences of a loss between two points, and regret against the best point, are computed without cancellation by the
+family's function `rise(centre, offset)` = g(centre + offset) - g(centre - offset).
 """
 
 import inspect
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import inner  # laid out for CPUs, at every size
+from jaxdp.bandits.convex._ball_kernels import inner  # this form for any dim
 from jaxdp.bandits.convex._domain import Domain
 from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -56,7 +56,8 @@ class World(NamedTuple):
         round: [] integer, rounds played.
         plays: [dim] sum of the points played; empty if the adversary is not adaptive.
         tilts: [dim] sum of the linear parts h_t; empty without hindsight.
-        excess: [] sum of f_t(x_t) - f_t(best), with the realised losses; empty without hindsight.
+        excess: [] sum of f_t(x_t) - f_t(best), where best is the best point of the mean losses; empty without
+            hindsight.
     """
 
     round: jax.Array
@@ -69,12 +70,11 @@ class Losses(NamedTuple):
     """A family of losses.
 
     Attributes:
-        shape: (**values of the family) -> (shape, best), on the host in float64.
+        shape: (**values of the family) -> (the parameters of g, the best point of g), on the host in float64.
         rise: (shape, centre, offset) -> g(centre + offset) - g(centre - offset).
         sample: (key, shape) -> the random parameters of a round's loss, for `rise_of`; None if the loss is g plus its
             linear part.
-        rise_of: (shape, sample, centre, offset) -> the same difference as `rise`, of the round's loss without its
-            linear part.
+        rise_of: (shape, sample, centre, offset) -> the same difference for the round's loss without its linear part.
         hindsight: (params, rounds, tilts) -> the loss of `best` so far less the loss of the best point in hindsight;
             None if it has no closed form.
     """
@@ -107,7 +107,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """Returns `params` with a signature in which the values of `shape` replace **values and come first."""
+    """Returns `params` with a signature that lists the values of `shape` first, in place of **values."""
     shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
     signature = inspect.Signature(
         [
