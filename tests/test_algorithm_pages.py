@@ -14,7 +14,16 @@ import check_site  # noqa: E402
 from site_pages.algorithm_pages import algorithm_page, algorithms, claim_cells, index_page, uses  # noqa: E402
 from site_pages.examples import LONGEST, examples, output_of, outputs  # noqa: E402
 from site_pages.literature import first_sentence, literature_page, regret_bound  # noqa: E402
-from site_pages.references import UNVERIFIED, cited_references, key_of, references, references_page  # noqa: E402
+from site_pages.references import (  # noqa: E402
+    BIBLIOGRAPHY,
+    UNVERIFIED,
+    bibliography,
+    citations,
+    cited_references,
+    key_of,
+    references,
+    references_page,
+)
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 
@@ -56,7 +65,9 @@ def test_a_page_has_all_sections(name):
     formulas = page.partition("Mathematics")[2].partition("Privacy claim")[0]
     assert ".. math::" in formulas
     paper = page.partition("\nPaper\n")[2].partition("\nDeviations\n")[0]
-    assert (UNVERIFIED in paper) != bool(re.search(r"arXiv|10\.\d{4,}/|https?://", paper))
+    papers = {key_of(*found) for found in citations(paper.partition("\nReferences: ")[0])}
+    assert papers
+    assert all(f"<ref-{key}>`, {references()[key].identifier}" in paper for key in papers)
 
 
 def test_the_index_has_every_entry_and_its_claim():
@@ -71,8 +82,33 @@ def test_the_bibliography_has_every_cited_reference_and_marks_what_is_not_verifi
     assert set(entries) == set(cited_references()), "python docs/site_pages/references.py adds entries"
     assert all(key == key_of(entry.author, entry.year) for key, entry in entries.items())
     page = references_page()
-    assert page.count(UNVERIFIED) == 1 + sum(not entry.eprint for entry in entries.values())
-    assert entries["lu-zhang-2019"].eprint == "1909.02187"
+    assert page.count(UNVERIFIED) == 1 + sum(not entry.verified for entry in entries.values())
+    for key, link in {
+        "lu-zhang-2019": "`arXiv:1909.02187 <https://arxiv.org/abs/1909.02187>`__",
+        "dwork-roth-2014": "`doi:10.1561/0400000042 <https://doi.org/10.1561/0400000042>`__",
+        "agarwal-singh-2017": "`proceedings.mlr.press <https://proceedings.mlr.press/v70/agarwal17a.html>`__",
+    }.items():
+        assert entries[key].identifier == link
+        assert f"{link}. Cited by" in page.partition(f"_ref-{key}:")[2].partition("_ref-")[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "form"),
+    [("doi", r"10\.\d{4,}/\S+"), ("eprint", r"\d{4}\.\d{4,5}|[a-z-]+/\d{7}"), ("url", r"https?://\S+")],
+)
+def test_an_identifier_has_the_form_of_its_kind_and_one_owner(field, form):
+    values = [value for entry in references().values() if (value := getattr(entry, field))]
+    assert values
+    assert [value for value in values if not re.fullmatch(form, value)] == []
+    assert len(set(values)) == len(values)
+
+
+def test_a_new_reference_leaves_the_identifiers_of_the_others():
+    text, known = BIBLIOGRAPHY.read_text(encoding="utf-8"), references()
+    cited = {key: (entry.author, entry.year) for key, entry in known.items()}
+    assert bibliography(cited, known) == text
+    added = bibliography({**cited, "zz-2020": ("Zz", "2020")}, known)
+    assert added == f"{text}\n@misc{{zz-2020,\n  author = {{Zz}},\n  year = {{2020}}\n}}\n"
 
 
 def test_a_reader_who_is_lost_and_a_page_with_gaps_are_seen(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from site_pages.docstrings import escape, formulas, plain, sections, to_rst
 from site_pages.examples import examples, outputs
 from site_pages.names import everything
-from site_pages.references import UNVERIFIED, links
+from site_pages.references import links
 from site_pages.rst import heading, table
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry
@@ -23,7 +23,6 @@ from jaxdp.registry.titles import display_name
 ROOT = Path(__file__).parents[2]
 USES = Path(__file__).parent / "when_to_use.toml"
 HEAD = ["algorithm", "family", "trust model", "private is", "claim", "proof", "paper"]
-IDENTIFIER = re.compile(r"10\.\d{4,}/|arXiv|https?://")
 
 
 class Algorithm(NamedTuple):
@@ -151,7 +150,6 @@ def algorithm_page(algorithm: Algorithm) -> str:
         *_with_links(source),
         "",
         *links(source),
-        *([] if IDENTIFIER.search(source) else [f"*{UNVERIFIED}*", ""]),
         *heading("Deviations", "-"),
         *(plain(parts.get("Deviations", "").splitlines()) or ["None."]),
         "",

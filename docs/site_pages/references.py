@@ -1,6 +1,8 @@
 """Writes the page of references, from `refs.bib` and from the `Source` sections of docstrings.
 
 `python docs/site_pages/references.py` adds an entry for each reference that a docstring cites and `refs.bib` lacks.
+The identifiers of an entry (`doi`, `eprint`, `url`) are typed by hand, and only from a text that prints the
+identifier beside the title and the authors. An entry without any of them is marked as not verified.
 """
 
 import re
@@ -8,6 +10,7 @@ import sys
 import unicodedata
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -30,14 +33,35 @@ class Reference(NamedTuple):
     Attributes:
         author: last names, as docstrings cite them.
         year: four digits.
+        title: the title, as a text at hand prints it; empty if the note has it, or if no text does.
         note: the whole reference, as a source paper prints it; empty if none does.
-        eprint: the arXiv number, as the note or another text prints it beside the title; empty if none does.
+        doi: the DOI, without the address of its resolver; empty if no text confirms one.
+        eprint: the arXiv number; empty if no text confirms one.
+        url: the paper's address, in the proceedings if it has any; empty if no text confirms one.
     """
 
     author: str
     year: str
+    title: str = ""
     note: str = ""
+    doi: str = ""
     eprint: str = ""
+    url: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """Returns whether an identifier is confirmed."""
+        return bool(self.doi or self.eprint or self.url)
+
+    @property
+    def identifier(self) -> str:
+        """Returns the identifiers as links in reStructuredText, or the mark of an entry without any."""
+        found = [
+            *([f"`doi:{self.doi} <https://doi.org/{self.doi}>`__"] if self.doi else []),
+            *([f"`arXiv:{self.eprint} <https://arxiv.org/abs/{self.eprint}>`__"] if self.eprint else []),
+            *([f"`{urlsplit(self.url).netloc} <{self.url}>`__"] if self.url else []),
+        ]
+        return ", ".join(found) or f"*{UNVERIFIED}*"
 
 
 def key_of(author: str, year: str) -> str:
@@ -67,15 +91,15 @@ def references_page() -> str:
     lines = [
         *heading("References", "="),
         "This page lists the papers that docstrings name as their source, with the full reference if a source paper",
-        "has one. ``docs/refs.bib`` has the same entries. If no text at hand prints an arXiv number for a paper, the",
-        f"paper is marked *{UNVERIFIED}*.",
+        "has one. ``docs/refs.bib`` has the same entries. A DOI, an arXiv number or an address stands here only if",
+        f"a text at hand prints it beside the title and the authors. Other papers are marked *{UNVERIFIED}*.",
         "",
     ]
     for key, entry in sorted(references().items()):
-        text = f"{entry.author} ({entry.year}). {entry.note}".strip()
-        identifier = f"arXiv {entry.eprint}" if entry.eprint else f"*{UNVERIFIED}*"
+        title = entry.title if entry.title.endswith("?") else entry.title and f"{entry.title}."
+        text = " ".join(part for part in (f"{entry.author} ({entry.year}).", title, entry.note) if part)
         names = ", ".join(f":py:obj:`{each.path.rpartition('.')[2]} <{each.path}>`" for each in users.get(key, ()))
-        lines += [f".. _ref-{key}:", "", f"{escape(text)} {identifier}. Cited by {names}.", ""]
+        lines += [f".. _ref-{key}:", "", f"{escape(text)} {entry.identifier}. Cited by {names}.", ""]
     return "\n".join(lines)
 
 
@@ -86,10 +110,14 @@ def citations(text: str) -> list[tuple[str, str]]:
 
 
 def links(text: str) -> list[str]:
-    """Returns links to the references that a text names, as lines of reStructuredText."""
-    names = dict.fromkeys(citations(text))
-    items = [f":ref:`{author} ({year}) <ref-{key_of(author, year)}>`" for author, year in names]
-    return [f"References: {', '.join(items)}.", ""] if items else []
+    """Returns links to the references that a text names, and their identifiers, as lines of reStructuredText."""
+    known = references()
+    entries = {key_of(*found): Reference(*found) for found in citations(text)}
+    items = [
+        f":ref:`{entry.author} ({entry.year}) <ref-{key}>`, {known.get(key, entry).identifier}"
+        for key, entry in entries.items()
+    ]
+    return [f"References: {'; '.join(items)}.", ""] if items else []
 
 
 def _citations(name: Name) -> list[tuple[str, str]]:
@@ -98,13 +126,22 @@ def _citations(name: Name) -> list[tuple[str, str]]:
 
 def write() -> None:
     """Writes `refs.bib` with an entry for each cited reference; fields of present entries stay."""
-    known = references()
+    BIBLIOGRAPHY.write_text(bibliography(cited_references(), references()), encoding="utf-8")
+
+
+def bibliography(cited: dict[str, tuple[str, str]], known: dict[str, Reference]) -> str:
+    """Returns the text of `refs.bib`.
+
+    Args:
+        cited: authors and year of each cited reference, by key.
+        known: the present entries, by key.
+    """
     entries = []
-    for key, found in sorted(cited_references().items()):
+    for key, found in sorted(cited.items()):
         fields = {name: value for name, value in known.get(key, Reference(*found))._asdict().items() if value}
         lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
         entries.append(f"@misc{{{key},\n{lines}\n}}\n")
-    BIBLIOGRAPHY.write_text("\n".join(entries), encoding="utf-8")
+    return "\n".join(entries)
 
 
 if __name__ == "__main__":
