@@ -1,12 +1,15 @@
 """Attacks the claims of published code in a checkout, and keeps the results.
 
 `python -m benchmarks.published.run keirp/private-bandits --checkout FOLDER` attacks one repository;
+`python -m benchmarks.published.run --checkouts FOLDER` attacks all repositories with a checkout in this folder;
 `python -m benchmarks.published.run --table` prints the table of the kept results.
 """
 
 import argparse
 import hashlib
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -37,6 +40,19 @@ def check_files(parser: argparse.ArgumentParser, name: str, checkout: Path) -> N
     found = digest(checkout, repository)
     if found != repository.digest:
         parser.error(f"--checkout must be {name} at {repository.commit}: its files have another digest, {found}")
+
+
+def find_checkouts(folder: Path) -> dict[str, Path]:
+    """Returns the checkouts in a folder, by repository; a checkout is found by the digest of its files."""
+    checkouts = {}
+    for path in sorted(folder.iterdir()):
+        for name, repository in REPOSITORIES.items():
+            if (
+                any(any(path.glob(pattern)) for pattern in repository.files)
+                and digest(path, repository) == repository.digest
+            ):
+                checkouts[name] = path
+    return checkouts
 
 
 def attack(case: Case, trials: int) -> dict[str, object]:
@@ -77,29 +93,60 @@ def table(results: dict[str, dict]) -> str:
     return "\n\n".join(parts)
 
 
+def keep(path: Path, repository: str, name: str, row: dict[str, object]) -> None:
+    """Writes a row into the file of results in one step, so that an interruption loses no other row."""
+    results = read(path)
+    results.setdefault(repository, {})[name] = row
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(results, indent=1) + "\n")
+    part.replace(path)
+
+
+def read(path: Path) -> dict[str, dict]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def attack_all(folder: Path, options: list[str]) -> int:
+    """Attacks every repository with a checkout in a folder, each in its own process; returns the exit status."""
+    checkouts = find_checkouts(folder)
+    for name in sorted(set(REPOSITORIES) - set(checkouts)):
+        print(f"{name}: no checkout at {REPOSITORIES[name].commit} in {folder}", flush=True)
+    status = 0 if checkouts else 2
+    for name, checkout in checkouts.items():
+        command = [sys.executable, "-m", "benchmarks.published.run", name, "--checkout", str(checkout), *options]
+        status = max(status, subprocess.run(command).returncode)
+    return status
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repository", nargs="?", choices=REPOSITORIES)
     parser.add_argument("--checkout", type=Path, help="folder of the repository at the commit of the table")
+    parser.add_argument("--checkouts", type=Path, help="folder of checkouts under any names; attacks all of them")
     parser.add_argument("--only", nargs="*", help="names of classes or functions; all if left out")
+    parser.add_argument("--missing", action="store_true", help="attack only code without a row in the results")
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of JSON that gets the rows")
     parser.add_argument("--table", action="store_true", help="print the table of the kept results")
     options = parser.parse_args()
-    results = json.loads(options.results.read_text()) if options.results.exists() else {}
+    if options.checkouts is not None and not options.table:
+        if options.repository or options.checkout or options.only:
+            parser.error("--checkouts attacks all repositories: leave out the repository, --checkout and --only")
+        shared = ["--trials", str(options.trials), "--results", str(options.results)]
+        raise SystemExit(attack_all(options.checkouts, shared + ["--missing"] * options.missing))
     if options.table or options.repository is None:
-        print(table(results))
+        print(table(read(options.results)))
         return
     if options.checkout is None:
         parser.error("--checkout must name a folder")
     check_files(parser, options.repository, options.checkout)
+    kept = read(options.results).get(options.repository, {}) if options.missing else {}
     for name, case in REPOSITORIES[options.repository].cases(options.checkout.resolve()).items():
-        if options.only and name not in options.only:
+        if name in kept or (options.only and name not in options.only):
             continue
         row = attack(case, options.trials)
         print(f"{name}: {row}", flush=True)
-        results.setdefault(options.repository, {})[name] = row
-        options.results.write_text(json.dumps(results, indent=1) + "\n")
+        keep(options.results, options.repository, name, row)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 from benchmarks.published import greedy, prototypes, regret, run
 from benchmarks.published.adapters import REPOSITORIES
 from benchmarks.published.arms import Pulling
+from benchmarks.published.cases import Repository
 from benchmarks.published.matches import matches
 from benchmarks.published.players import play_arms
 from jaxdp.audit import python_learner
@@ -76,6 +78,57 @@ def test_other_files_than_the_attacked_commit_are_refused(tmp_path, monkeypatch,
     with pytest.raises(SystemExit):
         run.main()
     assert "its files have another digest" in capsys.readouterr().err
+
+
+@pytest.fixture
+def checkouts(tmp_path, monkeypatch):
+    """Returns a folder with a checkout of one known repository, and a folder without one."""
+    (tmp_path / "under_any_name").mkdir()
+    (tmp_path / "under_any_name" / "code.py").write_text("value = 1")
+    (tmp_path / "another_commit").mkdir()
+    (tmp_path / "another_commit" / "code.py").write_text("value = 2")
+    repository = Repository("https://example.org/known", "1234567", "", ("*.py",), lambda folder: {})
+    known = repository._replace(digest=run.digest(tmp_path / "under_any_name", repository))
+    monkeypatch.setattr(run, "REPOSITORIES", {"a/known": known, "a/absent": repository._replace(files=("*.c",))})
+    return tmp_path
+
+
+def test_checkouts_are_found_by_their_files_and_attacked_one_by_one(checkouts, monkeypatch, capsys):
+    assert run.find_checkouts(checkouts) == {"a/known": checkouts / "under_any_name"}
+    commands = []
+    monkeypatch.setattr(subprocess, "run", lambda command: commands.append(command) or SimpleNamespace(returncode=3))
+    monkeypatch.setattr(sys, "argv", ["run", "--checkouts", str(checkouts), "--missing", "--trials", "100"])
+    with pytest.raises(SystemExit) as stopped:
+        run.main()
+    assert stopped.value.code == 3
+    (command,) = commands
+    assert command[3:6] == ["a/known", "--checkout", str(checkouts / "under_any_name")]
+    assert command[6:] == ["--trials", "100", "--results", str(run.RESULTS), "--missing"]
+    assert "a/absent: no checkout at 1234567" in capsys.readouterr().out
+
+
+def test_an_interrupted_run_keeps_its_rows_and_attacks_the_missing_ones(checkouts, monkeypatch):
+    attacked, results = [], checkouts / "results.json"
+
+    def attack(case, trials):
+        attacked.append(case)
+        if attacked == ["first", "second"]:
+            raise KeyboardInterrupt
+        return {"lower_bound": len(attacked)}
+
+    cases = {"A": "first", "B": "second", "C": "third"}
+    known = run.REPOSITORIES["a/known"]._replace(cases=lambda folder: cases)
+    monkeypatch.setitem(run.REPOSITORIES, "a/known", known)
+    monkeypatch.setattr(run, "attack", attack)
+    options = ["--checkout", str(checkouts / "under_any_name"), "--results", str(results), "--missing"]
+    monkeypatch.setattr(sys, "argv", ["run", "a/known", *options])
+    with pytest.raises(KeyboardInterrupt):
+        run.main()
+    assert json.loads(results.read_text()) == {"a/known": {"A": {"lower_bound": 1}}}
+    run.main()
+    assert attacked == ["first", "second", "second", "third"]
+    bounds = {name: row["lower_bound"] for name, row in json.loads(results.read_text())["a/known"].items()}
+    assert bounds == {"A": 1, "B": 3, "C": 4}
 
 
 def test_the_pages_show_kept_regret_apart_from_refuted_claims():
