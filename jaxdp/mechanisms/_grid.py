@@ -150,9 +150,9 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
 
 
 def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
-    """Returns a power of two in [1, largest] such that noise of this scale has at most `FEW` steps of this size.
+    """Returns the step, a power of two in [1, largest], at which noise of this scale has at most about `FEW` steps.
 
-    If `largest` is below 1, it is the result.
+    If `largest` is too small for this, or below 1, it is the result.
     """
     times = scale * ((1 + COARSEST) * 2 / FEW)  # with room for the change by rounding
     return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, largest)
@@ -187,10 +187,10 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 
 
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
-    """Returns each noisy value minus the largest one for which `among` is True: <= 0 where `among` is True.
+    """Returns each noisy value minus the largest noisy value among the entries with `among` True.
 
-    Results are differences of integers, rounded once. `among` None stands for all True. Results at False entries have
-    no meaning.
+    Results are differences of integers, rounded once: <= 0 where `among` is True, without meaning elsewhere. `among`
+    None stands for all True.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     steps = jnp.clip(jnp.round(remainder * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)

@@ -105,10 +105,10 @@ def normal_of(
 ) -> jax.Array:
     """Applies an elementwise function to normal variates that are rounded to integers, in one kernel like `laplace_of`.
 
-    The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. The first digit counts
-    multiples of about the root of stddev / 16; the second digit's standard deviation is twice this multiple. With
-    `lanes_fast`, lanes are the fast axis on CPU, also for more than 16 numbers.
+    The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. With `lanes_fast`, lanes are
+    the fast axis on CPU, also for more than 16 numbers.
     """
+    # Two digits: a multiple of `coarse`, about sqrt(stddev / 16), and a rest of standard deviation 2 * coarse.
     coarse = power_below(jnp.sqrt(operands[0])) / 4
     times = jnp.sqrt((operands[0] - 2 * coarse) * (operands[0] + 2 * coarse)) / coarse
 
@@ -221,7 +221,7 @@ def _sign(pairs: jax.Array) -> jax.Array:
 
 
 def _halves(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns both words as float64. The last bit of the second word is set, so the second word is odd."""
+    """Returns both words as float64; the last bit of the second word is set."""
     first, second = words_of_pairs(pairs)
     return first.astype(jnp.float64), (second | np.uint32(1)).astype(jnp.float64)
 
@@ -237,7 +237,7 @@ def _exponential(pairs: jax.Array) -> jax.Array:
 
 
 def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns two independent standard normal variates: a radius, an angle in a quarter, and two bits for the quarter.
+    """Returns two independent standard normal variates, from a radius, an angle in a quarter, and the quarter's bits.
 
     Source:
         Box & Muller (1958).
@@ -252,7 +252,7 @@ def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _quarter(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns uniform variates in (-1/2, 1/2) with 62 random bits, and words that still have two unused last bits."""
+    """Returns uniform variates in (-1/2, 1/2) with 62 random bits, and words with two unused random last bits."""
     first, second = words_of_pairs(pairs)
     lower = ((second | np.uint32(3)) ^ np.uint32(1)).astype(jnp.float64)
     return first.astype(jnp.int32).astype(jnp.float64) * 2.0**-32 + lower * 2.0**-64, second

@@ -22,8 +22,8 @@ def noisy_leads(
 ) -> jax.Array:
     r"""Adds Laplace(l1_sensitivity / epsilon) noise to each total, and subtracts the largest noisy total.
 
-    Selection needs only differences of totals. Only small differences matter, and floats hold them also if the totals
-    are large: counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
+    Selection needs only differences of totals, the leads. Floats hold small leads exactly even if the totals are large:
+    counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
 
     Args:
         key: a PRNG key.
@@ -43,10 +43,9 @@ def noisy_leads(
     Privacy:
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
         - Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
-        - Slack: with only two totals, the privacy loss approaches epsilon only in the limit. The noise of their
-          difference exceeds t noise scales with probability (2 + t) exp(-t) / 4; the logarithm of this probability
-          falls with slope 1 - 1 / (2 + t). With more totals, each total is compared with several others, and audits
-          find nearly all of epsilon.
+        - Slack: with only two totals, the privacy loss approaches epsilon only in the limit of rare outcomes: the noise
+          of their difference exceeds t noise scales with probability (2 + t) exp(-t) / 4, and the logarithm of this
+          probability falls with slope 1 - 1 / (2 + t). With more totals, audits find nearly all of epsilon.
 
     Source:
         Dwork & Roth (2014), Theorem 3.6.

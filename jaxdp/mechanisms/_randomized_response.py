@@ -73,7 +73,7 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     keep = jax.nn.sigmoid(log_odds)
     threshold = jnp.where(keep < 0.5, _frequent(keep, epsilon), _rare(jax.nn.sigmoid(-log_odds), epsilon))
     words = jax.random.bits(key_move, labels.shape, jnp.uint32)
-    # A label that is rarer than others, by rounding, would be a signal of its own size, not of the size of epsilon.
+    # If rounding made the true label rarer than other labels, the ratio of probabilities would not depend on epsilon.
     is_lost = (keep < 0.5) & (jnp.uint32(0) - threshold < jnp.uint32(-(-(2**32) // num_labels)))
     any_label = (words % jnp.uint32(num_labels)).astype(labels.dtype)
     offset = jax.random.randint(key_offset, labels.shape, 1, num_labels, jnp.int32)
@@ -295,7 +295,7 @@ def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
 
 @in_64_bits
 def odds_for_counts(epsilon: jax.Array, num_labels: int) -> jax.Array:
-    """Returns the odds of each other label against the true label for `multinomial`, rounded up.
+    """Returns P(a given other label) / P(the true label), rounded up, as odds for `multinomial`.
 
     Args:
         epsilon: [] float32 or float64 > 0; infinity gives 0.
@@ -319,7 +319,7 @@ def _least(epsilon: jax.Array) -> jax.Array:
 
 
 def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare: int) -> jax.Array:
-    """Rounds a probability up to the dtype of epsilon with `spare` units, and a rare one to the grid of `binomial`."""
+    """Rounds a probability up to the dtype of epsilon, with `spare` units to spare; if rare, to the binomial's grid."""
     info = jnp.finfo(epsilon.dtype)
     least_chance = chance * (1 + (8 + jnp.minimum(epsilon, 128).astype(jnp.float64)) * 2.0**-52)
     least_chance = jnp.minimum(least_chance * (1 + 4 * spare * float(info.eps)), largest)

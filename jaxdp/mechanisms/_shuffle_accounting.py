@@ -75,8 +75,8 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
         batch: users who are shuffled together, in [1, 10,000].
 
     Returns:
-        k in [0, batch). If k of the other users hold a one, a large count is the best evidence that the user's bit is
-        1. If batch - 1 - k of the other users hold a one, a small count is equally good evidence that the bit is 0.
+        k in [0, batch). If k of the other users hold a one, the auditor's evidence that the user's bit is 1 is a large
+        count. If batch - 1 - k of them hold a one, a small count is equally strong evidence that the bit is 0.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -111,8 +111,8 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
     Args:
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: number of users shuffled together, >= 1. Above 10,000 the result is the value for 10,000 or, if it is
-            smaller and local_epsilon is in its range, `shuffle_epsilon_bound`.
+        batch: number of users shuffled together, >= 1. Above 10,000 the result is the value for 10,000 users, or
+            `shuffle_epsilon_bound` if this is smaller and local_epsilon is in the bound's range.
 
     Returns:
         epsilon in [0, local_epsilon], rounded up by about 1e-10.
@@ -160,8 +160,8 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
-        batch: number of users shuffled together, >= 1. Above 10,000 the result is the value for 10,000, which is also
-            valid for larger batches, or, if it is larger and batch is in its range, `shuffle_local_epsilon_bound`.
+        batch: number of users shuffled together, >= 1. Above 10,000 the result is the value for 10,000 users, or
+            `shuffle_local_epsilon_bound` if this is larger and batch is in the bound's range.
 
     Returns:
         A local epsilon >= epsilon, rounded down by a relative 1e-9.

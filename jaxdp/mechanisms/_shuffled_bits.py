@@ -26,12 +26,9 @@ def largest_true(holds: Callable[[float], bool], low: float, high: float) -> flo
 
 @functools.lru_cache(maxsize=4096)  # a search over the batch repeats calls
 def largest_exact(epsilon: float, delta: float, batch: int) -> float:
-    """Returns the largest local epsilon at which the exact delta is at most `delta`, for `shuffle_local_epsilon`.
-
-    The search checks the condition for a few numbers of ones among the others (`suspects`), and then for all numbers.
-    If another number is worse, the search adds it to the suspects and starts again. The delta of each number is
-    monotone in the local epsilon, for the same reason as their maximum.
-    """
+    """Returns the largest local epsilon at which the exact delta is at most `delta`, for `shuffle_local_epsilon`."""
+    # The search checks a few numbers of ones among the others (`suspects`), and then all numbers. If another number has
+    # a larger delta, it becomes a suspect, and the search starts again. No delta decreases with the local epsilon.
     suspects = {batch - 1}
 
     def holds(local_epsilon: float) -> bool:
@@ -62,12 +59,10 @@ def worst_delta(epsilon: float, local_epsilon: float, batch: int) -> tuple[float
 
 
 def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int) -> tuple[float, int]:
-    """Returns the largest measure over distributions of the others' count, and the number of ones that attains it.
-
-    The measure never increases with the zeros or the ones among the others, because the report of one more user can be
-    added to the count afterwards. So the measure for `least` zeros and num_others - `most` ones bounds the measure for
-    every number of zeros from `least` to `most`. The range with the largest bound is halved until it is one number.
-    """
+    """Returns the largest `measure` over all numbers of ones among the other users, and the number that attains it."""
+    # `measure` takes the distribution of the others' count of reports. It never increases if another user joins, as the
+    # user's report can be added to the count afterwards. So its value for `least` zeros and num_others - `most` ones
+    # bounds its values for all numbers of zeros in [least, most]. The range with the largest bound is halved.
     num_others = batch - 1
 
     def bound_range(least: int, most: int) -> tuple[float, int, int]:
@@ -84,7 +79,7 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
 
 
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:
-    """Builds the hockey-stick divergence between counts with the user's bit 1 and 0, by the others' distribution."""
+    """Builds the function (distribution of the others' count) -> delta between the user's bits 1 and 0."""
     # With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1}
     # at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.
     keep, _ = odds(local_epsilon)
@@ -116,12 +111,12 @@ def odds(local_epsilon: float) -> tuple[float, float]:
 
 
 def count_distribution(ones: int, local_epsilon: float, batch: int) -> np.ndarray:
-    """Returns the distribution of the count of batch - 1 reports of users with `ones` ones, without far tails."""
+    """Computes `reports_distribution` for batch - 1 users, if `ones` of them hold a 1."""
     return reports_distribution(ones, batch - 1 - ones, local_epsilon)
 
 
 def reports_distribution(ones: int, zeros: int, local_epsilon: float) -> np.ndarray:
-    """Returns the distribution of the count of reports of users with these ones and zeros, without far tails."""
+    """Returns the distribution of the number of reports 1, from users with these ones and zeros, without far tails."""
     keep, move = odds(local_epsilon)
     return np.convolve(binomial(ones, keep, move), binomial(zeros, move, keep))
 

@@ -12,9 +12,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def traced_once(*static: str) -> Callable[[Function], Function]:
-    """Returns a decorator: calls of a mechanism with arguments of the same shapes and dtypes share one trace.
+    """Returns a decorator with which all calls of a mechanism with the same shapes and dtypes share one trace.
 
-    A larger program inlines the mechanism's operations. If a tape is open, the mechanism is traced again and recorded.
+    The operations are inlined in the program that calls the mechanism. If a tape is open, the mechanism runs without
+    the shared trace, so that its releases are recorded.
 
     Args:
         static: names of arguments that are not arrays.

@@ -295,12 +295,10 @@ def _k_norm(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.A
 def _coordinates(
     exact: Exact, basis: jax.Array, epsilon: jax.Array, sensitivity: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns a vector's coordinates in a basis, [rank] float64, and their sensitivity.
-
-    Noise in a subspace hides only changes within the subspace, and rounding the vector itself would change it outside.
-    So the coordinates are rounded. They are computed from multiples of a unit, by products and sums that are exact up
-    to 2^-50 of the vector's length. Together with rounding to units this changes them by at most 2^-12 sensitivities.
-    """
+    """Returns a vector's coordinates in a basis, [rank] float64, and their sensitivity."""
+    # Rounding the vector itself would change it outside of the span, where no noise hides the change. So `_k_norm`
+    # rounds the coordinates. They are computed from multiples of a unit, by products and sums that are exact up to
+    # 2^-50 of the vector's length. Together with rounding to units this changes them by at most 2^-12 sensitivities.
     values, factors = wide(exact), basis.astype(jnp.float64)
     unit = power_below(sensitivity) * 2.0 ** -(16 + math.ceil(math.log2(len(values)) / 2))
     units = jnp.clip(jnp.round(values / unit), -(2.0**53), 2.0**53)

@@ -9,7 +9,7 @@ ROUNDING = 1.001  # a budget is rounded down to JAX's default float type
 
 
 def check_laplace(epsilon: float, *, numbers: int = 1, times: float = 1.0) -> float:
-    """Returns a budget of Laplace releases; raises a ValueError if integers cannot hold the noise of this budget.
+    """Returns epsilon; raises a ValueError if integers cannot hold Laplace noise of this budget.
 
     Without this check the traced release would be NaN.
 

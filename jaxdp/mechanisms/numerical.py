@@ -1,24 +1,7 @@
 """Computes proved bounds on the delta that the program's arithmetic adds, on the host, for `Guarantee.numerical_delta`.
 
 All bounds count only releases that depend on the data of one unit of privacy. Other releases have the same exact values
-for both neighbours, so the program gives them the same distribution. Float64 functions are assumed to be right within
-two units in the last place, and random bits are assumed to be ideal.
-
-Let the scale of Laplace noise be s steps. Up to s = 2^18 the noise is one digit, computed from an exponential variate v
-with an error of 2^-51.4 v + 2^-53. So an integer's probability is off by a factor of 1 + s (2^-50.4 v + 2^-52). The
-mean of v is 1 under one neighbour, and at most 1 + epsilon under the other. If the probabilities of a release are off
-by factors of 1 + a and 1 + b for the two neighbours, their ratio exceeds e^epsilon by no more than these factors, and
-delta is at most the mean of a + b, which is s 2^-48.9 (1 + epsilon / 2). Random words are multiples of 2^-63, so that
-each of the 43.7 s integers on one side has a probability that is off by at most 2^-64: this adds s 2^-58.5 (1 +
-e^epsilon). A larger scale has two digits. The first has the errors of noise of 2^17 steps, and the second has
-probabilities off by factors of less than 1 + 2^-33: together they add less than noise of 2^18 steps.
-
-Normal noise with a standard deviation of s steps is two digits from the Box-Muller transform, with an error of 2^-48.5
-r + 2^-52 / r at radius r. So the factors by which probabilities are off have mean 1, and differ from 1 by a = 2^-43.9
-sqrt(s) in root mean square. The product of the factors of n numbers, drawn one after the other, differs from 1 by
-sqrt((1 + a^2)^n - 1) in root mean square. The neighbour's product differs by at most e^rho times as much under the
-other distribution (Cauchy-Schwarz, with the divergence of order 2). Steps of the words are not counted here: an
-integer's probability averages them over 2^62 angles.
+for both neighbours, so the program gives them the same distribution. `docs/proofs/numerical_delta.md` has the proofs.
 """
 
 import math
@@ -147,9 +130,8 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int) -> float 
 def sparse_vector_delta(epsilon: float) -> float | None:
     """Returns a bound on the delta that arithmetic adds to a run of the sparse vector technique.
 
-    One unit affects the queries. Only two noises shift, each at a cost of half of epsilon: the noise of the threshold,
-    and the noise of the query that is reported above. All other queries stay below a threshold that moves with them,
-    for any distribution of their noise.
+    The privacy proof shifts only two noises, each at a cost of half of epsilon: the noise of the threshold, and the
+    noise of the query that is reported above. So only these two noises need accurate probabilities.
 
     Args:
         epsilon: budget of the run, > 0.

@@ -76,7 +76,7 @@ def shuffled(key: jax.Array, reports: Any) -> Any:
 
 
 def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, batch: int) -> jax.Array:
-    r"""Draws the number of ones in a batch of randomized responses, all that its shuffled binary reports reveal.
+    r"""Draws the number of ones in a shuffled batch of binary randomized responses; the batch reveals nothing else.
 
     The result has the distribution of `randomized_response(key, bits, local_epsilon).sum()` for `batch` bits with
     `ones` ones. The time does not depend on the batch.

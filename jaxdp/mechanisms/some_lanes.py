@@ -19,9 +19,8 @@ Tree = TypeVar("Tree")
 def in_flagged_lanes(flag: jax.Array, function: Callable[..., Tree], otherwise: Tree, *inputs: Any) -> Tree:
     """Returns function(*inputs) in lanes where the flag is true, and `otherwise` in other lanes.
 
-    Under `jax.vmap` a branch would become a selection, and all lanes would compute the function. Here, on CPU, only
-    chunks of flagged lanes compute it. On other devices, all lanes compute it if any lane is flagged, and otherwise no
-    lane does.
+    Under `jax.vmap` a branch becomes a selection, for which all lanes compute the function. Here, on CPU, only chunks
+    of flagged lanes compute it. On other devices, all lanes compute it if any lane is flagged.
 
     Args:
         flag: [] bool, public.

@@ -274,10 +274,10 @@ def above_threshold(
     Privacy:
         - epsilon-DP in the central model for the index, for any number of queries, for the unit and adjacency of the
           sensitivity.
-        - Fix the noise of the queries that are not reported above. If the threshold's noise moves by the sensitivity
-          (cost e1), all earlier queries stay below. The query reported above stays above if its noise moves by twice
-          the sensitivity (cost e2).
-        - The run must end after the first report above: a second report costs as much again. The noisy answer itself
+        - Why: fix the noise of the queries that are not reported above. If the threshold's noise moves by the
+          sensitivity (cost e1), these queries stay below. The query that is reported above stays above if its noise
+          moves by twice the sensitivity (cost e2).
+        - The run must end after the first report above: a second report costs epsilon again. The noisy answer itself
           must not be released.
 
     Source:

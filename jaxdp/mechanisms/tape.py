@@ -21,9 +21,9 @@ class Entry(NamedTuple):
     Attributes:
         name: name of the mechanism.
         value: [...] the exact value. Secret.
-        norm: norm of changes of the value, and of sensitivity. "l1"; "l2"; "max", the largest change of an entry;
-            "spread", half the distance between the largest and the smallest change of a vector's entries (the last
-            axis), which matters for a selection; "changed", the number of entries that differ; "any", 1 if any entry
+        norm: the norm in which changes of the value, and sensitivity, are measured: "l1"; "l2"; "max", the largest
+            change of an entry; "spread", half the difference of the largest and the smallest change of a vector's
+            entries (the last axis), for selections; "changed", the number of entries that differ; "any", 1 if any entry
             differs.
         key: key of the noise; None if unknown.
         sensitivity: [] float, the largest change that the caller declares, for each vector if there are several; None

@@ -53,14 +53,14 @@ def tree_variance(
 ) -> np.ndarray:
     """Returns the variance of a tree counter at epsilon = 1 (Laplace) or rho = 1 (Gaussian), and sensitivity 1.
 
-    The variance is exact. Divide it by epsilon^2, or rho; for other sensitivities multiply by the square.
+    The variance is exact. For other values divide it by epsilon^2 or rho, and multiply by the sensitivity squared.
 
     Args:
         times: [...] integers in 1..horizon, numbers of fed entries.
         horizon: >= 1.
         arity: >= 2.
         noise: "laplace" or "gaussian".
-        combine: whether nodes are combined with their descendants.
+        combine: as for `tree_counter`.
 
     Returns:
         [...] float64.
@@ -91,7 +91,7 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
     Args:
         horizon: >= 1.
         noise: "laplace" or "gaussian".
-        combine: whether nodes are combined with their descendants.
+        combine: as for `tree_counter`.
         objective: "mean" or "max" of the variance over the times 1..horizon.
 
     Returns:
@@ -134,11 +134,9 @@ def mean_digits(horizon: int, arity: int) -> np.ndarray:
 
 
 def _max(horizon: int, arity: int, variances: np.ndarray) -> float:
-    """Returns the largest variance over the times 1..horizon.
-
-    It is attained at the horizon, or at a time with one of the horizon's digits lowered by 1 and all lower digits at
-    their maximum.
-    """
+    """Returns the largest variance over the times 1..horizon, given the variances of the levels."""
+    # It is attained at the horizon, or at a time with one of the horizon's digits lowered by 1 and all lower digits at
+    # their maximum.
     digits = digits_of(np.asarray(horizon), arity, len(variances))
     worst = float(digits @ variances)
     for h in range(len(variances)):

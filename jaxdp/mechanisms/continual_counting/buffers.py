@@ -23,7 +23,7 @@ MOST = 16  # buffers
 
 
 class Buffers(NamedTuple):
-    """The coefficients b_i = sum_j weights_j (1 - gaps_j)^i of B, i >= 0.
+    """The weights and gaps of the coefficients b_i = sum_j weights_j (1 - gaps_j)^i, i >= 0, of the matrix B.
 
     Attributes:
         weights: [num_buffers + 1] > 0.
@@ -37,9 +37,9 @@ class Buffers(NamedTuple):
 def square_root_norm(horizon: int) -> float:
     """Returns the sum of f_i^2 over i < horizon, where f_i are the coefficients of (1 - x)^(-1/2).
 
-    The coefficients are f_0 = 1 and f_i = f_{i-1} (2i - 1) / 2i. Call the result s. Under rho-zCDP and for entries of
-    sensitivity 1, the largest variance of the square-root factorisation is s^2 / (2 rho), because s is both the squared
-    sensitivity of its C and the squared norm of the last row of its B.
+    The coefficients are f_0 = 1 and f_i = f_{i-1} (2i - 1) / 2i. Their sum of squares s is both the squared sensitivity
+    of C and the squared norm of B's last row in the square-root factorisation. So under rho-zCDP and for entries of
+    sensitivity 1, this factorisation's largest variance is s^2 / (2 rho).
 
     Args:
         horizon: >= 1.
@@ -70,8 +70,6 @@ def square_root_coefficients(length: int) -> np.ndarray:
 
 def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
     """Finds buffers that minimise the largest noise variance up to the horizon, for a fixed privacy budget.
-
-    The noise is scaled to the sensitivity of streams up to the horizon.
 
     Args:
         horizon: >= 1.
@@ -119,10 +117,10 @@ def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
 def sensitivity(buffers: Buffers, horizon: int) -> float:
     """Returns the L2 sensitivity of C x to a change of one entry of x by 1: the norm of the first column of C = B^-1 A.
 
-    No other column of C has a larger norm. The result is for these weights and gaps as they are, also if they were
-    rounded. It uses that C's poles are the roots of b's numerator, one between every two neighbouring gaps, and that
-    all coefficients of C are positive.
+    No other column of C has a larger norm. The result is exact for these weights and gaps, also if they were rounded.
     """
+    # C's poles are the roots of b's numerator, one between every two neighbouring gaps; all coefficients of C are
+    # positive.
     weights, gaps = (np.asarray(array, np.float64) for array in buffers)
 
     def numerator(gap: float, j: int) -> float:  # b's numerator, up to a factor that is positive between these two gaps
@@ -148,7 +146,7 @@ def _root(numerator, gaps: np.ndarray, j: int) -> float:
 
 
 def _gaps(variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Converts the variables of an unconstrained search to interlaced gaps: gaps of the poles of c, gaps of b."""
+    """Converts the variables of an unconstrained search to two lists of gaps that alternate: 1 - m_j and 1 - l_j."""
     from scipy.special import expit
 
     all_gaps = expit(variables[0] + np.concatenate([[0.0], np.cumsum(np.exp(variables[1:]))]))
@@ -156,14 +154,15 @@ def _gaps(variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _residues(poles: np.ndarray, zeros: np.ndarray) -> np.ndarray:
-    """Returns [num_buffers] a_j: prod (1 - l x) / (1 - m x) = constant + sum a_j / (1 - m_j x), from 1 - m, 1 - l."""
+    """Returns a_j, [num_buffers], in prod_j (1 - l_j x) / (1 - m_j x) = constant + sum_j a_j / (1 - m_j x)."""
+    # `poles` are the gaps 1 - m_j, and `zeros` the gaps 1 - l_j.
     differences = poles[None] - poles[:, None]
     np.fill_diagonal(differences, 1.0)
     return np.prod(zeros[None] - poles[:, None], axis=1) / (np.prod(differences, axis=1) * (1 - poles))
 
 
 def _decoder(poles: np.ndarray, gaps: np.ndarray) -> Buffers:
-    """Returns the partial fractions of b, given the gaps of the poles of c and b."""
+    """Returns the partial fractions of b, given the gaps 1 - m_j (`poles`) and 1 - l_j (`gaps`)."""
     differences = gaps[None] - gaps[:, None]
     np.fill_diagonal(differences, 1.0)
     leaking = np.prod(poles[None] - gaps[:, None], axis=1) / (-gaps * np.prod(differences, axis=1))
@@ -171,14 +170,14 @@ def _decoder(poles: np.ndarray, gaps: np.ndarray) -> Buffers:
 
 
 def _pairs(buffers: Buffers) -> tuple[np.ndarray, np.ndarray]:
-    """Returns, for all pairs of powers in b, the products of their weights and the logarithms of products of decays."""
+    """Returns, for all pairs of terms of b, the product of their weights and the logarithm of their decays' product."""
     weights, gaps = (np.asarray(array, np.float64) for array in buffers)
     logs = np.log1p(-gaps)
     return np.outer(weights, weights).ravel(), (logs[:, None] + logs[None]).ravel()
 
 
 def _objective(variables: np.ndarray, horizon: int) -> float:
-    """Returns the logarithm of the worst variance, at rho = 1/2."""
+    """Returns the logarithm of the largest variance up to the horizon, at rho = 1/2."""
     poles, gaps = _gaps(variables)
     with np.errstate(all="ignore"):
         rows = row_norms(_decoder(poles, gaps), np.asarray(horizon))

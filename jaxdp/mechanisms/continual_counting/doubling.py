@@ -51,15 +51,15 @@ def doubling_counter(
 ) -> Counter:
     r"""Prefix sums of a stream of unknown length; a new tree starts when the length has grown by a factor of `arity`.
 
-    Epoch m consists of entries arity^m to arity^(m + 1) - 1, counted from 1: arity - 1 blocks of arity^m entries, in a
-    tree of m + 1 levels, which gets the whole budget. After an epoch only the estimate of its sum is stored. The
-    variance at time t depends only on t. It is a few times the variance of a tree for t entries, not for the horizon.
+    Epoch m = 0, 1, ... has the entries arity^m to arity^(m + 1) - 1, counted from 1, in a tree of m + 1 levels. Each
+    tree gets the whole budget. After an epoch only the estimate of its sum is stored. The variance at time t is a few
+    times the variance of a tree for t entries, for any horizon.
 
     Args:
         horizon: largest number of entries that the state can hold; noise does not depend on it.
         arity: >= 2.
         noise: "laplace" or "gaussian".
-        combine: whether nodes are combined with their descendants.
+        combine: as for `tree_counter`.
 
     Returns:
         A counter; all counters share one clock. `feed` draws one word for each counter and level of the horizon or,

@@ -71,7 +71,7 @@ class GaussianTree(NamedTuple):
 
 
 def fresh_shares(variances: np.ndarray) -> np.ndarray:
-    """Returns [levels] the stddev of the new noise in an ended block's estimate, relative to the noise of one node."""
+    """Returns the stddev of the new noise in an ended block's estimate, relative to one node's noise: [levels]."""
     # The noise of the block itself has weight v. The noise of blocks inside that end with it has weight 1 - v. The
     # largest inner block has the same form, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
     squares = [1.0]
@@ -112,7 +112,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
     def draw_and_record(
         key: jax.Array, params: GaussianParams, value: Exact, tops: jax.Array, grid: Grid
     ) -> tuple[Exact, jax.Array]:
-        """Draws and records the noise of one entry; `tops` [levels, ...] marks the largest ending block's level."""
+        """Draws and records an entry's noise; `tops`, [levels, ...] bool, marks the largest ended block's level."""
         dtype = jnp.asarray(params.noise_stddev).dtype
         stddev, sensitivity = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
@@ -191,7 +191,7 @@ def _error(rests: np.ndarray, errors: jax.Array, noise: jax.Array, tops: jax.Arr
 
 @in_64_bits
 def _replace_errors(errors: jax.Array, error: jax.Array, ends: jax.Array, tops: jax.Array) -> jax.Array:
-    """Returns the errors after an entry: adds the largest ended block's error and removes errors of inner blocks."""
+    """Returns the errors after an entry: adds the error of the largest ended block, and removes its inner blocks'."""
     remaining = jnp.where(tops | ~ends, errors, 0)
     return add_steps(remaining, jnp.where(tops, error[None], 0))
 

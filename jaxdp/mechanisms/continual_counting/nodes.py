@@ -63,7 +63,7 @@ def ending_blocks(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> End
 
 
 def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
-    """Returns [levels, *shape] each ended block's best linear estimate from its noisy sum and the noisy sums inside it.
+    """Returns the best linear estimate of each ended block from the noisy sums of it and inside it: [levels, *shape].
 
     Source:
         Honaker (2015), from the leaves up.

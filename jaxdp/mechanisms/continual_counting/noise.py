@@ -52,7 +52,7 @@ class Noise(NamedTuple):
     """A kind of noise, with functions to calibrate and add it.
 
     Attributes:
-        power: the noise's variance is proportional to this power of the number of nodes that an entry is in.
+        power: the variance of a node's noise is proportional to this power of the number of nodes that an entry is in.
         params: (**values) -> Params. On the host.
         add: (key, params, epoch, values) -> noisy values; epoch is None if all epochs have the same noise scale.
         scale: (params, epoch) -> [] Laplace scale or Gaussian standard deviation of a node. Traced or not.

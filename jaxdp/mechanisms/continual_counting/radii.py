@@ -76,10 +76,10 @@ def tree_radius(
         epsilon: > 0, the budget of a counter with l1_sensitivity 1.
         failure_prob: in (0, 1).
         arity: arity of the tree; None is `best_arity(horizon, combine=combine)`.
-        combine: whether nodes are combined with their descendants.
-        constants: "tight" is Chernoff's bound for the exact sum of noises. "paper" is 4 ln(1 / q) ln(horizon)^2.5 /
-            epsilon at all times, where q is failure_prob. It was published for the binary tree, and is used here for
-            any tree. It is loose; below a horizon of about 16 it may be too small.
+        combine: as for `tree_counter`.
+        constants: "tight" is Chernoff's bound for the exact sum of noises. "paper" is the published bound for the
+            binary tree, 4 ln(1 / q) ln(horizon)^2.5 / epsilon at all times, with q = failure_prob; it is used here for
+            any tree. It is loose, but below a horizon of about 16 it may be too small.
 
     Returns:
         [...] float64.
@@ -107,10 +107,10 @@ def tree_radius(
 
 
 def level_cumulants(rates: np.ndarray, arity: int, variances: np.ndarray) -> np.ndarray:
-    """Returns [levels, ...] log E exp(rate * error) of a block's estimate, for nodes with Laplace noise of scale 1.
+    """Returns log E exp(rate * error) of the estimate of a block of each level, if a node's noise is Laplace(1).
 
-    A block's error is v times the noise of its node plus (1 - v) times the sum of its children's errors. All terms are
-    independent.
+    The error of a block's estimate is v times the noise of its node plus (1 - v) times the sum of its children's
+    errors. All terms are independent.
 
     Args:
         rates: [...] > 0.

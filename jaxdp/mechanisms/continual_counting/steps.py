@@ -23,12 +23,11 @@ LARGEST_SCALE = 2.0**46  # in steps, so that float64 holds sums of noise exactly
 
 
 def zero_steps(shape: tuple[int, ...]) -> jax.Array:
-    """Returns zero steps: [...] complex64 with the bits of int64, a type that programs of 32 bits do not have.
+    """Returns zero steps: [...] complex64 arrays that hold the bits of int64, which programs of 32 bits do not have.
 
-    Steps have one type because a kernel writes an array of one type: two arrays of words would need two kernels, each
-    with all the arithmetic. Only copies, selections and bit casts may touch steps: arithmetic on complex64 would change
-    their bits.
+    Only copies, selections and bit casts may be applied to steps: arithmetic on complex64 would change their bits.
     """
+    # One array, because a kernel writes one array: two arrays of words would need two kernels with the same arithmetic.
     return jnp.zeros(shape, jnp.complex64)
 
 
@@ -60,8 +59,8 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
             rounded to steps.
         share: the smallest standard deviation of an entry's noise, relative to `noise_stddev`.
         step: a power of two, the largest step relative to this standard deviation.
-        off: L2 norm, in steps, of the largest change that rounding causes in the numbers that get noise.
-        parts: number of binary digits below a step in sums of noise.
+        off: L2 norm, in steps, of the largest change that rounding causes in the numbers to which noise is added.
+        parts: number of binary digits below a step that sums of noise have.
     """
     stddev, sensitivity = (
         jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity)

@@ -61,7 +61,7 @@ class ToeplitzState(NamedTuple):
 
 
 class Leaks(NamedTuple):
-    """Leaks of the leaky sums of noise, and the weights of these sums in an estimate's noise.
+    """The gaps of the leaky sums of noise, and the weights of these sums in an estimate's noise.
 
     Attributes:
         gaps: [num_buffers + 1] float64, the share of each sum that is lost at every entry.
@@ -74,13 +74,13 @@ class Leaks(NamedTuple):
 
 @factory
 def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter:
-    r"""Prefix sums of a stream with correlated Gaussian noise, nearly as accurate as the square root, in little memory.
+    r"""Prefix sums of a stream with correlated Gaussian noise: nearly optimal variance, in little memory.
 
-    Let A = B C be the matrix of prefix sums. The counter releases C x with independent Gaussian noise z, which
-    determines the estimates A x + B z. B and C are Toeplitz with rational generating functions, so the noise B z is a
-    weighted sum of a few leaky running sums of z. A search on the host finds their decays and weights. The largest
-    variance is within 1% of the largest variance of the square-root factorisation, which is nearly optimal. The state
-    has num_buffers + 2 numbers for each counter; six buffers suffice up to 2^20 entries.
+    Let A be the matrix of prefix sums, factorised as A = B C. Releasing C x plus independent Gaussian noise z is as
+    private as releasing the estimates A x + B z, because each determines the other. B and C are Toeplitz matrices for
+    which B z is a weighted sum of a few leaky running sums of z. A search on the host finds their decays and weights.
+    The largest variance is within 1% of the square-root factorisation's, which is nearly optimal. The state has
+    num_buffers + 2 numbers for each counter; six buffers suffice up to 2^20 entries.
 
     Args:
         horizon: largest number of entries.
@@ -105,10 +105,11 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         - For all estimates together, also if entries depend on earlier estimates: rho-zCDP or (epsilon, delta)-DP in
           the central model, for the unit and adjacency of the sensitivity.
         - If one entry changes by 1, C x changes by at most the L2 norm of C's first column. Noise is calibrated to this
-          norm, computed from the rounded weights and decays of B. l2_sensitivity is the root of a sum over all counters
-          that are fed with one `params`. If one unit changes one entry of a counter, or two entries by opposite signs,
-          the counter contributes the sum of the squared changes (columns of C have positive inner products). A counter
-          with other changes contributes the square of the sum of their absolute values.
+          norm, computed from the rounded weights and decays of B.
+        - l2_sensitivity is the root of a sum over all counters that are fed with one `params`. If one unit changes one
+          entry of a counter, or two entries by opposite signs, the counter contributes the sum of the squared changes
+          (columns of C have positive inner products). If one unit makes other changes, the counter contributes the
+          square of the sum of their absolute values.
         - Clocks and `fed` must not depend on the data.
         - There is no such counter for pure DP, because C's columns have a large L1 norm.
 
@@ -120,12 +121,12 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     Deviations:
         - Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles. Leaky
           sums subtract gap * sum instead of multiplying by 1 - gap, which floats represent too coarsely.
-        - Entries are added up as integers (floats as multiples of 2^-20). Noise is an integer, too: an entry's fresh
-          noise plus a rounded function of earlier noise, in steps between 2^-27 and 2^-26 of the fresh noise's standard
-          deviation. So the release after an entry is an integer plus fresh noise. Rounding changes all these integers
-          of m counters together by at most about 4 sqrt(m horizon) steps in L2 norm. The noise is enlarged by the ratio
-          of this change to the sensitivity; `variance` does not include the enlargement. If the fresh noise's standard
-          deviation exceeds 2^34 steps, estimates are NaN.
+        - Entries are added up as integers (floats as multiples of 2^-20). Noise is an integer, too, in steps between
+          2^-27 and 2^-26 of the standard deviation of an entry's fresh noise: fresh noise plus a rounded function of
+          earlier noise. So the release after an entry is an integer plus fresh noise. Rounding changes these integers,
+          over all entries of m counters, by at most about 4 sqrt(m horizon) steps in L2 norm. The noise is enlarged by
+          the ratio of this change to the sensitivity; `variance` does not include the enlargement. If the fresh noise's
+          standard deviation exceeds 2^34 steps, estimates are NaN.
         - The auditor's tape records the cost of the first entry, which is the largest, for every entry.
 
     Math:
@@ -248,7 +249,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
 
 def largest_rounding(leaks: Leaks, horizon: int) -> float:
-    """Returns a bound, in steps, on the change by rounding of the number to which an entry's noise is added."""
+    """Bounds the change, in steps, that rounding causes in the number to which an entry's noise is added."""
     # Rounding of the sum and rounding of the noise add half a step each. Each leaky sum is also rounded at every entry,
     # by half of its unit; this error then leaks with the sum. 2^-5 covers additions in float64.
     rounds_in_memory = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))

@@ -48,17 +48,16 @@ def tree_counter(
     r"""Prefix sums of a stream from a tree of noisy block sums.
 
     Blocks have arity^h entries, h = 0..levels - 1, where levels is the number of digits of the horizon in base arity.
-    Noise is added to each block once, when its last entry arrives. A prefix is a sum of disjoint blocks, given by the
-    digits of its length. With `combine`, the noisy sum of a block is averaged with the noisy sums of the blocks inside
-    it, weighted by their variances, which gives the best linear unbiased estimate. The state has about 3 numbers for
-    each level and counter, or 1 with Gaussian noise.
+    Noise is added to each block's sum once, when its last entry arrives. A prefix is a union of disjoint blocks, given
+    by the digits of its length. The state has about 3 numbers for each level and counter, or 1 with Gaussian noise.
 
     Args:
         horizon: largest number of entries.
         arity: children of a node, >= 2; None is the result of `best_arity` for this horizon, noise, combine and
             objective.
         noise: "laplace" or "gaussian".
-        combine: whether nodes are combined with their descendants.
+        combine: whether a block is estimated from its noisy sum and the noisy sums of all blocks inside it, by the best
+            linear unbiased estimate; if False, from its noisy sum only.
         objective: "mean" or "max" of the variance up to the horizon, which `best_arity` minimises.
 
     Returns:
@@ -83,11 +82,11 @@ def tree_counter(
           (epsilon, delta)-DP (Gaussian) in the central model, for the unit and adjacency of the sensitivity.
         - An entry is in at most one block of each level. So a change of the entry by 1 changes all blocks together by
           at most levels in L1 norm, and sqrt(levels) in L2 norm. Noise is Laplace(levels l1_sensitivity / epsilon), or
-          is calibrated by the Gaussian mechanism to sqrt(levels) l2_sensitivity. l1_sensitivity is the sum of the
-          absolute changes by one unit, over all entries of all counters that are fed with one `params`.
-          l2_sensitivity is the root of the sum of the squared changes if every counter has at most one change, or two
-          changes of opposite sign (a block that contains both changes less than a block with one). Any other counter
-          contributes the square of the sum of its absolute changes.
+          is calibrated by the Gaussian mechanism to sqrt(levels) l2_sensitivity.
+        - l1_sensitivity is the sum of the absolute changes by one unit, over all entries of all counters that are fed
+          with one `params`. l2_sensitivity is the root of a sum over these counters: a counter with at most one change,
+          or two changes of opposite sign, contributes the sum of the squared changes; any other counter contributes the
+          square of the sum of its absolute changes.
         - Clocks and `fed` must not depend on the data, except through releases.
 
     Source:
@@ -97,11 +96,10 @@ def tree_counter(
     Deviations:
         Blocks are summed as integers (float entries in multiples of 2^-20), and Laplace noise is added to these sums as
         in `laplace`. Only releases and estimates are rounded to floats, so rounding errors do not accumulate. With
-        Gaussian noise the errors of estimates are integers, too: fresh noise on a grid, plus a rounded function of
-        earlier noise. All sums are multiples of a grid step, which is at most 2^-24 of the fresh noise's standard
-        deviation. So the release after an entry is an integer plus fresh noise, and rounding adds at most one step for
-        each level to the change of this integer. The noise covers this change for units that change one entry of each
-        counter. Noise beyond 2^46 steps gives NaN.
+        Gaussian noise the errors of estimates are integers, too, in grid steps of at most 2^-24 of the fresh noise's
+        standard deviation: fresh noise, plus a rounded function of earlier noise. So the release after an entry is an
+        integer plus fresh noise, and rounding adds at most one step for each level to the change of this integer. The
+        noise covers this for units that change one entry of each counter. Noise beyond 2^46 steps gives NaN.
 
     Math:
         With $k$ levels, an entry of sensitivity $\Delta$ is in $k$ blocks, and each block sum gets the noise

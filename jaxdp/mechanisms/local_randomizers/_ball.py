@@ -119,12 +119,7 @@ class OnSphere(NamedTuple):
 def fixed_proxy(dim: int, bias: float) -> float:
     """Returns nearly the smallest variance proxy of a report of length 1 minus its mean, for every fixed vector.
 
-    Along any direction, the coordinate x of a report has density h(x) (1 + k(x)). Here h is the density of a coordinate
-    of a random unit vector w. The factor k(x) is `bias` |vector| / radius times P(w.vector > 0 | x) - P(w.vector < 0 |
-    x). For a direction on the vector's side (other directions mirror it) k is odd, not decreasing, and at most `bias`.
-    Consider all such k with a given mean of x. For l > 0, E exp(l x) is largest if, on x > 0, k is `bias` above some c
-    and 0 below c. For l < 0 it is largest if k is constant on x > 0 (since sinh(l x) / x increases). So a search over
-    l and over c or this constant suffices.
+    `docs/proofs/ball_reports.md` proves that the search considers the worst cases.
 
     Args:
         dim: dimension of the vectors, >= 2.
@@ -150,8 +145,6 @@ def fixed_proxy(dim: int, bias: float) -> float:
 def any_proxy(dim: int, bias: float) -> float:
     """Returns a variance proxy like `fixed_proxy`, for random vectors of any distribution, including their spread."""
     coordinates, logs = _half_sphere(dim)
-    # Here k of `fixed_proxy` is an average over vectors: odd, |k| <= `bias`. Among all such k with a given mean of x,
-    # E exp(l x) is largest if, on x > 0, k is `bias` above some c and -`bias` below.
     means = 2 * bias * (_suffix_sums(np.exp(logs) * coordinates) - _prefix_sums(np.exp(logs) * coordinates))
     best = 1 / dim
     for slope in _slopes(dim):

@@ -44,11 +44,11 @@ class Additive(NamedTuple):
         return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
 
     def second_moment(self) -> float:
-        """Adds the second moments of the value and of the noise, which is independent and has mean zero."""
+        """Returns the sum of the second moments of the value and of the noise."""
         return self.size**2 + (2 if self.noise == "laplace" else 1) * self.scale**2
 
     def variance_proxy(self) -> float:
-        """Returns the value's proxy, by Hoeffding's lemma, plus the proxy of the independent noise."""
+        """Returns the sum of the proxies of the value (by Hoeffding's lemma) and of the noise."""
         noise = math.inf if self.noise == "laplace" and self.scale > 0 else self.scale**2
         return self.half_width**2 + noise
 

@@ -17,7 +17,8 @@ def add_normals(key: jax.Array, values: jax.Array, stddev: jax.Array, sensitivit
         sensitivity: the L2 sensitivity for which stddev was calibrated.
 
     Returns:
-        [n] float, private up to floating point. In float32 no noise beyond 6.7 standard deviations is drawn.
+        [n] float: private, except for the rounding of floats. In float32 no noise beyond 6.7 standard deviations is
+        drawn.
     """
     noise = normal(key, values.shape, values.dtype, lanes_fast=True)
     declared = jnp.asarray(sensitivity, values.dtype)

@@ -65,15 +65,13 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     r"""Reports x x^T and y x of a context x in the unit ball and its reward y.
 
     Let Y = reward_bound. Let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and then all
-    y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries. Its Euclidean norm is the norm of x x^T and y x / Y together,
-    which is at most sqrt(2). If a user is replaced, v changes by at most sqrt(4.5). A report is one release of v,
+    y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries, and a Euclidean norm of at most sqrt(2). If a user is
+    replaced, v changes by at most sqrt(4.5). A report is one release of v,
 
     * "gaussian": with noise of standard deviation s in each entry, so that the matrix has noise s on its diagonal and s
       / sqrt(2) off it, and y x has noise Y s;
-    * "l2_ball": as a random vector on the sphere of radius B = sqrt(2 pi) c Gamma((D + 1) / 2) / Gamma(D / 2) with c =
-      (e^epsilon + 1) / (e^epsilon - 1). The vector lies on v's side with probability 1/2 + |v| / sqrt(8) / c. Its mean
-      is v, and the mean of its outer product is tau^2 I with tau = B / sqrt(D). This noise is smaller than the noise of
-      "gaussian" at delta = 1e-5, up to an epsilon of about 4 to 8. At epsilon = 1 and dim = 5 it is half as large.
+    * "l2_ball": as a random vector of mean v on a sphere (see Math). Its root mean square in each entry, tau, is
+      smaller than s at delta = 1e-5, up to an epsilon of about 4 to 8. At epsilon = 1 and dim = 5 it is half as large.
 
     With the paper's constants x x^T and y x are two releases, with equal noise on and off the diagonal. At
     epsilon = inf the report is x x^T and y x.
@@ -104,10 +102,12 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
         - Sensitivity: Let c = |x.z|. The squared distance of the moments of two users is largest for unit vectors x, z
           and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5, with equality at c = 1/2. The
-          sensitivity includes rounding errors. For "l2_ball" see `randomize_in_ball`: its proof holds for floats. With
-          the paper's constants x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2 Y,
-          each with delta / 2; the budgets add up. The classical formula is proved only if both parts of epsilon are
-          below 1. The user's action must not be logged beside the report, because the action depends on the context.
+          noise also covers rounding errors.
+        - "l2_ball": see `randomize_in_ball`, where the proof holds for floats.
+        - With the paper's constants x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2
+          Y, each with delta / 2; the budgets add up. The classical formula is proved only if both parts of epsilon are
+          below 1.
+        - The user's action must not be logged beside the report, because the action depends on the context.
 
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and the paper's constants; Duchi, Jordan &
@@ -133,7 +133,8 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}, \quad \tau = \frac{B}{\sqrt{D}}
         $$
 
-        where $\tau$ is the root mean square of each entry, and $D$ the number of entries of $v$.
+        where $\tau$ is the root mean square of each entry, and $D$ the number of entries of $v$. The mean of the
+        report's outer product is $\tau^2 I$.
 
     Examples:
         >>> for report, delta in (("gaussian", {"delta": 1e-5}), ("l2_ball", {})):

@@ -150,5 +150,5 @@ def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
 
 
 def norm_error(num_entries: int) -> float:
-    """Returns a bound on the relative amount by which rounding lifts the norm of an `into_ball` result."""
+    """Returns a bound on the relative amount by which rounding increases the norm of an `into_ball` result."""
     return (num_entries + 8) * float(jnp.finfo(default_float()).eps)
