@@ -71,7 +71,7 @@ def list_entries(
     kind: Annotated[str | None, typer.Option(help="List only this kind: mechanism, learner or estimator.")] = None,
     every: Annotated[
         bool,
-        typer.Option("--all", help="List every variant, with its claim at example values; one line each if piped."),
+        typer.Option("--all", help="List every variant, with its claim at example values; one line for each if piped."),
     ] = False,
     claims: Annotated[
         bool,
@@ -156,12 +156,12 @@ def audit_claims(
 
     BOUND is a lower bound on the claimed number (epsilon, rho or mu). The 95%
     confidence holds for all rows together: if all claims are true, at most one
-    run in twenty flags any. The audit searches inputs of mechanisms. Each claim
+    run in twenty flags a claim. The audit searches inputs of mechanisms. Each claim
     is attacked at its registered values and at one more setting (values or
     size), picked by --seed; --thorough attacks all settings, and also searches
-    the users of learners. "blunt" means: the attack found less than half of the
-    bound it finds on correct code, so it shows little (the noise may be too
-    large).
+    the users of learners. "blunt" means: the bound is less than half of the
+    bound that the same attack finds on correct code, so the attack shows little
+    (the noise may be too large).
     """
     import jax
     from tqdm import tqdm
@@ -245,7 +245,9 @@ def plan_abtest(
     failure_prob: Annotated[float, typer.Option(help="Probability of calling equal arms different.")] = 0.05,
     users: Annotated[
         float | None,
-        typer.Option(help="Users that you have, both arms together: print what they show.", show_default=False),
+        typer.Option(
+            help="Number of users that you have, in both arms together: print what they can detect.", show_default=False
+        ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write users against epsilon to this new picture.")] = None,
     reports: Annotated[
@@ -260,12 +262,12 @@ def plan_abtest(
         Path | None,
         typer.Option(
             help="With central trust: release the file's true bits with exact secret noise, keep the releases in this "
-            "file, and print the verdict and its claim alone. Name the same file again when more users have come."
+            "file, and print only the verdict and its claim. Name the same file again when more users have come."
         ),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Prints the users that a planned lift takes, with both trust models and without privacy; evaluates a file."""
+    """Prints how many users are needed to detect a lift, in both trust models and without privacy; evaluates a file."""
     from jaxdp.abtests import abtest
     from jaxdp.abtests._files import describe, evaluate, new_picture, read_arms
 
@@ -313,7 +315,9 @@ def before_jax_starts(
     ] = False,
     no_cache: Annotated[
         bool,
-        typer.Option("--no-cache", help="Do not use your cache directory: compiled programs, and the text of `list`."),
+        typer.Option(
+            "--no-cache", help="Do not use your cache directory, which keeps compiled programs and the text of `list`."
+        ),
     ] = False,
 ) -> None:
     """Sets options that JAX reads when it starts."""

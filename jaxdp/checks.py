@@ -20,7 +20,7 @@ def check_made(name: str, value: Any, kind: type) -> None:
 
 
 def check_leaves(who: str, params: Any) -> Any:
-    """Returns params; raises a ValueError, which names `who`, unless they are a pytree of numbers and arrays."""
+    """Checks that params are a pytree of numbers and arrays, and returns them; `who` is their owner, for the error."""
     for leaf in jax.tree.leaves(params):
         if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
             type_name = type(leaf).__name__

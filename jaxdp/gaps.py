@@ -1,4 +1,4 @@
-"""Makes bandit instances whose smallest gap is a value of the grid point; all gaps are scaled in proportion."""
+"""Makes bandit instances with a given smallest gap, by scaling all gaps in proportion."""
 
 import numpy as np
 
@@ -44,8 +44,8 @@ def instance(
     Args:
         means: [num_arms] finite.
         gap: the smallest gap above zero; all gaps are scaled in proportion. None does not scale gaps.
-        best_mean: mean of the best arms; all other arms keep their gaps to it. None does not change it.
-        losses: whether the smallest mean is the best; otherwise the largest mean is.
+        best_mean: new mean of the best arms; all other arms keep their gaps to it. None does not change it.
+        losses: whether means are losses, so that the smallest mean is the best; otherwise the largest mean is the best.
 
     Raises:
         ValueError: if `with_smallest` raises, or best_mean is not finite.

@@ -1,4 +1,4 @@
-"""Elimination of arms in phases, in which each person counts by one number: the mean of their rewards."""
+"""Elimination of arms in phases, from one number for each person: the mean of the person's rewards."""
 
 import itertools
 import math
@@ -50,13 +50,13 @@ class Params:
 
     Attributes:
         epsilon: [] float > 0, budget of one release; infinity is the non-private algorithm.
-        low: [] float, rewards are clipped from below here.
-        high: [] float, rewards are clipped from above here.
+        low: [] float, lower end of the interval to which rewards are clipped.
+        high: [] float, upper end of this interval.
         scale: [] float, units per 1 of reward: 2^20 / (high - low).
-        log_chance: [] float > 0, ln(2 num_arms (phases - 1) / failure_prob), or of 1 phase.
+        log_chance: [] float > 0, ln(2 num_arms max(phases - 1, 1) / failure_prob).
         taste: [] float >= 0, bound on the standard deviation of a person's mean reward.
-        rank: [num_people] int32, order of people by their first visits.
-        before: [phases + 1, num_people] int32, visits of a person before each phase, and before the last end.
+        rank: [num_people] int32, position of each person in the order of first visits.
+        before: [phases + 1, num_people] int32, visits of a person before each phase starts, and before the last ends.
     """
 
     epsilon: Scalar
@@ -77,8 +77,8 @@ class Public(NamedTuple):
         coins: [2] uint32, random words that decide the phases and the arms of people.
         active: [num_arms] bool, the arms that remain.
         best_arm: [] int32, the active arm with the largest released mean; a random arm before the first release.
-        people: [num_arms] integer, people heard on each arm in this phase.
-        spread: [num_arms] float, the sum of 1 / v over these people, where v is the number of their rewards.
+        people: [num_arms] integer, number of people with counted rewards of each arm in this phase.
+        spread: [num_arms] float, the sum of 1 / v over these people, for v visits of a person in the phase.
     """
 
     round: jax.Array
@@ -90,7 +90,7 @@ class Public(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One visit of a person, as the schedule and the public coins decide it.
+    """One visit of a person; it depends only on the schedule and on the public state.
 
     Attributes:
         arm: [] int32, the arm of the person in this phase.
@@ -106,7 +106,7 @@ class Turn(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A round's report: the visit, and the reward, which is 0 in a round that is not heard."""
+    """A round's report: the visit, and the reward; a reward that does not count is replaced by 0."""
 
     visit: Visit
     reward: jax.Array
@@ -116,19 +116,20 @@ class Report(NamedTuple):
 def person_means(
     *, num_arms: int, visits: Visits, phase_ends: Sequence[int], releases: int = 1, rewards: str = "binary"
 ) -> Learner:
-    r"""Explores in phases in which each person plays one arm, and counts by the mean of their rewards.
+    r"""Explores arms in phases; each person plays one arm in a phase, and enters its mean by one number.
 
-    After each phase, noisy means over people are released, and arms that are too low are dropped. After the last phase
-    the best arm is played. With one phase this is explore-then-commit. With several phases, public coins decide before
-    a person's first visit in which `releases` phases the person takes part. In each of them the person plays one arm,
-    by another public coin, in all rounds of the phase. In all other rounds the best arm of the last release is played;
-    before the first release this is a random arm.
+    This number is the mean of the person's rewards in the phase. After each phase, noisy means over people are
+    released, and arms with means that are too low are dropped. After the last phase the best arm is played. With one
+    phase this is explore-then-commit. With several phases, public coins decide before a person's first visit in which
+    `releases` phases the person takes part. In each of these phases another public coin decides the arm that the person
+    plays in all rounds of the phase. In all other rounds the best arm of the last release is played; before the first
+    release this is a random arm.
 
     Args:
         num_arms: number of arms, >= 2.
-        visits: the public schedule of people; the environment must have the same.
+        visits: the public schedule of visits; the environment must have the same schedule.
         phase_ends: rounds after which means are released: increasing whole numbers >= 1.
-        releases: J, in how many phases each person takes part, from 1 to the number of phases.
+        releases: J, the number of phases in which each person takes part, from 1 to the number of phases.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
@@ -143,8 +144,8 @@ def person_means(
         epsilon: the privacy budget of a person, > 0.
         failure_prob: with several phases: in (0, 1), by default 0.05. With `releases` = 1 and people in random order,
             the best arm is dropped with at most this probability.
-        taste: with several phases: a bound on the standard deviation of a person's mean reward in units of the range of
-            rewards, if it is normal around the population's; by default 0.
+        taste: with several phases: a bound on the standard deviation of people's mean rewards in units of the range of
+            rewards, if these are normally distributed around the population's mean; by default 0.
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
             default 0 and 1.
 
@@ -156,7 +157,8 @@ def person_means(
           floor(r floor(u / v)) units, where u units are 1. Each release has Laplace(J / epsilon) noise for each arm;
           the J releases of a person compose. Other phases do not depend on the person.
         - Released: `best_arm` and `active`, which are post-processing of noisy totals.
-        - Private: totals of the phase; rewards in rounds that are not heard do not reach the learner.
+        - Private: totals of the phase. Rewards that do not count (in phases in which the person takes no part, and
+          after the last phase) do not reach the learner.
         - Proof: `docs/proofs/person.md`.
 
     Source:
@@ -260,11 +262,11 @@ def person_means(
         current = jnp.minimum(phase, phases - 1)
         person_rank = jnp.asarray(params.rank)[visit.person]
         before_phase, before_next = (jnp.asarray(params.before)[current + step, visit.person] for step in (0, 1))
-        # Every `phases` people in the order of first visits start in different phases.
+        # In the order of first visits, each group of `phases` people starts in different phases.
         group = person_rank // phases
         first_phase = (person_rank % phases + ties.rank(public.coins[0], group) % phases) % phases
         later = (current - first_phase) % phases  # the person takes part if this is below `releases`
-        # In a phase, every `size` people in this order play different arms.
+        # In a phase, each group of `size` people in this order plays different arms.
         index, size = group * releases + later, jnp.sum(public.active, dtype=jnp.int32)
         slot = (index % size + ties.rank(public.coins[1], index // size) % size) % size
         arm = jnp.argsort(~public.active, stable=True)[slot].astype(jnp.int32)
@@ -289,7 +291,7 @@ def person_means(
 
     @fixed_point.in_64_bits
     def share(units: jax.Array, visits_in_phase: jax.Array) -> jax.Array:
-        """Returns floor(r floor(u / v)) units; v of them are at most u."""
+        """Returns the units floor(r floor(u / v)) that one of v rewards adds; v rewards together add at most u."""
         weight = people_units // jnp.maximum(visits_in_phase, 1).astype(jnp.int64)
         return ((units.astype(jnp.int64) * weight) >> fixed_point.BITS).astype(units.dtype)
 
@@ -353,7 +355,7 @@ def _checked_ends(phase_ends: Any, rounds: int) -> tuple[int, ...]:
 
 
 def _order_of_people(visits: Visits) -> np.ndarray:
-    """Returns the place of each person in the order of first visits, [num_people]."""
+    """Returns the position of each person in the order of first visits, [num_people]."""
     rank = np.empty(visits.num_people, np.int32)
     rank[visits.person[visits.nth == 0]] = np.arange(visits.num_people)
     return rank
@@ -366,7 +368,7 @@ def _visits_before(visits: Visits, rounds: Sequence[int]) -> np.ndarray:
 
 
 def _ranges(most_visits: int) -> int:
-    """Returns u / 2^20, a power of two, so that u is fine for this number of visits in a phase."""
+    """Returns u / 2^20, the least power of two with most_visits / u < `PRECISION`."""
     ranges = 1
     while most_visits >= PRECISION * ranges * fixed_point.UNITS:
         ranges *= 2

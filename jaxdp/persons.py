@@ -1,4 +1,4 @@
-"""Learners with a person as the privacy unit: they use only the first visits of each person."""
+"""Learners that use only the first visits of each person, so that their privacy unit is a person."""
 
 import inspect
 from collections.abc import Callable
@@ -20,11 +20,11 @@ UNITS = ("round", "person")
 
 
 class PersonReport(NamedTuple):
-    """A visit with the learner's report of its round. Rounds that are not heard are defined in `per_person`.
+    """The report of one round. `per_person` defines the rounds that are heard.
 
     Attributes:
-        visit: who came, and how often this person came before; public.
-        report: the learner's report; zeros in a round that is not heard.
+        visit: the person who comes, and how often this person came before; public.
+        report: the wrapped learner's report; zeros in a round that is not heard.
     """
 
     visit: Visit
@@ -33,19 +33,19 @@ class PersonReport(NamedTuple):
 
 @factory
 def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Learner:
-    """Returns a learner that hears each person's first visits only, so that its claim is for a person.
+    """Returns a learner that uses only each person's first visits, so that its claim is for a person.
 
-    A round is heard if it is one of the first `reports` visits of its person. In other rounds neither `privatize` nor
-    `update` of the learner is called. The schedule of visits is public, so it is known in advance which rounds are
-    heard. Phases, blocks and the horizon of the learner count only heard rounds: if the learner needs a horizon, use
+    A round is heard if it is one of the first `reports` visits of its person. In all other rounds, neither `privatize`
+    nor `update` of `learner` is called. The schedule of visits is public, so everybody knows in advance which rounds
+    are heard. Phases, blocks and the horizon of `learner` count only heard rounds: if `learner` needs a horizon, use
     `visits.num_heard(reports)`.
 
     Args:
         learner: for bandits, duels or experts, without contexts.
-        reports: k >= 1, how many visits of a person are heard: the person's first k visits in the whole run, not in
-            each arm, phase or block.
-        rest: the action of a round that is not heard. "best": the best one by the released state, from
-            `Learner.best_action`, or from `Learner.recommend` if it returns an action. "act": the action of
+        reports: k >= 1, the number of visits of a person that are heard: the person's first k visits in the whole run,
+            not in each arm, phase or block.
+        rest: the action of a round that is not heard. "best": the best action by the released state, from
+            `Learner.best_action`, or from `Learner.recommend` if recommendations are actions. "act": the action of
             the learner's `act`, as if the round were heard.
 
     Returns:
@@ -53,12 +53,12 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
         played round by round. If the learner has a stopping time, a run ends there.
 
     Raises:
-        ValueError: if learner is not a `Learner`, has no interface, reads contexts, or hears visits already; if reports
-            is not a whole number >= 1, or rest is not one of these names or needs a function that the learner lacks;
-            from `params`, for claims in the joint model, and budgets that cannot be divided.
+        ValueError: if learner is not a `Learner`, has no interface, reads contexts, or comes from `per_person` already;
+            if reports is not a whole number >= 1, or rest is neither "best" nor "act", or is "best" for a learner that
+            has no best action; from `params`, for claims in the joint model, and for budgets that cannot be divided.
 
     Values:
-        The values of the learner. Its budget bounds a person's loss.
+        The values of `learner`. The budget is for all rounds of a person.
 
     Privacy:
         - Claim: the learner's claim and trust model, with a person as the privacy unit.
@@ -67,8 +67,8 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
         - Budgets, solved in float64 and rounded down: pure claims: epsilon / k. Local model: delta / k, rho / k, mu /
           sqrt(k), since k reports of one person compose. Otherwise: rho / k^2, mu / k, and delta (e^(epsilon / k) - 1)
           / (e^epsilon - 1), since a person is a group of k rounds.
-        - Released: the same values as in the learner.
-        - Private: the same values as in the learner, and all feedback of rounds that are not heard.
+        - Released: the same values as in `learner`.
+        - Private: the same values as in `learner`, and all feedback of rounds that are not heard.
         - Proof: `docs/proofs/person.md`.
 
     Source:
@@ -153,16 +153,16 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
     """Returns a learner with this privacy unit: the learner itself, or a learner made by `per_person`.
 
     In rounds that are not heard, the result plays the best action by the released state (`rest="best"`) if the learner
-    can name one, and otherwise the learner's next action (`rest="act"`).
+    has a best action, and otherwise the action of the learner's `act` (`rest="act"`).
 
     Args:
         learner: for bandits, duels or experts, without contexts. It may have a claim for a person already.
         unit: "round" or "person".
-        reports: how many visits of a person are heard, if the unit is "person".
+        reports: number of visits of a person that are heard, if the unit is "person".
 
     Raises:
-        ValueError: as in `per_person`; if unit is not one of these names; or if the learner's claim is for a person
-            already, and unit is "round" or reports is neither 1 nor the learner's own number.
+        ValueError: as in `per_person`; if unit is neither "round" nor "person"; or if the learner's claim is for a
+            person already, and unit is "round" or reports is neither 1 nor `learner.reports`.
     """
     check_choice("unit", unit, UNITS)
     if learner.reports is None and learner.visits is None:
@@ -206,7 +206,7 @@ def _check_trust(claim: Guarantee) -> None:
 
 
 def _zeros_like(function: Callable[[], Any]) -> Any:
-    """Returns zeros with the shapes and types of the function's result. An auditor's tape records nothing of it."""
+    """Returns zeros with the shapes and types of the function's result; records nothing on an auditor's tape."""
     with tape.recording():  # hides an outer tape
         shapes = jax.eval_shape(function)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

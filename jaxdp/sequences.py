@@ -1,4 +1,7 @@
-"""Stores a user's rounds as an array of a small type, which all lanes share. Errors do not show its entries."""
+"""Stores the caller's data of all rounds as an array of a small type, which all lanes share.
+
+The data are private, so errors do not show entries.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +22,7 @@ SMALL = ("int8", "uint8", "int16", "uint16", "float16", "float32")  # types that
 
 
 def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, column: str) -> np.ndarray:
-    """Checks a matrix with a row for each round, and returns it in a small type, read-only.
+    """Checks a matrix with one row for each round, and returns it in a small type, read-only.
 
     Args:
         name: name of the values, for errors.
@@ -52,14 +55,14 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
 def kept_numbers(
     name: str, values: ArrayLike, axes: tuple[str, ...], check: Callable[[np.ndarray], None] | None = None
 ) -> np.ndarray:
-    """Checks an array with an entry of the first axis for each round, and returns it read-only.
+    """Checks an array with one entry of the first axis for each round, and returns it in a small type, read-only.
 
     Args:
         name: name of the values, for errors.
         values: finite numbers or bools. A read-only array is not copied.
         axes: names of the axes, for errors; each axis must have at least one entry.
-        check: (rows) -> None; raises a ValueError if values are wrong. Called with a part of the rounds, until it has
-            had all of them.
+        check: (rows) -> None; raises a ValueError if values are wrong. It is called with consecutive parts of the array
+            until all rounds are checked.
 
     Returns:
         The array. Its type does not change if it is in `SMALL`; it is uint8 for bools, and otherwise JAX's default

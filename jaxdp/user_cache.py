@@ -19,16 +19,15 @@ def user_cache() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
     xdg_folder = os.environ.get("XDG_CACHE_HOME", "")
-    return (
-        Path(xdg_folder) if os.path.isabs(xdg_folder) else Path.home() / ".cache"
-    )  # the XDG specification allows only absolute paths
+    # The XDG specification allows only absolute paths.
+    return Path(xdg_folder) if os.path.isabs(xdg_folder) else Path.home() / ".cache"
 
 
 def stored_text(name: str, make: Callable[[], str]) -> str:
-    """Returns the text with this name from the user's cache directory, or makes and stores it.
+    """Returns the text with this name from the user's cache directory; if it is not there, makes and stores it.
 
-    Texts are dropped when any source file of the package has another size or time of change. A folder that cannot be
-    read or written is no error: the text is then made each time.
+    Stored texts are dropped if any source file of the package has changed its size or its time of modification. If the
+    folder cannot be read or written, each call makes the text, and there is no error.
     """
     try:
         file = user_cache() / "jaxdp" / TEXTS
@@ -53,7 +52,7 @@ def stored_text(name: str, make: Callable[[], str]) -> str:
 
 
 def _sources() -> str:
-    """Returns a digest of the names, sizes and times of change of all source files of the package."""
+    """Returns a digest of the names, sizes and times of modification of all source files of the package."""
     digest = hashlib.sha256()
     for file in sorted(PACKAGE.rglob("*.py")):
         status = file.stat()

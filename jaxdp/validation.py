@@ -76,7 +76,7 @@ def warn_large_delta(delta: float, num_records: int) -> None:
 
 
 def warn_caller(sentence: str, category: type[Warning] = UserWarning) -> None:
-    """Warns at the user's line that called this package, at any depth of calls inside the package."""
+    """Warns, and points to the user's line that called this package, however deep the calls inside are."""
     level, frame = 1, sys._getframe()
     while frame is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
@@ -157,7 +157,7 @@ def refuse_private(name: str, rule: str, is_wrong: np.ndarray | np.bool_) -> Non
 
 
 def _refuse(name: str, rule: str, array: np.ndarray, is_wrong: np.ndarray, is_private: bool) -> None:
-    """Raises a ValueError if an entry is wrong; unless entries are private, it shows the first."""
+    """Raises a ValueError if an entry is wrong; the error shows the first wrong entry unless entries are private."""
     if is_private:
         refuse_private(name, rule, is_wrong)
     elif len(bad := np.argwhere(is_wrong)):
@@ -192,8 +192,8 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
         maximum: the largest allowed value; None is the largest integer of JAX (int32, int64 under x64).
     """
     plain: Any = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape else value
-    whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
-    if isinstance(plain, bool) or not whole or not plain >= minimum:
+    is_whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
+    if isinstance(plain, bool) or not is_whole or not plain >= minimum:
         raise ValueError(f"{name} must be a whole number >= {minimum}, got {_short(plain)}")
     limit = largest_integer() if maximum is None else maximum
     if plain > limit:
@@ -267,9 +267,9 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     The error lists similar choices, and all choices if there are at most `MOST_LISTED` or none is similar.
     """
     if not isinstance(value, str) or value not in choices:
-        meant = did_you_mean(value, choices)
-        known = f"{len(choices)} names" if meant and len(choices) > MOST_LISTED else ", ".join(choices)
-        raise ValueError(f"{name} must be one of {known}, got {value!r}{meant}")
+        suggestion = did_you_mean(value, choices)
+        names = f"{len(choices)} names" if suggestion and len(choices) > MOST_LISTED else ", ".join(choices)
+        raise ValueError(f"{name} must be one of {names}, got {value!r}{suggestion}")
     return value
 
 

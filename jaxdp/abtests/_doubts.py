@@ -29,7 +29,7 @@ def warn_of_split(users: Sequence[int]) -> None:
 
 
 def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: Sequence[float]) -> None:
-    """Warns if reports have fewer or more ones than randomized responses can have, beyond chance."""
+    """Warns if a share of ones is impossible for randomized responses at the planned epsilon, beyond chance."""
     if setting.trust == "central":
         return
     least = 1 / (1 + math.exp(setting.epsilon))
@@ -39,12 +39,12 @@ def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: 
             warn_caller(
                 f"the share of ones among the reports of {name} is {share:.3g}, but reports at epsilon "
                 f"{setting.epsilon:g} have a share in [{least:.3g}, {1 - least:.3g}]: these bits are not randomized, "
-                "or at another epsilon"
+                "or were randomized at another epsilon"
             )
 
 
 def warn_of_unplanned_rates(setting: Setting, effect: Effect, users: Sequence[float], noise_variance: float) -> None:
-    """Warns if a rate is far from both planned rates, and says whether it is near them with 0 and 1 exchanged."""
+    """Warns if an estimated rate is far from both planned rates; says if exchanging 0 and 1 would explain it."""
     low, high = sorted(setting.true_rates)
     shrink = math.tanh(setting.epsilon / 2) if setting.trust == "local" else 1.0
 
@@ -61,7 +61,9 @@ def warn_of_unplanned_rates(setting: Setting, effect: Effect, users: Sequence[fl
                 f"{sentence}perhaps 0 and 1 are exchanged (the rate would then be {1 - rate:.3g}), or the plan is wrong"
             )
         elif not _odds(low) / FARTHEST_ODDS <= _odds(rate) <= _odds(high) * FARTHEST_ODDS:
-            warn_caller(f"{sentence}perhaps the bits are not randomized, or at another epsilon, or the plan is wrong")
+            warn_caller(
+                f"{sentence}perhaps the bits are not randomized, or another epsilon was used, or the plan is wrong"
+            )
 
 
 def _odds(rate: float) -> float:
@@ -69,7 +71,7 @@ def _odds(rate: float) -> float:
 
 
 def warn_of_sorted_reports(name: str, reports: np.ndarray) -> None:
-    """Warns if an arm's reports change between 0 and 1 less than half as often as reports in order of arrival."""
+    """Warns if an arm's reports seem sorted: they change between 0 and 1 less than half as often as expected."""
     size, ones = reports.size, float(reports.sum())
     expected = 2 * ones * (size - ones) / size
     changes = int(np.count_nonzero(np.diff(reports)))
@@ -83,7 +85,7 @@ def warn_of_sorted_reports(name: str, reports: np.ndarray) -> None:
 def warn_of_impossible_releases(
     pairs: np.ndarray, leads: np.ndarray, discordant: np.ndarray, lead_epsilon: float, discordant_epsilon: float
 ) -> None:
-    """Warns if released S and D lie farther from possible sums than their noise reaches."""
+    """Warns if the S and D of an epoch (see `AnytimeCentral`) are farther from possible sums than noise can explain."""
     log_chance = math.log(2 / UNLIKELY_NOISE)
     lead_noise, discordant_noise = log_chance / lead_epsilon, log_chance / discordant_epsilon
     is_wrong = (
@@ -113,7 +115,7 @@ def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray
         rate = ones[-1] / users[-1]
         variance = max(rate * (1 - rate), 1 / users[-1])
         squares = (increments - rate * added) ** 2 / variance
-        both = users[1:] + users[:-1]  # of disjoint batches the variances add up
+        both = users[1:] + users[:-1]  # the variances of disjoint batches add up
         log_ratio += float(np.sum(np.log(both / added) / 2 - squares / 2 * (1 / added - 1 / both)))
     if log_ratio > math.log(LIKELIER_TOTALS):
         warn_caller(

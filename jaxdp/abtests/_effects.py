@@ -1,7 +1,7 @@
 """Estimates of both rates, their difference and the lift, with intervals that include the privacy noise.
 
-Intervals are asymptotic. Those of the test that looks once are Wilson's score intervals. Those of the anytime test hold
-at every look: their half widths are multiples of standard errors by a normal mixture's boundary.
+Intervals are asymptotic. The test that looks once has Wilson's score intervals. The intervals of the anytime test hold
+at every look: a normal mixture's boundary gives their half widths in standard errors.
 
 Source:
     Wilson (1927); Newcombe (1998), DOI 10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I, for the
@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """Estimates of users' rates, each with an interval that has the confidence 1 - failure_prob by itself.
+    """Estimates of users' rates. Each interval has the confidence 1 - failure_prob; all together have less.
 
     Attributes:
         control: the control arm's rate.
@@ -59,7 +59,7 @@ def fixed_width(setting: Setting) -> float:
 def anytime_width(setting: Setting, pairs: float) -> float:
     """Returns the half width of an interval that holds at every look, in standard errors, after this many pairs.
 
-    The mixture's variance makes intervals narrow at the users of the test that looks once.
+    The mixture's variance is chosen so that intervals are narrow at the users of the test that looks once.
     """
     threshold = 2 * math.log(1 / setting.failure_prob)
     ratio = (threshold + math.log1p(threshold)) * pairs / (fixed_users(setting) / 2)
@@ -74,7 +74,7 @@ def effect(
     Args:
         setting: the planned values.
         users: `[2]`, numbers of users, control first.
-        ones: `[2]`, numbers of ones among reports (local), or released numbers (central).
+        ones: `[2]`, numbers of ones among reports (local), or released noisy numbers of ones (central).
         width: half width of the intervals, in standard errors.
         noise_variance: variance of the noise in each released number.
     """
@@ -104,7 +104,7 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
 
 
 def _score(size: float, share: float, width: float, noise_variance: float) -> Interval:
-    """Returns the rates p with |share - p| <= width sqrt(p (1 - p) / size + noise_variance), and the share."""
+    """Returns the interval of rates p with |share - p| <= width sqrt(p (1 - p) / size + noise_variance)."""
     square = width**2
     lead, middle = 1 + square / size, share + square / (2 * size)
     root = math.sqrt(max(middle**2 - lead * (share**2 - square * noise_variance), 0.0))
@@ -127,7 +127,7 @@ def _difference(control: Interval, treatment: Interval) -> Interval:
 
 
 def _lift(control: Interval, treatment: Interval) -> Interval:
-    """Returns the interval of the ratio minus 1; it has no upper end if the control arm's rate may be 0."""
+    """Returns the interval of the ratio of rates minus 1; without an upper end if the control arm's rate may be 0."""
     control, treatment = _clip(control), _clip(treatment)
     if control.estimate == 0:
         return Interval(math.nan, -1.0, math.inf)

@@ -3,9 +3,9 @@ r"""Evidence against equal arms, valid at any time: e-values of pairs.
 The k-th user of one arm is paired with the k-th user of the other arm. A pair is discordant if its two bits differ. If
 the arms have equal rates, the treatment's bit in a discordant pair is a fair coin, for every rate, and for reports at
 every epsilon. Let the treatment's bit be 1 in (D + S) / 2 of D discordant pairs. Then exp(l S) / cosh(l)^D is a test
-martingale for every l, and so is each mean over l. By Ville's inequality such a process ever reaches 1 / failure_prob
-with probability at most failure_prob. The full argument, for batches of pairs and for a curator's noise, is in
-`docs/proofs/pairs.md`.
+martingale for every l, and so is each average over l. By Ville's inequality, the probability that this martingale ever
+reaches 1 / failure_prob is at most failure_prob. The full argument, for batches of pairs and for a curator's noise, is
+in `docs/proofs/pairs.md`.
 
 Source:
     Wald (1947), "Sequential Analysis", chapter 6 (double dichotomies); Robbins (1970), DOI 10.1214/aoms/1177696786;
@@ -26,20 +26,20 @@ NUM_SLOPES = 25
 
 
 class LocalEvidence(NamedTuple):
-    """The e-value of randomized-response reports: the mean of the planned slope's e-value and a Gaussian mixture's.
+    """The e-value of randomized-response reports: the mean of the e-values for one slope and for a mixture of slopes.
 
     Attributes:
         slope: half the planned log odds ratio of the reports.
-        spread: r > 0; the mixture's slopes have variance 1 / r.
+        spread: r > 0; slopes of the mixture are Gaussian with mean 0 and variance 1 / r.
     """
 
     slope: float
     spread: float
 
     def log_value(self, leads: np.ndarray, discordant: np.ndarray) -> np.ndarray:
-        """Returns the log of the e-value of S, the treatment's ones minus the control's, and D, the discordant pairs.
+        """Returns the log e-value of S, the treatment's ones minus the control's, and of D, the discordant pairs.
 
-        D is their number; or the sum, over disjoint batches, of its mean given the counts.
+        For batches, D is the sum over disjoint batches of the mean number of discordant pairs (`mean_discordant`).
         """
         planned = log_cosh(self.slope * leads) - discordant * log_cosh(self.slope)
         total = discordant + self.spread
@@ -48,7 +48,7 @@ class LocalEvidence(NamedTuple):
 
 
 def local_evidence(setting: Setting) -> LocalEvidence:
-    """Returns the e-value for the planned rates."""
+    """Makes the e-value of randomized-response reports for the planned rates."""
     slope = abs(log_odds_ratio(*setting.rates)) / 2
     threshold = math.log(1 / setting.failure_prob)
     typical = 2.8 * math.log(2 / setting.failure_prob) / slope**2  # discordant pairs
@@ -58,8 +58,9 @@ def local_evidence(setting: Setting) -> LocalEvidence:
 def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.ndarray) -> np.ndarray:
     """Returns the mean number of discordant pairs of a batch, over all pairings of its two arms' users.
 
-    By Jensen's inequality the e-value at this mean is valid: the e-value is convex in D, so its value at the mean is at
-    most its mean over pairings. This holds for disjoint batches with public ends, but not for running totals.
+    The e-value at this mean is valid: the e-value is convex in D, so by Jensen's inequality the e-value at the mean of
+    D is at most the mean of the e-values over pairings. This holds for disjoint batches with public ends, but not for
+    running totals.
 
     Args:
         size: number of users of each arm in the batch.
@@ -71,15 +72,15 @@ def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.n
 
 
 class CentralEvidence(NamedTuple):
-    """The e-value of a curator's releases: a weighted mean over slopes, corrected for the noise of each release.
+    """The e-value of a curator's releases: a weighted mean of e-values over slopes, corrected for the noise.
 
     Attributes:
         lead_epsilon: the privacy budget of each epoch's released S.
         discordant_epsilon: the privacy budget of each epoch's released D.
-        slopes: `[slopes]`, first the planned slope.
-        log_weights: `[slopes]`, logs of the slopes' weights, which sum to 1.
-        log_noise: `[slopes]`, log of the product of the two noises' moment generating functions, subtracted for each
-            release.
+        slopes: `[slopes]`; the first is the planned slope.
+        log_weights: `[slopes]`, logs of the slopes' weights; the weights sum to 1.
+        log_noise: `[slopes]`, log of the product of the two noises' moment generating functions; it is subtracted once
+            for each epoch.
     """
 
     lead_epsilon: float
@@ -97,7 +98,7 @@ class CentralEvidence(NamedTuple):
 
 
 def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
-    """Returns the e-value for the planned rates; epsilon is split between S and D so that the variance is least.
+    """Makes the e-value of a curator's releases for the planned rates, with epsilon split for the least variance.
 
     Args:
         setting: the planned values.
@@ -126,7 +127,7 @@ def log_noise_mgf(slopes: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def _arcosh_exp(price: float) -> float:
-    """Returns the slope with log cosh slope = price."""
+    """Returns the s >= 0 with log cosh s = price."""
     return math.sqrt(2 * price) if price < 1e-8 else math.acosh(math.exp(price))
 
 

@@ -1,4 +1,4 @@
-"""Parts of the command line: reads a file of reports (two columns: arm, and 0 or 1), and checks a picture's path."""
+"""Evaluates a file of reports (two columns: arm, and 0 or 1) for the command line, and checks a picture's path."""
 
 import math
 import warnings
@@ -23,7 +23,7 @@ class Arms(NamedTuple):
         control: `[control users]` of 0 and 1.
         treatment: `[treatment users]` of 0 and 1.
         names: the arms' names, control first.
-        order: `[users]`, 0 for a user of the control arm and 1 for one of the treatment arm.
+        order: `[users]`, 0 for a user of the control arm and 1 for a user of the treatment arm.
     """
 
     control: np.ndarray
@@ -33,12 +33,12 @@ class Arms(NamedTuple):
 
 
 def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
-    """Reads a CSV file with two columns, which its first line names: the arm, and 0 or 1.
+    """Reads a CSV file with a header and two columns: the arm, and 0 or 1.
 
     Args:
         path: path of the file, with one line for each user, in the order of arrival.
         control: name of the control arm.
-        is_private: whether the second column holds the users' true bits; then errors do not show them.
+        is_private: whether the second column holds the users' true bits, which errors must not show.
 
     Raises:
         ValueError: if the file has other columns, no header, not two arms, or values other than 0 and 1.
@@ -74,7 +74,7 @@ def new_picture(path: Path) -> Path:
     """Returns the path of a new picture, and checks that a picture can be written there.
 
     Raises:
-        ValueError: if the file exists, its folder does not, or its ending is not .png, .pdf or .svg.
+        ValueError: if the file exists, its folder does not exist, or its ending is not .png, .pdf or .svg.
     """
     checked = check_local_path("plot", path)
     if checked.suffix not in (".png", ".pdf", ".svg"):
@@ -102,19 +102,18 @@ def describe(plan: Plan, users: float) -> str:
 def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | None = None) -> str:
     """Evaluates a file's reports by a plan's rule, and returns the verdict as text.
 
-    With a curator the file has the users' true bits, and this function draws the noise. Unless `release` names a file,
-    this is a simulation, and the returned text says so.
+    With central trust the file has the users' true bits, and this function draws the noise. If `release` is None, the
+    noise is simulated, and the returned text says so.
 
     Args:
         plan: the plan.
-        kind: kind of test.
-        arms: the reports, or the users' true bits.
+        kind: "fixed" or "anytime".
+        arms: the reports, or with central trust the users' true bits.
         seed: seed of simulated noise.
         release: file that keeps a curator's releases; None for a simulation.
 
     Raises:
-        ValueError: as the rules do; also for a simulation of the fixed test with a curator, which needs noisy counts
-            instead of a file of bits.
+        ValueError: if the plan's rule raises it; also for the fixed test with central trust and no `release`.
     """
     if release is not None:
         with name_options(path="--release", arms="--reports"):

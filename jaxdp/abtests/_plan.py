@@ -33,12 +33,12 @@ class Plan(NamedTuple):
 
     Attributes:
         rate: share of ones in the control arm.
-        lift: planned relative difference of the treatment arm's rate.
+        lift: planned relative difference of the rates; the treatment arm's rate is `rate * (1 + lift)`.
         epsilon: privacy budget of each user's bit; infinity without privacy.
         trust: "local" or "central".
         power: planned probability of detecting the lift.
-        failure_prob: of calling equal arms different.
-        needs: users needed.
+        failure_prob: probability of calling equal arms different.
+        needs: users needed with the planned trust model.
         other_trust: users needed with the other trust model.
         without_privacy: users needed without privacy.
         schedule: the curator's looks; None for the local test, which looks after each of the first 200 pairs and
@@ -100,8 +100,8 @@ class Plan(NamedTuple):
                 False, it takes reports or sums that are already private.
 
         Raises:
-            ValueError: if kind is neither of the two; for a release, if trust is local (each device randomizes its
-                user's bit, by `jaxdp.mechanisms.secret_randomized_response`) or epsilon is infinite.
+            ValueError: if kind is neither "fixed" nor "anytime"; for a release, if trust is local (each device
+                randomizes its user's bit, by `jaxdp.mechanisms.secret_randomized_response`) or epsilon is infinite.
         """
         rule: FixedTest | AnytimeLocal | AnytimeCentral
         if check_choice("kind", kind, KINDS) == "fixed":
@@ -149,7 +149,7 @@ def abtest(
 
     Args:
         rate: share of ones in the control arm, in (0, 1).
-        lift: relative difference of the treatment arm's rate, not 0; `rate * (1 + lift)` is in (0, 1).
+        lift: relative difference of the rates, not 0; the treatment arm's rate is `rate * (1 + lift)`, in (0, 1).
         epsilon: privacy budget of each user's bit, > 0; infinity without privacy.
         trust: "local" for randomized-response reports of the bits, "central" for a curator who sees the bits and
             releases noisy counts.
@@ -170,7 +170,7 @@ def abtest(
         ValueError: if a value is out of range, or more than 2^53 users are needed.
 
     Privacy:
-        - Unit: one user's bit; adjacency: replace one. Arms, order and pairing are public.
+        - Unit: one user's bit; adjacency: replace one bit. Arms, order and pairing are public.
         - Local: each report is epsilon-DP. Central, anytime test: each user is in one epoch, and the budgets of the
           epoch's two releases add up to epsilon. Central, fixed test: each user is in one of two counts, each with
           budget epsilon.

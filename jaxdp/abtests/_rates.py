@@ -40,13 +40,13 @@ def private_divergence(first: float, second: float, epsilon: float) -> float:
 def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: float = math.inf) -> float:
     """Returns a lower bound on the mean number of users in both arms together.
 
-    It holds for tests that use both arms equally often, surely stop if the rates differ, and call equal arms different
-    with probability at most `failure_prob`. If epsilon is finite, the time at which the test stops must also depend
-    only on its releases.
+    It holds for tests that use both arms equally often, stop with probability 1 if the rates differ, and call equal
+    arms different with probability at most `failure_prob`. If epsilon is finite, the time at which the test stops must
+    also depend only on the curator's releases.
 
     Args:
         control: the control arm's rate of ones, among bits or among their reports.
-        treatment: the treatment arm's rate of ones, likewise; different from `control`.
+        treatment: the treatment arm's rate of ones; different from `control`.
         failure_prob: largest probability of calling equal arms different.
         epsilon: the curator's budget; infinity if the test reads the bits (or reports) themselves.
     """

@@ -94,14 +94,15 @@ class CentralRelease(NamedTuple):
             The verdict.
 
         Warns:
-            UserWarning: as the rule does; if the arms' sizes are not compatible with a fair coin (p < 1e-4).
+            UserWarning: in the cases in which the rule warns; if the arms' sizes are not compatible with a fair coin (p
+                < 1e-4).
 
         Raises:
-            ValueError: if a bit is not 0 or 1; if fewer pairs are given than the first look needs, or than the file
-                has; if the fixed test has released other numbers of users; if arms do not match the bits, or were given
-                in some calls only; if the file has another plan, or arms of other users; or if path is not in a folder
-                that exists. No noise is drawn then.
-            OSError: if the file cannot be written. No release is returned then.
+            ValueError: if a bit is not 0 or 1; if there are fewer pairs than the first look needs, or than the file
+                has released; if the fixed test was released for other numbers of users; if arms do not match the bits,
+                or were given in only some of the calls; if the file has another plan, or arms of other users; or if
+                path is not in a folder that exists. In these cases no noise is drawn.
+            OSError: if the file cannot be written. In this case no release is returned.
         """
         bits = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         checked = check_local_path("path", path)
@@ -127,7 +128,7 @@ class CentralRelease(NamedTuple):
         return verdict._replace(waiting=sum(sizes) - verdict.users)
 
     def _rule(self, previous: Released | None, path: Path) -> FixedTest | AnytimeCentral:
-        """Returns the rule with the schedule of the file, which was fixed before the first release."""
+        """Returns the rule with the file's schedule, which was fixed before the first release."""
         if previous is None:
             return self.rule
         is_once = isinstance(self.rule, FixedTest)
@@ -150,7 +151,7 @@ class CentralRelease(NamedTuple):
                 raise ValueError(f"the fixed test looks once: {path} has {previous.users} users, got {sizes}")
             return previous
         noise = secret_discrete_laplace(2, self.rule.setting.epsilon)
-        ones = [int(arm.sum()) + one for arm, one in zip(bits, noise, strict=True)]
+        ones = [int(arm.sum()) + draw for arm, draw in zip(bits, noise, strict=True)]
         return Released(self.rule.setting, None, sizes, [ones])
 
     def _release_epochs(self, rule: AnytimeCentral, previous: Released | None, bits: Sequence[np.ndarray]) -> Released:
@@ -181,7 +182,7 @@ def num_releases(path: Path) -> int:
 
 
 def _check_arms(arms: Any, sizes: Sequence[int]) -> np.ndarray:
-    """Returns the users' arms, [users] uint8."""
+    """Checks the users' arms, and returns them as [users] uint8."""
     order = np.asarray(arms)
     counts = [int(np.sum(order == arm)) for arm in (0, 1)]
     if order.shape != (sum(sizes),) or counts != list(sizes):
@@ -199,7 +200,7 @@ def _arrivals(order: np.ndarray, pairs: int | None) -> Arrivals:
 
 
 def _check_arrivals(previous: Released | None, order: np.ndarray | None, path: Path) -> None:
-    """Refuses users who are not at the positions that they had in earlier releases."""
+    """Raises a ValueError if users are not at the positions that they had in earlier releases."""
     if previous is None or (previous.arrivals is None and order is None):
         return
     if previous.arrivals is None or order is None:
@@ -234,7 +235,7 @@ def _read(path: Path) -> Released | None:
 
 
 def _write(path: Path, released: Released) -> None:
-    """Replaces the file in one step. Called before a verdict is returned."""
+    """Replaces the file in one step. It must be called before a verdict is returned."""
     content = {
         "format": FORMAT,
         "plan": released.setting._asdict(),

@@ -30,8 +30,8 @@ def mean_bound(setting: Setting) -> float:
 def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -> str:
     """Formats a plan in at most 100 columns.
 
-    `needs` are with the planned trust model, with the other one, and without privacy; `schedule` is None for the local
-    test.
+    `needs` has the users needed with the planned trust model, with the other trust model, and without privacy.
+    `schedule` is None for the local test.
     """
     trusts = (setting.trust, other_trust(setting.trust), "")
     rows = [
@@ -63,7 +63,7 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
 
 
 def looks_text(schedule: Schedule | None) -> str:
-    """Returns the end of a sentence that says when the test looks."""
+    """Returns the end of the sentence "It looks after ..."."""
     if schedule is None:
         return "1, 2, ..., 200 pairs, then after about 1% more each."
     return f"{schedule.first:,} pairs, then after {schedule.growth:.0%} more each, and releases new pairs once."

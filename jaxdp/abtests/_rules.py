@@ -71,8 +71,8 @@ class FixedTest(NamedTuple):
             The verdict.
 
         Warns:
-            UserWarning: if the number of users differs from the planned number by more than 5%: the test's error holds
-                only at the planned look; if the arms' sizes are not compatible with a fair coin (p < 1e-4); if reports
+            UserWarning: if the number of users differs from the planned number by more than 5% (the test's error holds
+                only at the planned look); if the arms' sizes are not compatible with a fair coin (p < 1e-4); if reports
                 have a share of ones that randomized responses cannot have; if a rate is far from the planned rates, for
                 example because 0 and 1 are exchanged.
 
@@ -86,8 +86,8 @@ class FixedTest(NamedTuple):
         total = sum(sizes)
         if not 1 / FARTHEST <= total / self.planned_users <= FARTHEST:
             warn_caller(
-                f"the fixed test looks once, at the planned {self.planned_users} users, got {total}: whoever looks at "
-                'other times plans kind="anytime"'
+                f"the fixed test looks once, at the planned {self.planned_users} users, got {total}: to look at other "
+                'times, plan kind="anytime"'
             )
         pooled = float(np.clip(counts.sum() / total, 0.5 / total, 1 - 0.5 / total))
         noise = count_noise_variance(self.setting.epsilon) / 2 if self.setting.trust == "central" else 0.0
@@ -115,7 +115,7 @@ class AnytimeLocal(NamedTuple):
     """The anytime test of randomized-response reports: the k-th reports of both arms form a pair.
 
     The test is valid if arms are assigned by a fair public coin, and arms, order and pairing are public. If the rate
-    drifts, both reports of a pair must come from the same period: then evaluate periods as batches.
+    drifts, both reports of a pair must come from the same period: pass each period as one batch to `evaluate_counts`.
 
     Attributes:
         setting: the planned values.
@@ -131,12 +131,12 @@ class AnytimeLocal(NamedTuple):
             treatment: `[treatment users]`, the same for the treatment arm.
 
         Returns:
-            The verdict of looks after 1, 2, ..., 200 pairs, and then after about 1% more each. Pairs after the last
-            look wait.
+            The verdict. Looks are after 1, 2, ..., 200 pairs, and then after about 1% more pairs each. Pairs after the
+            last look are not in the test yet.
 
         Warns:
             UserWarning: if the arms' sizes are not compatible with a fair coin (p < 1e-4); if an arm's reports seem to
-                be sorted; as `evaluate_counts` does.
+                be sorted; if a share of ones is impossible or far from the planned rates, as in `evaluate_counts`.
 
         Raises:
             ValueError: if a report is not 0 or 1, or an arm has no reports.
@@ -222,7 +222,7 @@ class AnytimeCentral(NamedTuple):
         return central_evidence(self.setting, self.schedule.slope_share).discordant_epsilon
 
     def looks(self, pairs: int) -> list[int]:
-        """Returns the looks, as numbers of pairs, up to a number of pairs."""
+        """Returns the scheduled looks up to `pairs`; a look is a number of pairs."""
         return list(takewhile(lambda look: look <= pairs, self.schedule.looks()))
 
     def evaluate(self, leads: Any, discordant: Any) -> Verdict:
@@ -233,8 +233,8 @@ class AnytimeCentral(NamedTuple):
             discordant: `[epochs]`, the released D of each epoch.
 
         Returns:
-            The verdict; its rates and lift are NaN, since S and D do not determine the rates of single arms. They do
-            not show either whether 0 and 1 are exchanged, which reverses the decision.
+            The verdict; its rates and lift are NaN, since S and D do not determine the rates of single arms. S and D
+            also do not show whether 0 and 1 are exchanged, which would reverse the decision.
 
         Warns:
             UserWarning: if an epoch's releases are farther from possible sums than their noise reaches.
@@ -326,7 +326,7 @@ def _pair(name: str, values: Any) -> Sequence[Any]:
 
 
 def check_bits(name: str, values: Any) -> np.ndarray:
-    """Returns bits as an array.
+    """Checks bits, and returns them as an array [users].
 
     Raises:
         ValueError: if values are not a vector of 0 and 1 with at least one entry.

@@ -1,4 +1,4 @@
-"""Public schedules of looks, in pairs: fixed before the first user arrives."""
+"""Schedules of looks. They are public, count pairs of users, and are fixed before the first user arrives."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,7 +15,7 @@ def local_looks() -> Iterator[int]:
 
 
 class Schedule(NamedTuple):
-    """The looks of a curator; each look releases S and D of the pairs since the look before.
+    """The looks of a curator; each look releases S and D of the pairs since the previous look.
 
     Attributes:
         first: number of pairs at the first look, >= 1.

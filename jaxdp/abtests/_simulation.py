@@ -48,9 +48,9 @@ class Needs(NamedTuple):
     """Numbers of users needed, of both arms together.
 
     Attributes:
-        fixed: for the two-proportion z-test, which looks once.
-        anytime: for the test of pairs, which may stop at any look.
-        lower_bound: lower bound on the mean for any test with error `failure_prob`.
+        fixed: number of users of the two-proportion z-test, which looks once.
+        anytime: number of users of the test of pairs, which may stop at any look.
+        lower_bound: lower bound on the mean number of users of any test with error `failure_prob`.
     """
 
     fixed: int
@@ -66,10 +66,10 @@ def simulate_local(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulates runs, and returns the number of users, of both arms, at which each stops; infinity if it does not.
+    """Simulates runs, and returns the number of users of both arms at which each run stops, or infinity.
 
-    Rates are of reports, control first. A run stops at the log e-value `threshold`, and is cut off at `max_users` users
-    of both arms.
+    `rates` are of reports, control first. A run stops when the log e-value reaches `threshold`, and is cut off at
+    `max_users` users of both arms.
     """
 
     def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:

@@ -84,12 +84,12 @@ def slopes(
     legend: bool = True,
     over: str = "seed",
 ) -> Axes:
-    """Draws the exponents a of mean ~ x^a, fitted by `power_law`, as dots with their 95% intervals.
+    """Draws fitted exponents a of mean ~ x^a (`jaxdp.stats.power_law`), as dots with 95% intervals.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. At most one dimension other than seeds,
-            `x` and `hue` has several values; each of them gets one row.
-        x: dimension of the power; None as in `curves`. For `epsilon`, infinity is left out.
+            `x` and `hue` has several values; each of its values gets one row.
+        x: dimension of the power; None chooses it as `curves` does. For `epsilon`, infinity is left out.
         hue: dimension with one dot in each row for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         expected: an exponent for comparison, drawn as a grey line.

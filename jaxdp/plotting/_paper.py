@@ -56,7 +56,7 @@ def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iter
         style: the width in inches; or the name of a bundle of the package tueplots, such as "icml2024", "neurips2024",
             "iclr2024", "aistats2025" or "jmlr2001", for one column of that venue and its font sizes. Bundles need
             `pip install tueplots`. TeX is not used.
-        columns: 2 for the full width of a page with two columns.
+        columns: 1 for the width of one column; 2 for the full width of a page with two columns.
         caption: whether figures contain their caption. If not, `jaxdp.plotting.caption(ax)` returns the text.
 
     Raises:
@@ -81,7 +81,7 @@ def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iter
 
 
 def current_paper() -> Paper | None:
-    """Returns the style of the `with` block, or None outside one."""
+    """Returns the style of the enclosing `with paper(...)` block, or None outside of such blocks."""
     return _current.get()
 
 

@@ -25,17 +25,18 @@ def bound(
 ) -> Axes:
     """Draws a bound as a grey line, or, scaled to pass through a curve's first mark, as a dotted line.
 
-    Scale a bound that is only known up to a factor: it shows how a curve rises or falls, not how high it is.
+    Scale a bound that is known only up to a factor: it then shows how a curve should rise or fall, not how high the
+    curve should be.
 
     Args:
         ax: axes that `curves` drew on.
         x: [count] positions at which the bound is known; only finite positions are drawn.
         y: [count] values of the bound; or one number, for a constant bound.
         through: None draws the bound unscaled. A value of the curves' `hue`, or a curve's legend text, scales the bound
-            to pass through that curve's first mark, and gives it that curve's colour. "lowest" scales it to pass
-            through the lowest first mark of all curves; a number scales it to have that height at the first x.
+            to pass through that curve's first mark, and gives it that curve's colour. "lowest" scales the bound to pass
+            through the lowest first mark of all curves; a number scales the bound to have that height at the first x.
         label: legend text. Bounds with equal texts share one legend entry.
-        color: colour of the line; None for the colours above.
+        color: colour of the line. None: grey, or the colour of the curve that the bound passes through.
         legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
 
     Returns:

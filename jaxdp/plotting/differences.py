@@ -31,9 +31,9 @@ def paired(
     """Draws paired differences from a reference, as `jaxdp.stats.paired` computes them, with intervals and a zero line.
 
     Args:
-        differences: a dataset with `difference`, `low` and `high`. If it has `p_adjusted`, or else `p_value`, a mark is
-            open unless this p-value is at most 0.05.
-        x: dimension on the horizontal axis. None chooses `epsilon`; if there is none, `round`, or else the only other
+        differences: a dataset with `difference`, `low` and `high`. If it has p-values (`p_adjusted`, or else
+            `p_value`), a mark is open (hollow) unless its p-value is at most 0.05.
+        x: dimension on the horizontal axis. None chooses `epsilon`; without this dimension, `round`; otherwise the only
             dimension with several values.
         hue: dimension with one curve for each value; None chooses the only other dimension with several values.
         ax: axes to draw on; None makes a figure, which a notebook shows.

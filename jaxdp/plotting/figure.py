@@ -76,10 +76,10 @@ class Figure(figure.Figure):
     def __repr__(self) -> str:
         panels = [panel for panel in self.axes if panel.get_visible() and panel.get_label() != COLOUR_BAR]
         count = "1 panel" if len(panels) == 1 else f"{len(panels)} panels"
-        about = self._title or next(filter(None, map(_about, panels)), "")
-        return f"<figure of {count}{': ' if about else ''}{textwrap.shorten(about, 120)}>"
+        description = self._title or next(filter(None, map(_description, panels)), "")
+        return f"<figure of {count}{': ' if description else ''}{textwrap.shorten(description, 120)}>"
 
-    __str__ = __repr__  # Matplotlib's own prints a size, which looks like an address
+    __str__ = __repr__  # Matplotlib's text has only the size
 
 
 class Axes(axes.Axes):
@@ -90,8 +90,8 @@ class Axes(axes.Axes):
         return root_figure._repr_png_() if isinstance(root_figure, Figure) else None
 
     def __repr__(self) -> str:
-        about = textwrap.shorten(_about(self), 120)
-        return f"<axes{': ' if about else ''}{about}>"
+        description = textwrap.shorten(_description(self), 120)
+        return f"<axes{': ' if description else ''}{description}>"
 
     __str__ = __repr__
 
@@ -145,7 +145,7 @@ def share_limits(figure: figure.Figure) -> None:
 
 
 def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
-    """Returns `ax`, or the axes of a new figure with legend and caption; raises ValueError if `ax` is no axes."""
+    """Returns `ax`, or the axes of a new figure with legend and caption; raises ValueError if `ax` is not axes."""
     if ax is None:
         new_figure = panels()
         new_figure.explain(title=title, height=3.4 if current_paper() is None else None)
@@ -158,7 +158,7 @@ def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
 
 
 def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
-    """Updates legend and caption of a `Figure` after drawing; in other figures only the legend of the axes."""
+    """Updates the legend and the caption of a `Figure` after drawing; gives axes of other figures a legend."""
     root_figure = ax.get_figure(root=True)
     if isinstance(root_figure, Figure):
         root_figure.refresh()
@@ -182,7 +182,7 @@ def siblings(ax: axes.Axes) -> Iterator[axes.Axes]:
     yield from ax.get_shared_y_axes().get_siblings(ax)
 
 
-def _about(panel: axes.Axes) -> str:
+def _description(panel: axes.Axes) -> str:
     labels = [" ".join(text.split()) for text in (panel.get_ylabel(), panel.get_xlabel())]
     return " against ".join(filter(None, labels)) or panel.get_title()
 

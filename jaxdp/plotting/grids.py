@@ -53,7 +53,7 @@ def facets(
         draw: (values, ax=, labels=, over=, **options), draws one panel: `curves`, `dot_plot`, `heatmap`, or your own
             function that calls one of them. It also gets `x`, `y` and `hue` if they are given. The panel's `col` and
             `row` are scalar coordinates of its values.
-        also: (axes, values), draws more on each panel, such as bounds, after `draw` and with the same values.
+        also: (axes, values), draws more on each panel, such as bounds; it is called after `draw`, with the same values.
         labels: texts for values of `hue`, `col` and `row`.
         title: title of the figure.
         note: more sentences for the caption.

@@ -59,7 +59,7 @@ def title_of(values: xr.DataArray, name: Any = None) -> str:
 
 
 def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
-    """Returns the label of one value of a dimension: from `labels`, or else derived from the name."""
+    """Returns the label of one value of a dimension: from `labels`, or else derived from the value and the name."""
     for key in (value, str(value)):
         if labels is not None and key in labels:
             return labels[key]
@@ -100,7 +100,7 @@ def number(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """Replaces dollar signs, which would start a formula, by escaped ones."""
+    """Replaces dollar signs, which would start a formula, by escaped dollar signs."""
     return text.replace("$", r"\$")
 
 
@@ -168,7 +168,7 @@ def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", o
 
 
 def natural_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
-    """Returns the default dimension of the horizontal axis: `round`, or the only other one with several values.
+    """Returns the default dimension of the horizontal axis: `round`, or the only dimension with several values.
 
     Raises:
         ValueError: if there is no such dimension, or more than one.

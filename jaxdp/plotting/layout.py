@@ -51,7 +51,7 @@ def wrap_text(text: str, width: float, size: Size) -> str:
 
 
 def room_for_names(ax: Axes) -> float:
-    """Returns how many more inches names beside an axis need than numbers; 0 if there are no names."""
+    """Returns the width in inches that names beside an axis need in addition to numbers; 0 if there are no names."""
     has_names = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
     names = [label.get_text() for label in ax.get_yticklabels()] if has_names else []
     return max(0.0, max((text_width(name, "medium") for name in names), default=0.0) - 0.5)

@@ -41,7 +41,7 @@ def curves(
     legend: bool = True,
     over: str = "seed",
 ) -> Axes:
-    """Draws statistics over seeds against one dimension, one curve for every value of another, with bands.
+    """Draws statistics over seeds against one dimension, with a curve and a band for every value of another dimension.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
@@ -56,10 +56,10 @@ def curves(
         label: legend text of the curve if there is no `hue`.
         bars: whether bars, side by side, replace bands.
         highlight: values of `hue` that get colours and bands; the other curves are grey and share one legend entry. A
-            panel with more than seven coloured curves is hard to read. None highlights all.
+            panel with more than seven coloured curves is hard to read. None highlights all curves.
         xscale: "linear" or "log". None chooses "log" if all x are positive and the largest is at least 10 times the
             smallest; for positive `epsilon` always "log".
-        yscale: "linear" or "log". None chooses in the same way by the marks.
+        yscale: "linear" or "log". None chooses in the same way, from the heights of the marks.
         xlabel: text of the horizontal axis; None derives it from the name, or from the attributes `long_name` and
             `units`.
         ylabel: text of the vertical axis; None derives it in the same way.
@@ -193,7 +193,7 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
 
 
 def _beside(where: Places, step: float, count: int) -> np.ndarray:
-    """Returns the positions, all moved by the same share of the axis, so that bars at neighbouring x stay apart."""
+    """Returns a curve's positions, all moved by the same length of the axis, so that bars of curves do not overlap."""
     at = np.log(where.at) if where.scale == "log" else where.at
     length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)
     at = at + step * min(DODGE * length, BETWEEN * least / max(1, count - 1))
@@ -214,7 +214,7 @@ def cost_of_privacy(
 
     Args:
         values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there are several
-            rounds, the last one is drawn.
+            rounds, the last round is drawn.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: as in `curves`.
@@ -226,7 +226,7 @@ def cost_of_privacy(
         The axes.
 
     Raises:
-        ValueError: as `curves`.
+        ValueError: in the same cases as `curves`.
 
     Examples:
         >>> epsilons = [0.1, 1.0, float("inf")]

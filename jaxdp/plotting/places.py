@@ -37,8 +37,7 @@ class Places(NamedTuple):
     Attributes:
         order: indices of the values, in the order of their positions.
         at: positions, in that order.
-        joined: number of values, from the first on, that a line joins. It does not join infinity, or values without an
-            order.
+        joined: number of first values that a line joins. A line does not join infinity, or values without an order.
         ticks: (position, text) of each tick; empty if Matplotlib chooses ticks.
         scale: "log" or "linear".
     """
@@ -82,7 +81,7 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
         step = 0.25 * (last - at[0]) or 1.0 if finite else 0.0
         at[finite:] = last * (APART if finite else 1.0) if scale == "log" else last + step
     few = finite < len(at) or len(at) == 1 or (len(at) <= FEW and name != "round")
-    ticks = [(float(place), number(array[index])) for place, index in zip(at, order, strict=True)] if few else []
+    ticks = [(float(position), number(array[index])) for position, index in zip(at, order, strict=True)] if few else []
     return Places(order, at, finite, ticks, scale)
 
 
@@ -108,7 +107,7 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
     if positions.ticks:
         ticks = sorted({**ticks_so_far, **dict(positions.ticks)}.items())
         rotation = 45 if _too_long(ax, ticks, positions.scale) else 0
-        ax.set_xticks([place for place, _ in ticks], [text for _, text in ticks], rotation=rotation)
+        ax.set_xticks([position for position, _ in ticks], [text for _, text in ticks], rotation=rotation)
         ax.xaxis.set_minor_locator(NullLocator())
     elif positions.scale == "log" and positions.at.max() / positions.at.min() < SHORT_RATIO:
         _set_log_ticks(ax.xaxis, positions.at.min(), positions.at.max(), is_short=True)  # others would overlap
@@ -137,12 +136,12 @@ def _align_infinity(ax: Axes, positions: Places) -> Places:
     """Moves infinity to its position on the axes, to the right of all finite values."""
     infinite, finite = positions.at[positions.joined :], positions.at[: positions.joined]
     is_number = bool(positions.ticks) or positions.joined > 0
-    drawn = [place for curve in curves_on(ax) for place in curve.at]
+    drawn = [position for curve in curves_on(ax) for position in curve.at]
     if not drawn:  # no curve yet, or the axes were cleared
         _INFINITY.pop(ax, None)
     infinity_at = _INFINITY.get(ax, float(infinite[0]) if is_number and len(infinite) else np.inf)
     drawn = [] if ax in _INFINITY else drawn
-    beyond = [place for place in (*finite, *drawn) if place >= infinity_at]
+    beyond = [position for position in (*finite, *drawn) if position >= infinity_at]
     if is_number and beyond and infinity_at < np.inf:
         raise ValueError(
             f"x must be below {infinity_at:g} on these axes, the position of infinity, got {max(beyond):g}; draw all "
@@ -150,7 +149,7 @@ def _align_infinity(ax: Axes, positions: Places) -> Places:
         )
     if is_number and len(infinite):
         _INFINITY[ax] = infinity_at
-        ticks = [(infinity_at if place == infinite[0] else place, text) for place, text in positions.ticks]
+        ticks = [(infinity_at if position == infinite[0] else position, text) for position, text in positions.ticks]
         return positions._replace(
             at=np.where(np.arange(len(positions.at)) < positions.joined, positions.at, infinity_at), ticks=ticks
         )
@@ -241,7 +240,7 @@ def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
         return False
     figure = ax.get_figure(root=True)
     length = ax.get_position().width * (figure.get_figwidth() if figure is not None else LEAST_WIDTH)
-    at = np.array([place for place, _ in ticks])
+    at = np.array([position for position, _ in ticks])
     at = np.log(at) if scale == "log" else at
     gaps = np.diff(at) / (at[-1] - at[0]) * length / (1 + 2 * MARGINS)
     widths = np.array([text_width(text, "medium") for _, text in ticks])
@@ -250,8 +249,8 @@ def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
 
 def _ticks_so_far(ax: Axes) -> dict[float, str]:
     """Returns the ticks of the curves that are on the axes."""
-    drawn = {place for old in curves_on(ax) for place in old.at}
+    drawn = {position for curve in curves_on(ax) for position in curve.at}
     if not drawn:
         return {}
     texts = [label.get_text() for label in ax.get_xticklabels()]
-    return {place: text for place, text in zip(ax.get_xticks(), texts, strict=False) if place in drawn}
+    return {position: text for position, text in zip(ax.get_xticks(), texts, strict=False) if position in drawn}

@@ -88,12 +88,12 @@ def curves_on(ax: Axes) -> list[Drawn]:
 
 
 def style_index(ax: Axes, label: str, usual: int) -> int:
-    """Returns the style of a new curve: one label has one style in a figure, and one style has one label.
+    """Returns the index of a new curve's style: in a figure, curves with the same label have the same style.
 
     Args:
         ax: axes to draw on.
-        label: legend text; empty without.
-        usual: index that is taken if no other label has it.
+        label: legend text; empty for a curve without legend text.
+        usual: index to return unless a curve with another label has it.
     """
     figure = ax.get_figure(root=True)
     panels = [ax] if figure is None else figure.axes
@@ -205,7 +205,9 @@ def _cut(panel: Axes) -> bool:
 
 def _scales(panels: Sequence[Axes]) -> str:
     scales = {
-        (panel.get_xscale(), panel.get_yscale()) for panel in panels if any(len(old.at) > 1 for old in curves_on(panel))
+        (panel.get_xscale(), panel.get_yscale())
+        for panel in panels
+        if any(len(curve.at) > 1 for curve in curves_on(panel))
     }
     if scales == {("log", "log")}:
         return "Both axes are logarithmic."

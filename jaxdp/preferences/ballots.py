@@ -23,7 +23,7 @@ _MAX_DESIGN_BYTES = 2**29  # so that sums of answers stay within int32
 
 @dataclass(frozen=True)
 class Ballots:
-    """Ballots that rank alternatives, as the number of ballots with each order.
+    """Ballots that rank alternatives: the different orders, and the number of ballots with each order.
 
     An order is a sequence of groups, the best group first. The alternatives in a group are tied; an alternative in no
     group is not ranked. The constructor checks the values, converts sequences to tuples and integers to int, and sorts
@@ -32,7 +32,7 @@ class Ballots:
     Attributes:
         items: names of the alternatives, all different; text without control characters and without spaces at its ends.
         orders: tuple of different orders. An order is a tuple of groups, and a group is an increasing tuple of indices
-            into items; neither is empty.
+            into items; no order and no group is empty.
         counts: number of ballots with each order, >= 1; their sum is at most 2**53.
 
     Raises:
@@ -86,9 +86,9 @@ class Ballots:
         return ("s" if strict else "t") + "o" + ("c" if complete else "i")
 
     def with_unranked_last(self) -> "Ballots":
-        """Returns complete ballots: a last group ties the alternatives that a ballot does not rank, as elections do.
+        """Returns complete ballots: alternatives that a ballot does not rank are tied in a last group.
 
-        The answers of the result are `answers(unranked="last")`.
+        Elections count ballots in this way. Each ballot of the result has the answers of `answers(unranked="last")`.
 
         Examples:
             >>> Ballots(("a", "b", "c"), (((0,),), ((0,), (1, 2)), ((0,), (1,))), (3, 1, 2)).with_unranked_last()
@@ -126,7 +126,7 @@ class Ballots:
 
         Returns:
             [num_orders, num_pairs] int8 in {0, 1, 2} for the pairs i < j in the order of `pair_indices`: 2 if i is
-            above j, 0 if j is above i, 1 if the ballot has no answer. This is twice the label.
+            above j, 0 if j is above i, 1 if the ballot has no answer. An answer is twice the label in {0, 1/2, 1}.
 
         Raises:
             ValueError: if unranked has another value, there are fewer than two alternatives, or the result would take
@@ -155,7 +155,7 @@ class Ballots:
         return answers
 
     def comparisons(self, *, unranked: str = "unknown") -> ComparisonTable:
-        """Returns all pairs of alternatives with an answer, as a table of comparisons.
+        """Returns a table of comparisons: one for each ballot and each pair of alternatives with an answer.
 
         One ballot gives up to num_items (num_items - 1) / 2 comparisons, so a guarantee for one comparison does not
         protect a ballot. The table makes public which pairs were compared, and so which alternatives were ranked.

@@ -54,16 +54,16 @@ def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Returns the members of a JSON object; raises for duplicate names, of which `json` would keep the last."""
+    """Returns the members of a JSON object; raises for duplicate names (`json` would keep the last member)."""
     if duplicated := sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1):
         raise ValueError(f"duplicated names {short_repr(duplicated)}")
     return dict(pairs)
 
 
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
-    """Returns the rows of a JSONL file, which has one object in each line, as (place, columns, fields, 1).
+    """Returns the rows of a JSONL file, which has one object in each line, as ("line 3", columns, fields, 1).
 
-    It ignores columns that comparisons or battles do not have.
+    It ignores columns that comparisons or battles do not have. The 1 is the row's count, as in `parquet_rows`.
     """
     rows = []
     for number, line in enumerate(utf8_text(data, name).split("\n"), 1):

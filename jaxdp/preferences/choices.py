@@ -40,9 +40,9 @@ def gaussian_choices(
 ) -> ChoiceData:
     """Draws choices from a Plackett-Luce model with standard Gaussian features and parameter.
 
-    Action k of K is preferred with a probability proportional to exp(φ_k·θ*). θ* and all φ are drawn from N(0, I), and
-    longer vectors are then shrunk to the given norms. θ* depends only on the key, dim, parameter_norm and zero_sum. The
-    function is pure; you can jit it, and vmap it over keys. Floats have JAX's default type.
+    Action k of K is preferred with a probability proportional to exp(φ_k·θ*). θ* and all φ are drawn from N(0, I);
+    vectors longer than the given norms are then shrunk to these norms. θ* depends only on the key, dim, parameter_norm
+    and zero_sum. The function is pure; you can jit it, and vmap it over keys. Floats have JAX's default type.
 
     Args:
         key: PRNG key.
@@ -51,7 +51,7 @@ def gaussian_choices(
         dim: number of features, >= 1.
         rankings: True for labels that rank all K actions; False for labels that name the best action.
         feature_norm: L > 0; a longer φ is shrunk to this norm. None shrinks no φ, and L is the largest norm that was
-            drawn. If only the labels are private, it may be used like a bound that was known in advance.
+            drawn. If only the labels are private, L is public, and may be used like a bound known in advance.
         parameter_norm: B > 0; a longer θ* is shrunk to this norm. None does not shrink it.
         zero_sum: whether to subtract the mean of θ* before it is shrunk.
 

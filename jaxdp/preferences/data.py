@@ -41,9 +41,9 @@ def gaussian_comparisons(
 ) -> RewardData:
     """Draws comparisons with standard Gaussian features and parameter.
 
-    The first action is preferred with probability F(x·θ*), x = φ1 - φ0. θ* and all φ are drawn from N(0, I), and longer
-    vectors are then shrunk to the given norms. θ* depends only on the key, dim, parameter_norm and zero_sum. The
-    function is pure; you can jit it, and vmap it over keys. Floats have JAX's default type.
+    The first action is preferred with probability F(x·θ*), x = φ1 - φ0. θ* and all φ are drawn from N(0, I); vectors
+    longer than the given norms are then shrunk to these norms. θ* depends only on the key, dim, parameter_norm and
+    zero_sum. The function is pure; you can jit it, and vmap it over keys. Floats have JAX's default type.
 
     Args:
         key: PRNG key.
@@ -51,8 +51,8 @@ def gaussian_comparisons(
         dim: number of features, >= 1.
         link: F, the probability that the first action is preferred, as a function of the margin x·θ*.
         feature_norm: L > 0; a longer φ is shrunk to this norm; `inf` shrinks no φ. None shrinks no φ, and L is the
-            largest norm that was drawn. If only the labels are private, it may be used like a bound that was known in
-            advance.
+            largest norm that was drawn. If only the labels are private, L is public, and may be used like a bound known
+            in advance.
         parameter_norm: B > 0; a longer θ* is shrunk to this norm. None does not shrink it.
         zero_sum: whether to subtract the mean of θ* before it is shrunk, so that <1, θ*> = 0.
 
@@ -104,7 +104,7 @@ def gaussian_parameter(key: jax.Array, dim: int, parameter_norm: float | None, z
 
 
 def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
-    """Shrinks vectors that are longer than a bound to this norm, and returns all other vectors unchanged.
+    """Shrinks vectors with a norm above `bound` to the norm `bound`, and returns all other vectors unchanged.
 
     Args:
         vectors: [..., dim] float, finite.
@@ -137,8 +137,8 @@ def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: 
     Args:
         first: [n, dim] finite numbers, the features φ of the action that label 1 prefers.
         second: [n, dim] finite numbers, the features of the other action.
-        feature_norm: L > 0, the bound on |φ| for sensitivities. Rows may exceed it by a relative 1e-6 (float32
-            rounding).
+        feature_norm: L > 0, the bound on |φ| that sensitivities use. Rows may exceed it by a relative 1e-6, for float32
+            rounding.
 
     Returns:
         [n, dim], first - second, of JAX's default float type.

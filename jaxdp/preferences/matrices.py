@@ -92,7 +92,7 @@ def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
 
     Args:
         num_arms: number of arms, >= 2.
-        challenger: index of the challenger, in [0, num_arms); 0 is no challenger.
+        challenger: index of the challenger, in [0, num_arms); 0 for no challenger.
 
     Returns:
         [num_arms, num_arms] float64.
@@ -125,7 +125,7 @@ def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.
 
     The arms are on a circle. Arm i beats each of the (num_arms - 1) // 2 arms that follow it with probability 1/2 +
     gap, and arm 0 beats the arms that follow it with probability 1/2 + gap + lead. If the number of arms is even,
-    opposite arms are even.
+    opposite arms beat each other with probability 1/2.
 
     Args:
         num_arms: number of arms, >= 3.
@@ -181,7 +181,7 @@ def borda_scores(preferences: ArrayLike) -> np.ndarray:
 
 
 def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndarray:
-    """Returns the probability that each arm beats an arm drawn at random from the active set, which may be itself.
+    """Returns the probability that each arm beats a random arm of the active set, which may be the arm itself.
 
     Args:
         preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
@@ -242,21 +242,24 @@ def copeland_winners(preferences: ArrayLike) -> np.ndarray:
 
 
 def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
-    """Tests strong stochastic transitivity: P[i, k] >= max(P[i, j], P[j, k]) for all i, j, k in some order of the arms.
+    """Tests strong stochastic transitivity of a preference matrix.
+
+    It holds if the arms have an order in which every arm is at least even with all later arms, and P[i, k] >=
+    max(P[i, j], P[j, k]) if arm i is before arm j and arm j is before arm k.
 
     Args:
         preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
         tolerance: largest violation of an inequality, >= 0, for rounding.
 
     Returns:
-        Whether it holds for an order in which every arm is at least even with all later arms.
+        Whether there is such an order.
 
     Raises:
         ValueError: if preferences are not a preference matrix, or tolerance is not >= 0.
 
     Source:
         Yue, Broder, Kleinberg & Joachims (2012); Shah, Balakrishnan, Guntuboyina & Wainwright (2017). In such an order
-        each row is at least the next row in every column, so if there is such an order, the order of row sums is one.
+        each row is at least the next row in every column, so sorting the arms by row sums finds it.
     """
     matrix, tolerance = check_preferences("preferences", preferences), check_at_least("tolerance", tolerance, 0.0)
     order = np.argsort(-matrix.sum(1), kind="stable")
@@ -273,7 +276,7 @@ def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
         tolerance: largest violation of an inequality, >= 0, for rounding.
 
     Returns:
-        Whether it holds.
+        Whether the inequality holds.
 
     Raises:
         ValueError: if preferences are not a preference matrix, or tolerance is not >= 0.

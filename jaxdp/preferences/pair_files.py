@@ -42,8 +42,8 @@ def read_pairs(
     `first` is always the winner in the file, the result does not show this. Features chosen - rejected are never
     returned.
 
-    Other columns, which may depend on the winner (such as a judge's score), are not read. Errors about a column that
-    may depend on the winner count rows, and do not name them.
+    Other columns, which may depend on the winner (such as a judge's score), are not read. If a column that may depend
+    on the winner is wrong, the error has the number of wrong rows, and not their positions.
 
     Args:
         table: a file of JSON lines (`.jsonl`) or Parquet (`.parquet`, which needs `pip install 'jaxdp[parquet]'`). None
@@ -56,14 +56,15 @@ def read_pairs(
             preferred, 1/2 for a tie. None (null) and NaN are missing labels; they are also private, and count as ties.
         chosen: features of the preferred response, instead of `first`.
         rejected: features of the other response, instead of `second`.
-        tie: with `chosen` and `rejected`, a column or a .npy file of truth values: whether the two tied, in any order.
+        tie: with `chosen` and `rejected`, a column or a .npy file of truth values: whether the two responses tied; they
+            may then be in either column.
         person: a column or a .npy file with the public id (text or integer) of the person who gave each label.
         ties: "half" returns float32 labels, in which 1/2 is a tie. "coin" decides ties by a fair coin of the key, for
             algorithms that take only labels 0 and 1. "drop" removes rows that tie or have no label.
         ties_public: whether others may know which rows tie or have no label. It must be True for "drop", and then
             `Pairs.restate` states it in claims.
-        drop_duplicates: whether to keep only the first row in the file for each unordered pair and person. Who won does
-            not matter.
+        drop_duplicates: whether to keep only the first row in the file for each unordered pair and person, whichever
+            response won.
         drop_identical: whether to remove rows with two equal responses.
         orient: see `pairs_from_chosen_rejected`.
         key: for ties="coin" or orient="coin", otherwise None; as secret as the labels.

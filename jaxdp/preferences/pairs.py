@@ -66,8 +66,8 @@ def pairs_from_chosen_rejected(
         difference is 0, and with "bytes" the label is 1. Features of float16 are subtracted in float32.
 
     Raises:
-        ValueError: if the two are not tables of the same shape and type with finite entries, or if key is given without
-            "coin" or missing with "coin".
+        ValueError: if chosen and rejected are not tables of the same shape and type with finite entries, or if key is
+            given without "coin" or missing with "coin".
 
     Examples:
         >>> chosen, rejected = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [3.0, 0.0]])

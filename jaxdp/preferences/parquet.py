@@ -27,7 +27,7 @@ def parquet_rows(
         check_columns: raises a ValueError, with only the reason as text, if the names of columns are wrong.
 
     Yields:
-        (place of the row's first occurrence, column names, fields, count of the row in its batch).
+        (position of the row's first occurrence, such as "row 3", column names, fields, count of the row in its batch).
 
     Raises:
         ValueError: if pyarrow is not installed, or if the file is not Parquet, is damaged or too large, or has a column
@@ -76,7 +76,7 @@ def _decode(step: Callable[[], Any], name: str) -> Any:
 
 
 def _check_type(field: Any) -> None:
-    """Raises ValueError, with the reason alone, if a column's type does not suit its name."""
+    """Raises a ValueError, with only the reason as text, if a column's type does not suit its name."""
     import pyarrow.types as kinds
 
     kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
@@ -84,8 +84,8 @@ def _check_type(field: Any) -> None:
     numeric = field.name in _NUMERIC
     is_truth = field.name == "tie" and kinds.is_boolean(kind)
     if not (kinds.is_integer(kind) or is_truth or (kinds.is_floating(kind) if numeric else text)):
-        wanted = "numbers" if numeric else "truth values, 0 and 1" if field.name == "tie" else "text or whole numbers"
-        raise ValueError(f"column {field.name} must hold {wanted}, got {field.type}")
+        rule = "numbers" if numeric else "truth values, 0 and 1" if field.name == "tie" else "text or whole numbers"
+        raise ValueError(f"column {field.name} must hold {rule}, got {field.type}")
 
 
 def _encode(column: Any) -> tuple[np.ndarray, list[str]]:

@@ -4,8 +4,10 @@ A file is UTF-8 text. First come metadata, each in a line `# KEY: value`. Then c
 distinct order. An order has the numbers of alternatives, counted from 1, separated by commas, the best first. Tied
 alternatives are in braces: `13: 1,{3,4},2`. The type limits the orders:
 
-    soc  complete, without ties soi  possibly incomplete, without ties toc  complete, ties are possible toi  possibly
-    incomplete, ties are possible
+- soc: complete, without ties;
+- soi: possibly incomplete, without ties;
+- toc: complete, ties are possible;
+- toi: possibly incomplete, ties are possible.
 
 Source: PrefLib, Format Specification (https://preflib.github.io/PrefLib-Jekyll/format); Mattei & Walsh (2013).
 """
@@ -28,10 +30,10 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
     """Reads ballots from a PrefLib file of type soc, soi, toc or toi.
 
     The metadata NUMBER ALTERNATIVES, NUMBER VOTERS, NUMBER UNIQUE ORDERS and ALTERNATIVE NAME 1, 2, ... are required
-    and must agree with the orders. The type is the ending of the file's name or the metadata DATA TYPE; at least one is
-    required, and they must agree. Other metadata and blank lines are ignored. A file may have a less restrictive type
-    than its orders allow (a toi file without ties), although PrefLib asks for the most restrictive type. The format
-    before 2022, which begins with the number of alternatives, is refused.
+    and must agree with the orders. The type is the ending of the file's name or the metadata DATA TYPE. At least one of
+    these is required; if there are both, they must agree. Other metadata and blank lines are ignored. A file may have a
+    less restrictive type than its orders allow (a toi file without ties), although PrefLib asks for the most
+    restrictive type. The format before 2022, which begins with the number of alternatives, is refused.
 
     Args:
         path: path of the file.
@@ -47,7 +49,7 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
 
 
 def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
-    """Writes ballots to a new PrefLib file; the ending of its name is the type. `read_ballots` restores the ballots.
+    """Writes ballots to a new PrefLib file; its ending determines the type. `read_ballots` restores the ballots.
 
     Args:
         ballots: the ballots to write. PrefLib asks for the most restrictive type, `ballots.data_type`; every type that

@@ -47,13 +47,13 @@ def private_labels(
     key: jax.Array | None = None,
     release: bool = False,
 ) -> PrivateLabels:
-    """Reports each label by randomized response; you may train any models on the reports.
+    """Reports each label by randomized response, once; you may train any models on the reports.
 
-    Training is post-processing, which needs no accountant. Public columns (prompts, responses, features) are not
-    protected. No error depends on the values of labels.
+    Training on reports is post-processing, which needs no privacy accountant. Public columns (prompts, responses,
+    features) are not protected. No error depends on the values of labels.
 
     Args:
-        labels: [num_samples] in [0, 1]; 1 if the first of the pair was preferred. A tie is 1/2: a fair coin of the key
+        labels: [num_samples] in [0, 1]; 1 if the first item of the pair was preferred. A tie is 1/2: a fair coin
             decides it before the label is randomized. Numbers outside [0, 1] are clipped, and NaN counts as a tie.
         epsilon: the budget, > 0, of one label or, with `persons`, of one person. At infinity labels are reported
             unchanged.
@@ -61,8 +61,8 @@ def private_labels(
             the budget epsilon / k. If None, each label has the budget epsilon, so a person with k labels has k epsilon.
         key: key of a simulation, as secret as the labels. Threefry is not a cryptographic generator.
         release: whether the reports are meant for untrusted people. They are then drawn from random words of the
-            operating system, by an integer threshold that is rounded towards more privacy, and not from a key. A
-            second call reports the labels again, which adds its epsilon: keep the reports.
+            operating system instead of a key, by an integer threshold that is rounded towards more privacy. Keep the
+            reports: a second call would report the labels again, which costs epsilon once more.
 
     Returns:
         The reports, the budget of each report, and the claim.
@@ -89,7 +89,7 @@ def private_labels(
     epsilon = check_epsilon(epsilon)
     if check_flag("release", release) == (key is not None):
         key_text = "no key" if key is None else "a key"
-        raise ValueError(f"key must be given without a release, and only then, got {key_text} and release={release}")
+        raise ValueError(f"key must be given if release is False, and only then, got {key_text} and release={release}")
     if release and epsilon == float("inf"):
         raise ValueError("epsilon must be finite for a release, got inf")
     values = np.asarray(labels)
@@ -138,14 +138,14 @@ def _randomize(key: jax.Array, label: jax.Array, epsilon: jax.Array) -> jax.Arra
 def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) -> jax.Array:
     """Returns unbiased estimates of the logistic loss of labels, from their reports.
 
-    The loss at margin m is log(1 + e^m) - y m with the unbiased estimate y = 1/2 + (report - 1/2) / tanh(epsilon / 2)
-    of the label. At any margin, its mean over the noise of reports is the loss of the label. It may be negative. Its
-    variance, m^2 / (4 sinh(epsilon / 2)^2), grows with the margin: at small epsilon, models without a bound on margins
-    need weight decay or early stopping. You can differentiate and jit the function. The mean loss of a linear model is
-    convex.
+    The estimate at margin m is log(1 + e^m) - y m with y = 1/2 + (report - 1/2) / tanh(epsilon / 2), an unbiased
+    estimate of the label. At any margin, the mean of this loss over the noise of reports is the loss of the label. The
+    loss may be negative. Its variance, m^2 / (4 sinh(epsilon / 2)^2), grows with the margin: at small epsilon, models
+    without a bound on margins need weight decay or early stopping. You can differentiate and jit the function. The mean
+    loss of a linear model is convex.
 
     Args:
-        margins: [...] numbers, the model's log odds that the first of the pair is preferred: the difference of two
+        margins: [...] numbers, the model's log odds that the first item of the pair is preferred: the difference of two
             rewards or, for DPO, beta times the difference of the two log ratios of the policy to its reference.
         reports: [...] integers in {0, 1}.
         epsilon: [] or [...] float > 0, the epsilon of each report. A wrong value makes the loss biased.

@@ -35,7 +35,7 @@ class ComparisonTable:
     Attributes:
         items: sorted names; sorted as numbers if all names are numbers, otherwise as text.
         pairs: [num_pairs, 2] int32, the compared pairs as indices into items, with first < second; rows are sorted.
-        wins: [num_pairs] int64, number of comparisons that the first of the pair won; private.
+        wins: [num_pairs] int64, number of comparisons that the first item of the pair won; private.
         totals: [num_pairs] int64 >= 1, number of comparisons of the pair, including ties.
         ties: [num_pairs] int64, number of comparisons of the pair that ended in a tie; private. None if ties are
             impossible, which is public.
@@ -57,7 +57,7 @@ class ComparisonTable:
             winner: [rows] names as text, or integers, which are converted to text. Categories are read as their values.
             loser: [rows] names, like winner.
             weight: [rows] integers >= 0, the number of comparisons that a row counts for; None is 1.
-            tie: [rows] bools, or 0 and 1: whether the two tied, in any order. None if ties are impossible.
+            tie: [rows] bools, or 0 and 1: whether the two items tied (in either column). None if ties are impossible.
 
         Returns:
             The table.
@@ -103,8 +103,8 @@ class ComparisonTable:
 
         Returns:
             features: [num_comparisons, num_items] float32, e_first - e_second. They depend only on pairs and totals.
-            labels: [num_comparisons] int32 in {0, 1}; 1 if the first of the pair won. If ties are possible, float32 in
-            {0, 1/2, 1}; 1/2 is a tie, which counts as half a win for each side.
+            labels: [num_comparisons] int32 in {0, 1}; 1 if the first item of the pair won. If ties are possible,
+                float32 in {0, 1/2, 1}; 1/2 is a tie, which counts as half a win for each side.
 
         Raises:
             ValueError: if the features would take more than 2 GiB.
@@ -131,16 +131,16 @@ class ComparisonTable:
 
 
 def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
-    """Reads a table of comparisons from CSV; or from Parquet or JSON lines, if the name ends in `.parquet` or `.jsonl`.
+    """Reads a table of comparisons from a CSV, Parquet (`.parquet`) or JSON lines (`.jsonl`) file.
 
     The columns, in any order, are `winner` and `loser`, and optionally `weight` and `tie`. `weight` is the number of
     comparisons that a row counts for (an integer; by default 1). A weight of 0 only adds the items to the table. `tie`
-    is 1 or true if the two tied, in any order, and 0, false or empty otherwise. Numbers of rows with the same items add
-    up, and spaces around names are removed. Write each tie as one row: two rows, a win for each side, would be two
-    comparisons, and so two units of privacy.
+    is 1 or true if the two items tied (in either column), and 0, false or empty otherwise. Rows with the same items are
+    added up, and spaces around names are removed. Write each tie as one row: two rows, a win for each side, would be
+    two comparisons, and so two units of privacy.
 
-    CSV and JSON lines may have battles instead: `model_a`, `model_b` and `winner`, which is model_a, model_b, or for a
-    tie one of tie, tie (bothbad) and both_bad. All other columns except `weight` are ignored.
+    CSV and JSON lines may have battles instead, in the columns `model_a`, `model_b` and `winner`. `winner` is model_a
+    or model_b, or for a tie: tie, tie (bothbad) or both_bad. All other columns except `weight` are ignored.
 
     CSV is UTF-8 text with the names of columns in the first line; blank lines are ignored. In a Parquet file the names
     are text or whole numbers, and weights are numbers of any type. Reading Parquet needs pyarrow: `pip install

@@ -20,15 +20,15 @@ from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of
 from jaxdp.registry.searching import points, spaces
 from jaxdp.validation import check_choice
 
-FEW_ROUNDS = 12  # rounds of a grey box, which needs a tenth of a second per round, if neighbours do not need more
+FEW_ROUNDS = 12  # rounds of a grey box (a tenth of a second each), unless the entry's neighbours need more
 
 
 def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
     """Returns the registered claims with all attacks on them, at the entries' values and sizes.
 
     * The output of a mechanism is its release; every implementation is attacked.
-    * The output of a learner is the adversary's view of its transcript, or one user's report; every engine is attacked.
-      A grey box looks inside the learner.
+    * The output of a learner is the adversary's view of its transcript, or one user's report; every way to play the
+      learner (rounds, blocks, counts) is attacked. A grey-box audit also inspects the learner's recorded releases.
     * The output of an estimator is its report and its estimate, on two data sets that differ in one unit.
 
     If the exact output distributions are known, the target has them, too.
@@ -88,7 +88,7 @@ def attack(
 
 
 def target(entry: Entry, name: str = "") -> Target:
-    """Collects all attacks on an entry's claim; `name` goes into code that repeats an attack on inputs of a search."""
+    """Collects all attacks on an entry's claim; `name` goes into the code that repeats an attack found by a search."""
     attacks, notes = {}, []
     for path, make in paths(entry).items():
         try:

@@ -1,8 +1,8 @@
 """Exact output distributions of mechanisms with few outputs, written from their definitions, and common helpers.
 
 The functions do not call the code of the mechanisms. They take an entry's params, one of its neighbours and its sizes,
-and compute on the host in float64. They return probabilities by `as_outcome` of the output; for a learner, by
-`as_outcome` of the part of its transcript that the adversary sees.
+and compute on the host in float64. They return a mapping from `as_outcome` of each output to its probability; the
+output of a learner is the part of its transcript that the adversary sees.
 """
 
 import math
@@ -80,10 +80,10 @@ def budget_of(params: Any) -> float:
 
 
 def two_ends(share: float, epsilon: float) -> tuple[float, float]:
-    """Returns the probabilities with which the upper end and the lower end are reported for a number between them.
+    """Returns the probabilities of the reports `high` and `low` for the number low + share (high - low).
 
-    The number is low + share (high - low). A number at one end is reported as this end e^epsilon times as often as the
-    other end; the probabilities are linear in share. No probability is computed by a subtraction from 1.
+    For a number at one end of the interval, this end is reported e^epsilon times as often as the opposite end; the
+    probabilities are linear in share. No probability is computed by a subtraction from 1.
     """
     likely, unlikely = float(expit(epsilon)), float(expit(-epsilon))
     return share * likely + (1 - share) * unlikely, share * unlikely + (1 - share) * likely

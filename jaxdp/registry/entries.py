@@ -47,17 +47,17 @@ class Mechanism(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Entry:
-    """The fields of every kind of entry. "A function of the sizes" may take any of `variant` and `sizes`, by name.
+    """The fields of every kind of entry. A "function of the sizes" takes any of `variant` and `sizes` by keyword.
 
     Attributes:
         summary: one line that describes the algorithm.
         title: the name in figures and tables; if empty, it is made from the registered name.
-        factory: function that makes the algorithm. It gets `variant`, and the sizes among its arguments.
+        factory: function that makes the algorithm, from `variant` and the sizes among its arguments.
         variant: keywords of the factory that select one of its algorithms, such as {"noise": "gaussian"}.
         sizes: the values that determine shapes, such as {"num_arms": 3, "horizon": 24}.
         values: the grid point that tests and audits use.
-        neighbours: two inputs that differ in one privacy unit, for which the algorithm is least private, or nearly so;
-            or a function of the sizes and values that makes them.
+        neighbours: two inputs that differ in one privacy unit, at which the algorithm is least private or nearly so; or
+            a function of the sizes and values that makes them.
         family: name of a group of algorithms for the same problems; "own" for users' own algorithms.
         source: paper and algorithm.
         proof: state of the proof of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" if
@@ -65,13 +65,13 @@ class Entry:
         paths: for audits: runs that reach code that randomly drawn users seldom reach.
         distribution: for audits: (params, data, **sizes) -> the exact distribution of the output for one of
             `neighbours`, a mapping from outcomes to probabilities, on the host; or None.
-        grid: for audits: by name, further numbers to attack; the other values stay as in `values`.
+        grid: for audits: further numbers to attack, by the name of a value; each attack changes one of the values.
         other_sizes: for audits: further sizes to attack.
         domain: for audits: a function of the sizes and values that makes a `jaxdp.audit.Domain`, the pairs of inputs to
             search. None means that a learner's users come from `draw_user`, and that nothing else is searched.
         reached: for audits: the share of the claim that attacks on correct code find with 10^6 trials, or None.
-        second: for audits: a second point to attack, at which the caps, budgets and phases bind that do not bind at the
-            first point; or None.
+        second: for audits: a second point to attack, at which caps, budgets and phases bind that the tiny problem does
+            not reach; or None.
 
     Raises:
         ValueError: if a field is invalid.
@@ -140,7 +140,7 @@ class Entry:
         """Returns the entry at other sizes, for a larger or a smaller problem.
 
         Args:
-            **sizes: the sizes to change; None leaves a size to the default of the function that takes it.
+            **sizes: the sizes to change; with None, the function that takes a size uses its default.
 
         Returns:
             An entry of the same algorithm.
@@ -221,20 +221,21 @@ class LearnerEntry(Entry):
     Attributes:
         factory: (**variant, **sizes) -> Learner.
         environment: function of the sizes that makes an Environment for the learner.
-        horizon: rounds of the tiny problem, >= 2; by default the size of that name. Functions of the sizes may take it;
-            the factory gets it if it is among the sizes.
-        neighbours: users of two runs that differ in one round; the algorithm should use this user's answer in all ways.
+        horizon: rounds of the tiny problem, >= 2; by default the size "horizon". Functions of the sizes may take it;
+            the factory gets it only if it is among the sizes.
+        neighbours: the users of two runs that differ in one user; runs should be such that the algorithm uses this
+            user's answer in every way that it can.
         draw_user: (key, **sizes) -> UserData of one round, including the extremes of a user's data; None if only
-            `neighbours` are known. If it also has an argument `history`, it is an adversary who chooses users while the
-            learner plays, given a `jaxdp.audit.History`: it then draws all users except the one who differs.
+            `neighbours` are known. A function that also has an argument `history` is an adversary who chooses users
+            while the learner plays, given a `jaxdp.audit.History`; it draws all users except the user who differs.
         users_answer: (answers, history, action) -> feedback.
         observe: function of the adversary's view that makes attacks sharper, as for `jaxdp.audit.learner_attack`; None
             attacks the whole view.
         randomizes: whether reports are randomized responses: at any epsilon a report is the outcome or its opposite.
         draws_in_update: whether `update` draws the next play even without privacy, from weights or among equal scores.
-        may_claim_less: whether the claim may be less than the value of `epsilon`, because less is spent.
-        multiple: name of a size, if the claim is this size times the value of `epsilon`, because the published claim is
-            too small by this factor; else "".
+        may_claim_less: whether the claimed epsilon may be below the value of `epsilon`, because less is spent.
+        multiple: name of a size if the claimed epsilon is this size times the value of `epsilon`, because the published
+            claim is too small by this factor; else "".
     """
 
     factory: Callable[..., Learner]

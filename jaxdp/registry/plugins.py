@@ -21,7 +21,7 @@ def load_plugins(report: Callable[[str], None] = _warn) -> None:
     """Loads the entry points of the group `jaxdp.register` of all installed distributions, once per process.
 
     An entry point is a module that calls `jaxdp.register` on import, or a function without arguments that calls
-    `jaxdp.register`. If one fails, this is reported, and the others are still loaded.
+    `jaxdp.register`. If an entry point fails, this is reported, and all other entry points are still loaded.
 
     Args:
         report: function that is called with one sentence for each failure; the default issues a warning.

@@ -23,7 +23,7 @@ class Table(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         near = difflib.get_close_matches(str(name), self) or list(self)
-        raise KeyError(f"{name}: no entry has this name; near it: {', '.join(near)}")
+        raise KeyError(f"{name}: no entry has this name; similar names: {', '.join(near)}")
 
 
 def entry_modules() -> Iterator[ModuleType]:
@@ -93,7 +93,7 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
 
     Raises:
         ValueError: if the name is taken (with `replace`: by an entry of the library) or is not an identifier; if entry
-            is of another type, its factory makes an object of another kind, or `values` do not fit.
+            has another type, its factory returns an object of another type, or `values` do not fit.
 
     Examples:
         >>> from jaxdp.registry import LEARNERS, register

@@ -1,4 +1,4 @@
-"""Inputs to search, and other values and sizes to attack."""
+"""Inputs that an audit searches, and other values and sizes that it attacks."""
 
 import dataclasses
 import warnings
@@ -88,10 +88,10 @@ def _first_space(entry: Any, name: str, path: str, make: Callable[[], Attack]) -
 
 
 def domain_of_users(entry: LearnerEntry, claim: Guarantee, rounds: int) -> Domain:
-    """Returns the domain of runs of `rounds` users like the users that an entry draws.
+    """Returns the domain of runs with `rounds` users who are drawn like an entry's users.
 
-    Special values are added for floating-point numbers in the privacy unit: numbers between the smallest and the
-    largest drawn number; if NaN is drawn, any numbers, infinities and NaN.
+    For floating-point numbers in the privacy unit, the domain also has special values: numbers between the smallest and
+    the largest drawn number; if the entry draws NaN, also other numbers, infinities and NaN.
     """
     keys = jax.random.split(jax.random.key(0), DRAWS)
     drawn = jax.vmap(entry.make_user)(keys)

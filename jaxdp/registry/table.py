@@ -25,8 +25,8 @@ def listing(kind: str | None = None, *, sources: bool = False, width: int | None
             never cut; a longer name continues on the next line.
 
     Returns:
-        Lines of text. A wide table has one column for claim, text and paper each; in a narrow table these are printed
-        one below another.
+        Lines of text. A wide table has separate columns for claim, text and paper; a narrow table prints these one
+        below another.
 
     Raises:
         ValueError: if kind is unknown, or width is not a whole number >= 40.

@@ -36,7 +36,7 @@ VARIANTS = (
 
 
 def display_name(name: str, *, without: str = "") -> str:
-    """Returns an algorithm's name for figures and tables: the `title` of its entry, or else made from the name.
+    """Returns an algorithm's name for figures and tables: the `title` of its entry, or a text made from the name.
 
     Args:
         name: name of an entry; names that are not registered are accepted, too.

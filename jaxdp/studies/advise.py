@@ -1,9 +1,9 @@
 """Simulate and rank the registered private algorithms on your problem.
 
-Plays every candidate that you would trust on an easy and a hard
-instance of your problem. Reports the candidates with the least loss at
-your epsilon, those that are statistically indistinguishable, and
-whether the ranking changes with epsilon.
+Simulates every algorithm that --trust allows on an easy and a hard
+instance of your problem. Reports the algorithm with the least loss at
+your epsilon, the algorithms that are statistically indistinguishable
+from it, and whether the ranking changes with epsilon.
 """
 
 import math
@@ -63,12 +63,14 @@ def advise(
     ] = None,
     means: Annotated[
         Sequence[float],
-        typer.Option(help="For best-arm: the mean of each arm, in [0, 1], such as .022 .02 .02. One is the largest."),
+        typer.Option(
+            help="For best-arm: the mean of each arm, in [0, 1], such as .022 .02 .02. One must be the largest."
+        ),
     ] = (),
     rate: Annotated[
         float | None,
         typer.Option(
-            help="For best-arm: the mean of all arms but the best one, in (0, 1). Give --lift, too.", show_default=False
+            help="For best-arm: the mean of all arms except the best, in (0, 1). Give --lift, too.", show_default=False
         ),
     ] = None,
     lift: Annotated[
@@ -95,8 +97,8 @@ def advise(
     people: Annotated[
         int | None,
         typer.Option(
-            help="For bandit, duels, experts: number of people, who come back. Budgets are then for a person, and the "
-            "number of visits of a person that are heard is chosen. Give --visits, too.",
+            help="For bandit, duels, experts: number of people, who each come several times. Budgets are then for a "
+            "person, and candidates differ in how many visits of a person they use. Give --visits, too.",
             show_default=False,
         ),
     ] = None,
@@ -117,25 +119,26 @@ def advise(
 ) -> xr.Dataset:
     """Simulates all candidates for a problem, on an easy and a hard instance, at budgets around yours.
 
-    Candidates have the constants of their proofs, and know the horizon. They play by counts if they support them, and
-    then see other random outcomes than the rest; otherwise they play by blocks or rounds. If some are too slow for the
-    horizon, all are compared at a shorter one, and the fast ones also at the full one; nothing is extrapolated.
+    Candidates use the constants of their proofs, and know the horizon. A candidate is played by counts if it supports
+    counts, and otherwise by blocks or rounds; the random outcomes by counts differ from the outcomes by blocks or
+    rounds. If some candidates are too slow for the horizon, all are compared at a shorter horizon, and the fast
+    candidates also at the full horizon. Nothing is extrapolated.
 
     The loss is regret; for "best-arm", the rounds until a learner stops (a run that is cut off counts as all rounds);
     for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated. With `means`,
     or with `rate` and `lift`, "best-arm" is simulated only on this instance.
 
-    With `people` and `visits` the claims are for a person: each learner is a candidate by `jaxdp.per_person` with 1, 2,
-    5 and 10 used visits of a person, as far as people have that many, such as "ucb (2 reports)". All are played for all
+    With `people` and `visits` the claims are for a person: `jaxdp.per_person` makes a candidate of each learner with 1,
+    2, 5 and 10 used visits of a person (at most `visits`), such as "ucb (2 reports)". All candidates are played for
     people * visits rounds.
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
-        slow for a horizon. For "best-arm" also `censored` (1 if a run was cut off) and `wrong` (1 if it named another
-        arm); for "labels" also `unsolved` (1 if a minimisation missed its tolerance). Coordinates by learner: `claim`,
-        `trust_model` and `unit` (the private unit, and how neighbours differ) at your budget, `proof`, `played`
-        (counts, blocks, heard rounds, rounds or labels), `summary` and `paper`, and `reports` if there are people; and
-        `asked`, your budget.
+        slow for a horizon. For "best-arm" also `censored` (1 if a run was cut off) and `wrong` (1 if it named an arm
+        that is not the best); for "labels" also `unsolved` (1 if a minimisation missed its tolerance). Coordinates by
+        learner: `claim`, `trust_model` and `unit` (the privacy unit, and how neighbours differ) at your budget,
+        `proof`, `played` (counts, blocks, heard rounds, rounds or labels), `summary` and `paper`, and `reports` if
+        there are people. The coordinate `asked` is your budget.
 
     Raises:
         ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.
@@ -248,7 +251,7 @@ def _schedule(problem: str, people: int | None, visits: int | None, horizon: flo
 def _own_means(
     means: Sequence[float], rate: float | None, lift: float | None, num_arms: int | None, default_arms: int
 ) -> tuple[float, ...]:
-    """Returns the user's means, the best one first for a rate and a lift; () if there are none."""
+    """Returns the user's means, or the means that the rate and the lift determine; () if none are given."""
     if rate is None and lift is None:
         if len(means) == 0:
             return ()
@@ -268,7 +271,7 @@ def _own_means(
 
 
 def _sizes(problem: str, **sizes: int | None) -> Sizes:
-    """Returns the problem's sizes, with its defaults for None; a size that it does not have must be None."""
+    """Returns the problem's sizes, with defaults for None; raises a ValueError for a size that the problem lacks."""
     defaults = PROBLEMS[problem].sizes
     for name, size in sizes.items():
         if size is not None and name not in defaults:
@@ -286,7 +289,7 @@ def _whole(horizon: float, least: int) -> int:
 
 
 def _print_time(setting: Problem, seconds: Mapping[str, float], horizons: Mapping[str, list[int]], lanes: int) -> None:
-    """Prints about how long the study takes. Programs are compiled one after the other; tiles run on all cores."""
+    """Prints an estimate of the study's time: programs are compiled on one core, and tiles run on all cores."""
     programs = sum(n > 0 for rounds in horizons.values() for n in rounds) * (
         1 if setting.value else len(setting.instances)
     )

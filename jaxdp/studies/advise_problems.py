@@ -1,4 +1,4 @@
-"""The problems that `advise` compares registered algorithms on: candidates, instances, and one run."""
+"""The problems of `advise`: the registered algorithms that are candidates, the instances, and a candidate's run."""
 
 import dataclasses
 import math
@@ -49,14 +49,16 @@ class Problem(NamedTuple):
         play: (algorithm, sizes, horizon, instance) -> a run with the outputs "loss" and `shares`, each []. The instance
             is None if a value of the run determines it.
         seconds: (algorithm, sizes) -> approximate seconds of one core per round or label of a lane.
-        instances: by name, the argument `instance` of `play`, or the value of `value`.
+        instances: for each instance's name, the argument `instance` of `play`, or the value that the run takes as
+            `value`.
         instances_text: a description of the instances.
-        value: the run's value by which instances differ; "" if each instance is a separate program.
+        value: name of the run's value in which instances differ; "" if each instance is a separate program.
         horizon_unit: the unit of the horizon.
         shares: table headings of outputs that are shares of runs, by output.
-        fixed: values of candidates that take them.
-        visits: the schedule of people; candidates then have claims for a person. None for claims as registered.
-        tile: lanes in a tile, at most.
+        fixed: values that are fixed for all candidates that take them.
+        visits: the schedule of people's visits, with which candidates have claims for a person. None: candidates have
+            their registered claims.
+        tile: largest number of lanes in a tile.
     """
 
     title: str
@@ -102,7 +104,7 @@ def _linear() -> dict[str, LearnerEntry]:
 
 
 def _estimators() -> dict[str, EstimatorEntry]:
-    """Returns estimators with a privacy claim, for comparisons of two under the logistic model."""
+    """Returns estimators that have a privacy claim and learn from labels of pairs under the logistic model."""
     return {
         name: entry
         for name, entry in ESTIMATORS.items()
@@ -140,7 +142,7 @@ def _regret(
 
 
 def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: float | tuple[float, ...]) -> Run:
-    """Plays on these means, or on a best mean that is larger by this gap than all others."""
+    """Returns a run with these means; a number is the gap of the best mean to all other means, which are equal."""
     if not isinstance(instance, tuple):
         instance = ((1 + instance) / 2, *[(1 - instance) / 2] * (sizes["num_arms"] - 1))
     run = _simulator(learner, bernoulli_bandit(list(instance)), rounds)
@@ -165,7 +167,7 @@ def _with_outputs(run: Run, outputs: Callable[[Mapping[str, Any]], Mapping[str, 
 
 # ---- time ------------------------------------------------------------------------------------------------------------
 def _seconds_of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) -> float:
-    """Returns seconds per round: none by counts, few by blocks, most by single or heard rounds."""
+    """Returns seconds per round: 0 by counts, 60 ns by blocks, and `rounds` otherwise, more for more than ten arms."""
     return {"counts": 0.0, "blocks": 60e-9}.get(engine_of(learner), rounds) * max(1.0, sizes["num_arms"] / 10)
 
 
@@ -263,13 +265,13 @@ PROBLEMS = {
 
 
 def with_means(problem: Problem, means: tuple[float, ...]) -> Problem:
-    """Returns the problem "best-arm" on one instance, these means; learners that play by counts afford many rounds."""
+    """Returns the problem "best-arm" with these means as its only instance, for up to 10^9 rounds."""
     text = f"means {', '.join(f'{mean:g}' for mean in means)}; a learner may err with probability {FAILURE_PROB:g}"
     return problem._replace(horizon=10**9, instances={"your": means}, instances_text=text)
 
 
 def with_people(problem: Problem, visits: Visits) -> Problem:
-    """Returns a problem of regret in which people come back, by this schedule."""
+    """Returns a regret problem in which people come back, by this schedule."""
     assert isinstance(problem.play, partial)
 
     def seconds_of_heard(learner: Learner, sizes: Sizes) -> float:
@@ -285,7 +287,7 @@ def with_people(problem: Problem, visits: Visits) -> Problem:
 
 
 def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, reports: int = 0) -> Algorithm:
-    """Returns a candidate for this number of rounds; with people it uses `reports` visits of each person."""
+    """Returns a candidate for this number of rounds; if people come back, it uses `reports` visits of each person."""
     if problem.visits is None:
         return comparison.resize(entry, rounds, **sizes).make()
     heard = problem.visits.num_heard(reports, rounds)
@@ -298,7 +300,7 @@ FEWEST_ROUNDS = 1000
 
 
 def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
-    """Returns the largest number of rounds that every candidate can play: rounded down, and at most the horizon."""
+    """Returns a number of rounds, at most the horizon, that every candidate can play within the time limit."""
     slowest = max(seconds) * lanes
     if slowest * horizon <= SECONDS_OF_A_CANDIDATE:
         return horizon
@@ -318,8 +320,8 @@ def run_of(
 ) -> Run:
     """Returns a candidate's run at several horizons, each played by an algorithm made for that horizon.
 
-    A horizon is 0 if the candidate is too slow; its outputs there are meaningless. `instance` is as for `Problem.play`,
-    and `reports` as for `algorithm_of`.
+    A horizon of 0 means that the candidate is too slow; the outputs at this horizon are meaningless. `instance` is as
+    for `Problem.play`, and `reports` as for `algorithm_of`.
     """
     import jax.numpy as jnp
 

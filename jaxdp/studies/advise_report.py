@@ -17,7 +17,7 @@ SIMULTANEOUS = "more than the first, all pairs"
 
 
 def ranking(loss: xr.DataArray) -> tuple[list[str], list[str]]:
-    """Returns learners by mean loss, those with a NaN loss last, and those that are not called worse than the first."""
+    """Returns all learners by increasing mean loss (NaN last), and the learners not called worse than the first."""
     order = loss["learner"].values[np.argsort(loss.mean("seed", skipna=False).values, kind="stable")].tolist()
     against = all_pairs(loss, "learner").sel(against=order[0])
     return order, [name for name in order if not float(against.p_adjusted.sel(learner=name)) <= LEVEL]
@@ -69,7 +69,7 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
 
 
 def changes(results: xr.Dataset, instance: str, horizon: int) -> str:
-    """Formats the first learner at each budget; says "changes" if no learner may be best at all of them."""
+    """Formats the first learner at each budget; says "changes" if no learner can be the best at all budgets."""
     firsts, all_best = [], []
     for epsilon in np.sort(results.epsilon.values):
         order, best = ranking(losses_at(results, instance, epsilon, horizon))
@@ -100,7 +100,7 @@ def advice(results: xr.Dataset) -> str:
         elif common:
             text = f"{', '.join(common)} are statistically indistinguishable; more seeds may separate them"
         else:
-            text = "none is best on every instance; the best one depends on how hard yours is"
+            text = "no candidate is best on every instance; the best candidate depends on how hard your instance is"
         lines.append(f"ADVICE at {_budget_text(results)}, {_horizon_text(results, horizon)}: {text}.")
     return "\n".join(lines)
 
@@ -121,17 +121,17 @@ def report(results: xr.Dataset) -> str:
         f"+-: 95% confidence (Student's t) over {plotting.seed_count(seeds)}, for each loss alone. Column "
         f'"{SIMULTANEOUS}": 95% confidence for all pairs of a table together (Bonferroni), paired by seed if worlds '
         "are common. A verdict is undecided if 0 lies in this range. The probability that one or more verdicts of a "
-        "table are wrong is at most 5%, as far as means over seeds are normal.",
+        "table are wrong is at most 5%, if means over seeds are normally distributed.",
         f"An event that did not happen in {seeds} seeds, such as a wrong arm that is never dropped, may still have a "
         f"probability of up to {1 - 0.05 ** (1 / seeds):.0%} (95% confidence). Intervals and verdicts ignore such "
         "events: a candidate that seldom loses much can be called best or worse because of these seeds.",
-        "Candidates have the constants of their proofs. Instances: "
+        "Candidates use the constants of their proofs. Instances: "
         f"{results.attrs.get('instances_text', _problem(results).instances_text)}. Yours may differ.",
     ]
     if "censored" in results and bool((results.censored > 0).any()):
         notes.append(
-            "A run that is cut off counts as all rounds. It would have taken more, so true differences to such runs "
-            "are at least as large as printed. Play more rounds with --horizon to see them."
+            "A run that is cut off counts as all rounds. It would have taken more rounds, so true differences to such "
+            "runs are at least as large as printed. Play more rounds with --horizon to see the differences."
         )
     if (
         "unsolved" in results

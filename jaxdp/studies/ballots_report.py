@@ -115,7 +115,7 @@ def fewest_seeds(num_learners: int) -> int:
 
 
 def _confidence(num_learners: int) -> float:
-    """Returns the confidence of each learner's interval (Bonferroni): the report names the best learner."""
+    """Returns the confidence of each learner's interval, by Bonferroni, because the report selects the best learner."""
     return 1 - 0.05 / num_learners
 
 
@@ -184,8 +184,8 @@ def notes(results: xr.Dataset, count: int) -> list[str]:
     texts = [
         "A resampled electorate votes like these voters. It shows how many answers privacy needs, and nothing about "
         "the votes of other people:\nthese numbers do not include the sampling error of the ballots.",
-        "Learners that drop alternatives name the last one left; the others name the one that leads against the most "
-        "others by their\nreported wins. Learners that need the number of rounds get the number of all rounds.\n"
+        "Learners that drop alternatives name the last alternative left; all other learners name the alternative that "
+        "leads against the\nmost others by reported wins. Learners that need a number of rounds get the total.\n"
         f"δ is {float(results.delta):g} for Gaussian noise.",
     ]
     if any(str(name).startswith("g_optimal") for name in results.learner.values):
@@ -230,7 +230,7 @@ def _shares(intervals: xr.Dataset) -> list[str]:
 
 
 def _from(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
-    """Returns the smallest electorate such that it and all larger ones name the winner 95% of the time, else 0."""
+    """Returns the smallest number of voters from which on the winner is named 95% of the time; 0 if there is none."""
     low = share_interval(results.correct, confidence=confidence).low.transpose(..., "voters")
     is_played = low.notnull().values
     is_failing = is_played & ~(low.values >= SURELY)

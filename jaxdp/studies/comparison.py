@@ -40,7 +40,7 @@ def compare(
     order: Sequence[str] = (),
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Runs a sweep over learners, problems and sizes, which each need a separate program, and over epsilon.
+    """Runs a sweep over epsilon, and over learners, problems and sizes, which need separate programs.
 
     Args:
         build: (point of `static_axes`) -> the run of a learner on a problem.
@@ -53,7 +53,7 @@ def compare(
         **scheduling: further arguments of `sweep`.
 
     Returns:
-        The outputs of the runs, with the dimensions (*order, epsilon, round, seed); round only if the runs have it.
+        The outputs of the runs, with the dimensions (*order, epsilon, round, seed); without round if runs have none.
     """
     results = sweep(
         build,
@@ -95,7 +95,7 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
 def distinct_learners(
     left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
 ) -> dict[str, LearnerEntry]:
-    """Returns registered learners by name, without the keywords `left_out`; of equal variants it keeps the first."""
+    """Returns the candidates among registered learners; the first if several differ only in `left_out` keywords."""
     candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
         variant = {key: value for key, value in entry.variant.items() if key not in left_out}
@@ -253,10 +253,10 @@ def sufficient_epsilon_table(
     *,
     ending: str = "",
 ) -> str:
-    """Formats the smallest epsilon from which on regret is shown to exceed `free` (no privacy) by at most a tenth.
+    """Formats the smallest epsilon from which on regret is shown to exceed `free` by at most a tenth.
 
-    `rows` makes the table's rows from an array of these epsilons over all other dimensions. `ending` is appended to the
-    title.
+    `free` is the regret without privacy. `rows` makes the table's rows from an array of these epsilons over all other
+    dimensions. `ending` is appended to the title.
     """
     if (seeds := regret.sizes["seed"]) < FEWEST_FOR_A_MEAN:
         return f"{title}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"

@@ -34,8 +34,8 @@ class BoundStudy(NamedTuple):
         simulate: (**scheduling) -> results; it takes arguments of `sweep`, such as progress and store.
         figure: draws the results.
         report: formats the results as text.
-        files: (results, folder) -> text; writes further files to the folder of `run`, and says how to use them. None if
-            there are none.
+        files: (results, folder) -> text; writes further files to the folder of `run`, and returns text that says how to
+            use them. None if there are no further files.
     """
 
     simulate: "Callable[..., xr.Dataset]"
@@ -104,7 +104,7 @@ class Study:
         return list(options.values())
 
     def bind(self, **options: Any) -> BoundStudy | TextOnly:
-        """Returns the study with these options, and with defaults for all others.
+        """Returns the study with these options, and with defaults for all other options.
 
         Args:
             **options: values of options, by parameter name.
@@ -157,7 +157,7 @@ def _with_lists(kind: Any) -> Any:
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a function: computes derived ones, and selects the others from `values` by name."""
+    """Returns the arguments of a function: computes derived arguments, and takes all others from `values` by name."""
     arguments = {}
     for name, parameter in inspect.signature(function).parameters.items():
         maker = _maker(parameter)

@@ -80,7 +80,7 @@ def naming_learners() -> dict[str, LearnerEntry]:
 
 
 def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
-    """Returns the names of the default learners: of learners that only differ in their noise, the first one."""
+    """Returns the names of the default learners; if learners differ only in their noise, the first is a default."""
     firsts: dict[Any, str] = {}
     for name, entry in known.items():
         firsts.setdefault((entry.factory, entry.variant.get("release")), name)
@@ -88,7 +88,7 @@ def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
 
 
 def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) -> Learner:
-    """Makes a learner for `num_arms` alternatives and `horizon` rounds; if it needs features, arms get one each."""
+    """Makes a learner for `num_arms` alternatives and `horizon` rounds; features, if needed, are unit vectors."""
     factory = getattr(dueling, name, None)
     if factory is not None and "features" in parameters(factory):
         return factory(features=np.eye(num_arms), **entry.variant)
@@ -96,7 +96,7 @@ def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) ->
 
 
 def leads_of(public: Any) -> Any:
-    """Returns M [num_arms, num_arms]; M minus its transpose is the lead of arm i over arm j. None if not public."""
+    """Returns M, [num_arms, num_arms], with arm i's public lead over arm j in M[i, j] - M[j, i]; None if not public."""
     return getattr(public, "wins", getattr(getattr(public, "released", None), "lead", None))
 
 
@@ -104,7 +104,8 @@ def named_arm(snapshot: Snapshot) -> jax.Array:
     """Returns the arm that a learner's releases name as the winner, [] int32; -1 if they name no arm.
 
     If the learner drops arms for good, the winner is the last arm that is left. Otherwise the winner is the arm that
-    leads against the most others, by reported or released wins; among equals, the arm with the largest sum of leads.
+    leads against the most other arms, by reported or released wins; if several do, the one with the largest sum of
+    leads.
     """
     public = snapshot.public
     if hasattr(public, "active"):
@@ -126,7 +127,7 @@ def votes(
         ),
     ] = None,
 ) -> Ballots:
-    """Reads the ballots of a file, or makes synthetic ones."""
+    """Reads the ballots of a file; without a file, makes synthetic ballots."""
     return synthetic_election() if ballots is None else read_ballots(ballots)
 
 
@@ -150,12 +151,15 @@ def dueling_ballots(
     largest: Annotated[
         float, typer.Option(help="Size of the largest resampled electorate, as a multiple of the number of voters.")
     ] = LARGEST,
-    rounds: Annotated[int, typer.Option(help="Limit of the rounds of learners that play them one by one.")] = ROUNDS,
+    rounds: Annotated[
+        int, typer.Option(help="Largest number of rounds for learners that play round by round.")
+    ] = ROUNDS,
     unranked: Annotated[
         str,
         typer.Option(
-            help="A voter's answer for a ranked alternative and one that the ballot leaves out. unknown: a fair coin. "
-            "last: the ranked one, as elections count ballots. The report names both winners."
+            help="A voter's answer in a duel between a ranked alternative and an alternative that the ballot leaves "
+            "out. unknown: a fair coin. last: the ranked alternative, as elections count ballots. The report names "
+            "both winners."
         ),
     ] = UNKNOWN,
     delta: Annotated[float, typer.Option(help="Delta of learners with Gaussian noise, in (0, 1).")] = DELTA,
@@ -167,18 +171,18 @@ def dueling_ballots(
     Seeds differ in the privacy noise, the order of voters, their coins and, in larger electorates, the sampled voters.
 
     The first electorate consists of the ballots: every voter answers `answers` duels (`ballot_duels`). Larger
-    electorates are resampled: voters are drawn from the ballots with replacement, a new voter for each answer. So
-    answers come from `matrix_duels` on the matrix of the ballots, as totals if the learner has counts. Larger
-    electorates show the results for more voters who vote like these; they hold no more information about these voters'
-    opinions. The budget of a voter is `answers` times the budget of one answer. The estimators' privacy unit is a
-    ballot, and their budget is a voter's budget.
+    electorates are resampled: for each answer, a new voter is drawn from the ballots with replacement. So answers come
+    from `matrix_duels` on the matrix of the ballots, as totals if the learner supports counts. Larger electorates show
+    the results for more voters who vote like these voters, and contain no more information about their opinions. The
+    budget of a voter is `answers` times the budget of one answer. The estimators' privacy unit is a ballot, and their
+    budget is a voter's budget.
 
     Returns:
         A dataset with `named` (learner, epsilon, voters, seed), the index of the named alternative, -1 if none is
-        named, NaN where nothing was simulated; `correct`, whether it is the winner of the ballots, with the same NaN;
-        and `first` (estimator, epsilon, seed), the alternative that each estimator of `private_ranking` ranks first,
-        without resampling. Coordinates `voters`, `voter_epsilon` by epsilon, `trust_model` by learner, `winner` and
-        `rule`, `answers`, `delta` and `estimator_delta`.
+        named, NaN where nothing was simulated; `correct`, whether the named alternative is the winner of the ballots,
+        NaN as in `named`; and `first` (estimator, epsilon, seed), the alternative that each estimator of
+        `private_ranking` ranks first, on the ballots. Coordinates `voters`, `voter_epsilon` along epsilon,
+        `trust_model` along learner, `winner` and `rule`, `answers`, `delta` and `estimator_delta`.
 
     Raises:
         ValueError: if a value is out of range.

@@ -64,14 +64,14 @@ def dueling_linear(
 ) -> xr.Dataset:
     """Simulates the regret of elimination by optimal designs, for every dimension, epsilon, number of rounds and seed.
 
-    Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner has the constants
+    Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner uses the constants
     of its proof and failure_prob = 0.05, and plays by counts.
 
     Returns:
         A dataset with `pseudo_regret` (the sum of 2 max r - r[left] - r[right]), `num_left` (the number of active arms)
         and `correct` (whether the recommendation is the best arm), of dimensions (dim, epsilon, round, seed), and
-        `uniform_regret`, the expected regret of duels of random arms, of (dim, round). Coordinate `gap` by dim: the
-        best utility minus the second best.
+        `uniform_regret`, the expected regret of duels of random arms, of (dim, round). Coordinate `gap` along dim: the
+        best utility minus the second best utility.
     """
     num_arms, number = check_count("num_arms", num_arms, 2), check_count("number", number, 0)
     dims = sorted({check_count("dim", value) for value in dim})

@@ -58,13 +58,14 @@ def dueling_regret(
 ) -> xr.Dataset:
     """Simulates the regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
 
-    Learners have the constants of their proofs, if there are proofs, and failure_prob = 0.05. A learner that supports
-    counts plays by counts; all others play by blocks or rounds. The two groups see different random outcomes of duels.
+    Learners use the constants of their proofs, if there are proofs, and failure_prob = 0.05. A learner that supports
+    counts plays by counts (totals over many rounds); all others play by blocks or rounds. The two groups see different
+    random outcomes of duels.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
         of dimensions (learner, epsilon, round, seed). Rounds are spaced evenly on a logarithmic scale, from a
-        thousandth of the horizon to the horizon. Coordinates `utility`, and `trust_model` by learner.
+        thousandth of the horizon to the horizon. Coordinates `utility`, and `trust_model` along learner.
     """
     check_delta(delta)
     known = duel_learners()

@@ -62,9 +62,9 @@ def dueling_trust(
 ) -> xr.Dataset:
     """Simulates dueling bandits in three trust models, for every learner, number of arms, epsilon and seed.
 
-    Utilities are evenly spaced from `span` to 0, and the link is logistic. A learner with a proof has the constants of
+    Utilities are evenly spaced from `span` to 0, and the link is logistic. A learner with a proof uses the constants of
     its proof; failure_prob is 0.05. A learner that supports counts is simulated by counts, which are totals over many
-    rounds. It then draws other outcomes than the other learners, which are simulated by blocks or by rounds.
+    rounds. Its random outcomes differ from the outcomes of learners that are simulated by blocks or by rounds.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,

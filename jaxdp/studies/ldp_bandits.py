@@ -44,7 +44,7 @@ def ldp_bandits(
 ) -> xr.Dataset:
     """Simulates locally private bandits, for every problem, number of rounds, epsilon and seed.
 
-    Reports are randomized responses, which have the smallest second moment. Step sizes are tuned to it.
+    Reports are randomized responses, which have the smallest second moment. Step sizes are tuned to this moment.
 
     Returns:
         A dataset with `pseudo_regret` of dimensions (problem, horizon, epsilon, seed); `upper`, the bound on its mean,
@@ -140,7 +140,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def learning(results: xr.Dataset, name: str) -> xr.DataArray:
-    """Returns where a problem's bound is below `LEARNS` of the trivial regret: [horizon, epsilon] bool."""
+    """Returns whether a problem's bound is below `LEARNS` of the trivial regret: [horizon, epsilon] bool."""
     bounds = results.sel(problem=name)
     return (bounds.upper < LEARNS * bounds.trivial).transpose("horizon", "epsilon")
 
@@ -187,12 +187,12 @@ def report(results: xr.Dataset) -> str:
     ]
     worlds = "; ".join(f"{name}: {PROBLEMS[name].world}" for name in map(str, results.problem.values))
     notes = [
-        f"+- and intervals: 95% confidence (Student's t) over {seeds}. At most: the bound on the expected regret, with "
-        "its constants. "
+        f'+- and intervals: 95% confidence (Student\'s t) over {seeds}. Rows "at most" have the bound on the expected '
+        "regret, with its constants. "
         + (
-            f"Mean + 3 standard errors exceeds it: {', '.join(above)}."
+            f"The mean + 3 standard errors exceeds this bound for {', '.join(above)}."
             if above
-            else "Mean + 3 standard errors stays below it at every point."
+            else "The mean + 3 standard errors stays below this bound at every point."
         ),
         f"Exponents are fitted where the bound is below {LEARNS:g} of the regret without learning (at the centre, or "
         f"with uniform arms): in T over the last decade, in c at the largest T over ε <= {SMALL:g}. A dash: fewer than "
@@ -202,7 +202,7 @@ def report(results: xr.Dataset) -> str:
         "multiplies the whole regret. This is not so: exploration adds a bias, and the step size balances bias and "
         "noise. With tuned step sizes, regret grows like c^(1/2) for convex losses, where Table 1 has 1/ε, and like "
         "c^(2/3) with strong convexity or smoothness. With two points it grows like c; Table 1 has 1/ε^2, because its "
-        "step size is not tuned. c is near 2/ε.",
+        "step size is not tuned. c is near 2/ε for small ε.",
         f"Losses: {worlds}. Reports: randomized responses.",
     ]
     return "\n\n".join([table(results), exponents(results), *notes])

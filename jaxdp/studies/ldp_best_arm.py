@@ -95,7 +95,7 @@ def ldp_best_arm(
 
 
 def keep_stopping_outputs(run: Run) -> Run:
-    """Returns a run with only the outputs `METRICS`, each [], from a run with one checkpoint that may stop before."""
+    """Returns the run, which has one checkpoint and may stop earlier, with only the outputs `METRICS`, each []."""
 
     def simulate(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
         outputs = run.simulate(key, params)
@@ -161,7 +161,7 @@ def table(results: xr.Dataset) -> str:
         ("median rounds until it stops", lambda at: f"{float(middle.sel(at)):,.0f}"),
         ("runs cut off", lambda at: f"{int(results.censored.sel(at).sum()):,}"),
         (
-            "share of runs that err, at most (95% confidence)",
+            "share of runs that err (its upper limit at 95% confidence)",
             lambda at: f"{float(wrong.share.sel(at)):.4f} ({float(wrong.high.sel(at)):.4f})",
         ),
     ):

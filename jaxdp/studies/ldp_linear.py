@@ -1,8 +1,8 @@
 """Cost of privacy in contextual linear bandits (Zheng et al., 2020: LDP-Bandits, Algorithm 5).
 
-Plays optimistic learners with local, joint and no privacy; the local
-learner has its constants as published, or tight ones. With --contexts
-they play on your own data.
+Plays optimistic learners with local, joint and no privacy. The local
+learner uses published or tight constants. With --contexts learners play
+on your own data.
 """
 
 import math
@@ -56,7 +56,7 @@ def read_contexts(
         ),
     ] = None,
 ) -> logged.Data | None:
-    """Reads the user's contexts and rewards; None for random ones."""
+    """Reads the user's contexts and rewards; None for random contexts."""
     return None if path is None else logged.read_contexts(path)
 
 
@@ -146,14 +146,14 @@ def has_user_contexts(results: xr.Dataset) -> bool:
 
 
 def learning(results: xr.Dataset) -> xr.DataArray:
-    """Returns where the mean regret is below `LEARNS` of uniform play's regret, bool."""
+    """Returns whether the mean regret is below `LEARNS` of uniform play's regret: (learner, epsilon, round) bool."""
     return results.pseudo_regret.mean("seed") < LEARNS * results.uniform_regret
 
 
 def table(results: xr.Dataset, dim: int) -> str:
     """Formats the mean regret after all rounds."""
     last = results.sel(dim=dim).isel(round=-1)
-    uniform = f"of uniform play {float(last.uniform_regret):,.0f}"
+    uniform = f"uniform play: {float(last.uniform_regret):,.0f}"
     title = f"regret after {int(last['round']):,} rounds, {dim} dimensions; {uniform}"
     return shared.mean_table(title, last.pseudo_regret, labels_of(results), dash=True)
 

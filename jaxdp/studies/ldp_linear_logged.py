@@ -60,7 +60,7 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
         The arrays.
 
     Raises:
-        ValueError: if the file is malformed, lacks an array or has an unknown one. The message names the file and the
+        ValueError: if the file is malformed, lacks an array or has an unknown array. The message names the file and the
             reason.
         OSError: if the file cannot be read, such as FileNotFoundError.
     """
@@ -130,8 +130,8 @@ def ldp_linear_logged(
     """Simulates the rewards of learners on the user's contexts, for every learner, epsilon and seed.
 
     If the rewards of all arms are known, learners play every round. On logged data they are evaluated by replay: a
-    round counts only if the learner plays the logged arm and, with propensities, if a coin keeps the round. The learner
-    only learns from rounds that count. This is a simulation, and its output is not private. Seeds only differ in the
+    round counts only if the learner plays the logged arm and, with propensities, if a coin keeps the round. Learners
+    learn only from rounds that count. This is a simulation, and its output is not private. Seeds differ only in the
     learners' randomness and in the coins.
 
     Args:

@@ -33,7 +33,7 @@ class Problem(NamedTuple):
         make: (horizon, dim) -> (learner, environment).
         values: values of learner and environment, except epsilon.
         upper: (epsilon, horizon, dim) -> upper bound on the expected regret, with its constants.
-        trivial: regret per round without learning: of staying at the centre, or of playing arms uniformly.
+        trivial: regret per round without learning, that is, at the centre of the ball or with uniformly drawn arms.
     """
 
     learner: str

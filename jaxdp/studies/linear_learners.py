@@ -64,7 +64,7 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
-    """Returns the run of a learner with this delta, if it takes a delta; lowers an epsilon that the learner refuses.
+    """Returns the run with this delta fixed, if the learner takes a delta, and lowers epsilons that it refuses.
 
     Args:
         run: the learner's run.
@@ -88,6 +88,6 @@ def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
 
 
 def are_refused(names: Sequence[str], epsilon: Sequence[float]) -> xr.DataArray:
-    """Returns for which learners and epsilons privacy is not proved, (learner, epsilon) bool."""
+    """Returns whether the privacy of each learner is not proved at each epsilon, (learner, epsilon) bool."""
     refused = [[name == "paper" and PUBLISHED <= float(e) < math.inf for e in epsilon] for name in names]
     return xr.DataArray(refused, dims=("learner", "epsilon"))

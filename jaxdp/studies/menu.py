@@ -15,7 +15,7 @@ UsageError: Any = typer.BadParameter.__base__  # Typer does not export it
 
 
 class RunGroup(TyperGroup):
-    """`python -m jaxdp run`: a command for each study."""
+    """The commands of `python -m jaxdp run`, one for each study."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -23,7 +23,7 @@ class RunGroup(TyperGroup):
 
 
 class SweepGroup(TyperGroup):
-    """`python -m jaxdp sweep`: a command for each study."""
+    """The commands of `python -m jaxdp sweep`, one for each study."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -31,7 +31,7 @@ class SweepGroup(TyperGroup):
 
 
 class MainGroup(TyperGroup):
-    """`python -m jaxdp`: `advise`, `bench` and `report` beside its other commands."""
+    """The commands of `python -m jaxdp`; `advise`, `bench` and `report` are loaded when they are called."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -17,7 +17,7 @@ LABEL = "order of Thm 5.3 (no privacy, central) or Thm 4.5 (local), through the 
 FAILURE_PROB = 0.05
 FEWEST = 4  # fewest comparisons at which Theorem 4.5 has an order
 UNCOVERED = ("_cut", "_k_norm")  # suffixes of estimators that no theorem covers: cut weights, or K-norm noise
-# These values only scale a bound, and a curve through the first mark is rescaled; only ratios to L matter.
+# These values only scale a bound, and the drawn curve is rescaled to pass through the first mark.
 _UNITS: Any = {"feature_norm": 1.0, "radius": 1.0, "coverage": 1.0, "failure_prob": FAILURE_PROB}
 
 
@@ -25,8 +25,8 @@ def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int
     """Returns upper bounds on the l2 error as functions of the number of comparisons, up to a factor.
 
     Local estimators have the order of Theorem 4.5; it is NaN below 4 comparisons, where ln ln n makes the bound
-    meaningless. The other estimators have the order of Theorem 5.3 with their noise. Theorem 5.3 covers Gaussian noise
-    and equal weights: other central estimators have no order.
+    meaningless. Estimators without privacy and central estimators have the order of Theorem 5.3, with their noise. This
+    theorem covers Gaussian noise and equal weights: central estimators with K-norm noise or cut weights have no order.
 
     Args:
         names: names of estimators.

@@ -34,7 +34,7 @@ FULL = "central, features private"
 
 
 class Head(NamedTuple):
-    """An estimator with values that do not depend on epsilon.
+    """An estimator, its data, and its values as a function of epsilon.
 
     Attributes:
         estimator: the estimator.
@@ -106,7 +106,7 @@ def heads(
 
 
 def local_radius(part: Part, margin_stddev: float) -> float:
-    """Returns the radius of local heads: twice the norm at which random directions give margins of the guessed size."""
+    """Returns the radius of local heads: twice the norm at which a random theta has margins of this deviation."""
     return 2 * margin_stddev * float(np.sqrt(part.features[0].size / np.mean(np.sum(part.features**2, axis=1))))
 
 

@@ -27,7 +27,7 @@ from jaxdp.studies.pair_release import RELEASED, make_release
 from jaxdp.studies.tables import columns
 from jaxdp.validation import check_above, check_choice, check_count, check_delta, check_epsilon, warn_large_delta
 
-NOT_PRIVATE = "for whoever may see the labels; this picture is not private"
+NOT_PRIVATE = "not private, only for people who may see the labels"
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 METRICS = {
     "accuracy": "held-out accuracy",
@@ -36,7 +36,7 @@ METRICS = {
 }
 INTERVALS = (
     "Bands and [ ]: 90% of releases, as the privacy noise varies. Bars and +-: 95% confidence, as held-out persons "
-    "vary. The noise is fresh in each draw; the persons who were learned from do not vary."
+    "vary. The noise is drawn again for each seed; the persons in the training data do not vary."
 )
 WORST_LOSS = 1.5  # highest log loss that is drawn; a head with theta = 0 has log 2
 MARKERS = "osD^v<>P"
@@ -69,7 +69,7 @@ def preference_pairs(
     feature_norm: Annotated[
         float | None,
         typer.Option(
-            help="A norm of embeddings that was chosen without the data; adds the head with private features."
+            help="Bound on the norm of embeddings, chosen without the data; adds the head with private features."
         ),
     ] = None,
     head_epsilon: Annotated[float, typer.Option(help="Epsilon of the head in head.npz.")] = 1.0,
@@ -227,8 +227,8 @@ def report(dataset: xr.Dataset) -> str:
     parts += [
         INTERVALS,
         "\n".join(columns(rows, rows[0][0])),
-        "Predictions read features and ids, never labels; above the guessed standard deviation of margins a head is "
-        "worthless.",
+        "Predictions read features and ids, never labels. A head is worthless if its predicted margin error is above "
+        "the guessed standard deviation of margins.",
     ]
     if stopped := int((~dataset.converged).sum()):
         parts.append(f"note: {stopped} of {dataset.converged.size} fits did not converge; do not rely on their scores.")

@@ -166,7 +166,7 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def _for_greedy(order: Order, uncovered: Collection[float]) -> Order:
-    """Returns NaN in place of an order for other policies and uncovered epsilons.
+    """Returns the order for greedy policies, with NaN for other policies and for uncovered epsilons.
 
     A greedy policy loses at most 2 L times the l2 error.
     """

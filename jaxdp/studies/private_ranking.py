@@ -166,7 +166,7 @@ def private_ranking(
     The output includes the abilities without privacy, comparisons with them, and many private estimates of the same
     data, which each spend their budget. `ranking_release` makes a ranking that may be published.
 
-    The data are fixed; seeds only differ in the privacy noise. So the results do not include the sampling error of the
+    The data are fixed; seeds differ only in the privacy noise. So the results do not include the sampling error of the
     comparisons or ballots. For comparisons, the privacy unit is one outcome; the compared pairs, and how often each
     pair was compared, are public. For ballots, the privacy unit is one whole ballot, including the items that it ranks;
     the number of ballots is public. To protect one comparison of a ballot instead, rank `ballots.comparisons()`.
@@ -175,8 +175,8 @@ def private_ranking(
     epsilon, figures and texts show the estimator with the smaller predicted error; the prediction does not use the
     data.
 
-    The default radius grows with the number of items, because a constant bound on the norm would be tighter for larger
-    tables. `Ballots.answers` explains `unranked`, and `default_delta` the default of delta.
+    The default radius grows with the number of items, because a constant bound on the norm would be tighter for more
+    items. `Ballots.answers` explains `unranked`, and `default_delta` the default of delta.
 
     Returns:
         A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed); `survival` (1 if the item that

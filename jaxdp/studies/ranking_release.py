@@ -80,8 +80,8 @@ def ranking_release(
     comparisons come from ballots (`ballots.comparisons()`), the items that a voter ranked are public in this unit, and
     a voter who made k comparisons is protected at k epsilon at best.
 
-    Whole ballots are refused: their estimators count half wins for pairs that a ballot does not compare, and have no
-    confidence set.
+    Whole ballots are refused: estimators for ballots count half wins for pairs that a ballot does not compare, and have
+    no confidence set.
 
     The intervals cover the privacy noise and the sampling error of the comparisons, for all pairs together, and assume
     that the truth lies within the radius. With enough comparisons they are proved (`provable_curvature`). Otherwise
@@ -118,16 +118,16 @@ def ranking_release(
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
-        - Unit: the outcome of one comparison; adjacency: replace one.
+        - Unit: the outcome of one comparison; adjacency: replace one outcome.
         - Why: Everything returned is post-processing of one noisy statistic and of public values; public values decide
           the kind of noise. The claim assumes that the key is secret; JAX's generator is not cryptographic. Every
           further release of the same data adds the epsilon of that release.
 
     Source:
-        As `objective_perturbation` and `confidence_set`.
+        See `objective_perturbation` and `confidence_set`.
 
     Deviations:
-        The curvature.
+        The curvature is the smallest at the released abilities, or is proved from it.
     """
     check_number("epsilon", check_epsilon(epsilon))
     if delta is None:
@@ -162,7 +162,7 @@ def ranking_release(
     if np.isnan(confidence.width) and np.isfinite(fit.theta).all():
         raise ValueError(
             f"data must connect items by more than long chains in {public.dtype}, got a second moment that is singular"
-            " to rounding; 64-bit floats (JAX_ENABLE_X64=1) may do"
+            " up to rounding; try 64-bit floats (JAX_ENABLE_X64=1)"
         )
     low, high = (
         np.asarray(end) for end in confidence.interval(jnp.asarray(pair_features(len(data.items)), public.dtype))
@@ -182,11 +182,11 @@ def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
 def provable_curvature(assumed: ConfidenceSet, features: jax.Array, curvature: jax.Array) -> jax.Array:
     """Returns a curvature with which the confidence set is proved, given the smallest curvature at the estimate.
 
-    Let D be the difference between the truth and the estimate. Between them, the margin of a comparison changes by at
-    most c |D|, where c = max |x_i|_(1/shape), and the logistic curvature shrinks at most by the factor exp(-change),
-    since it is self-concordant. So the mean curvature between them is at least curvature (1 - exp(-c |D|)) / (c |D|).
-    This mean times |D| is at most G, the bound on the gradient at the truth. With u = c G / curvature < 1, it follows
-    that c |D| <= -ln(1 - u).
+    Let D be the difference between the truth and the estimate. Between truth and estimate, the margin of a comparison
+    changes by at most c |D|, where c = max |x_i|_(1/shape), and the logistic curvature shrinks at most by the factor
+    exp(-change), since the logistic loss is self-concordant. So the mean curvature between truth and estimate is at
+    least curvature (1 - exp(-c |D|)) / (c |D|). This mean times |D| is at most G, the bound on the gradient at the
+    truth. With u = c G / curvature < 1, it follows that c |D| <= -ln(1 - u).
 
     Args:
         assumed: the confidence set with ridge 0 that assumes `curvature`; its width is G / curvature.

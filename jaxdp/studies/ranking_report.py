@@ -76,7 +76,7 @@ def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
     """Formats how many ballots state no preference, and the winner under the other reading of unranked items.
 
     The text is empty if every ballot ranks all items. A file does not state its reading: in an election unranked items
-    lose, but a voter who was asked about some items does not compare the others.
+    lose, but a voter who was asked about some items does not compare all other items.
     """
     if ballots.data_type.endswith("c"):
         return ""
@@ -179,7 +179,7 @@ def survival(results: xr.Dataset) -> str:
 
 
 def _from(share: xr.DataArray) -> float | None:
-    """Returns the smallest epsilon from which on all shares suffice, or None; NaN does not suffice."""
+    """Returns the smallest epsilon from which on all shares are at least `SURVIVES` (NaN is not), or None."""
     failing = np.flatnonzero(~(share.values >= SURVIVES))
     first = int(failing[-1]) + 1 if failing.size else 0
     return None if first == share.size else float(share.epsilon.values[first])

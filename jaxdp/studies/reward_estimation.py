@@ -62,10 +62,10 @@ def estimators(solver: str, dim: int = 1) -> dict[str, Estimator]:
     """Returns the compared estimators by name.
 
     Args:
-        solver: "exact" (minimisers over the ball with the norm of the true parameter as radius, with analytic Gaussian
-            noise; with public weights also K-norm noise, which gives pure epsilon), "averaged" (one pass of SGD with
-            constant step 0.1, projected on that ball; the average of the last half) or "literal" (as in the paper's
-            text: one pass, step 0.1, last iterate, no projection, the paper's sigma).
+        solver: "exact": minimisers over the ball of radius |theta*|, with analytic Gaussian noise; with public weights
+            also with K-norm noise, which gives pure epsilon. "averaged": one pass of SGD with constant step 0.1,
+            projected on this ball; the estimate is the average of the last half of the iterates. "literal": as in the
+            paper's text: one pass, step 0.1, last iterate, no projection, the paper's sigma.
         dim: largest number of features.
 
     Raises:

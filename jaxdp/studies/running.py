@@ -1,4 +1,4 @@
-"""The commands that run a study: `run` writes to a new folder, `sweep` to a store that can resume, `advise` prints."""
+"""The commands that run a study: `run` writes to a new folder, `sweep` to a resumable store, and `advise` prints."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ Out = Annotated[
 ]
 Where = Annotated[str, typer.Option(help="Path of the store: a new path, or the store of this sweep, to resume it.")]
 Chunk = Annotated[
-    int | None, typer.Option(help="Most runs (lanes) written together. Default: about 20 seconds of work.")
+    int | None, typer.Option(help="Largest number of runs (lanes) written together. Default: about 20 seconds of work.")
 ]
 Index = Annotated[
     str | None,
@@ -43,7 +43,9 @@ Grow = Annotated[
 ]
 Quick = Annotated[
     bool,
-    typer.Option("--quick", help="A smaller form of the study, for a first look; other options replace its values."),
+    typer.Option(
+        "--quick", help="Run a smaller form of the study, for a first look; options that you give override it."
+    ),
 ]
 
 
@@ -94,12 +96,12 @@ def advise_command(study: Study) -> Callable[..., None]:
 
 def _time(study: Study) -> str:
     if study.minutes is None:
-        return "Its time depends on your data; --quick is a smaller form."
-    return f"With its defaults it takes about {study.minutes:g} min on two cores; --quick is a smaller form."
+        return "Its time depends on your data; --quick runs a smaller form."
+    return f"With its defaults it takes about {study.minutes:g} min on two cores; --quick runs a smaller form."
 
 
 def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Returns the options of the quick form, in which the user's own options stay, and a note that lists them."""
+    """Returns the options of the quick form, except those that the user gave, and a note that lists them."""
     sources = {name: context.get_parameter_source(name) for name in study.quick}
     replaced = {
         name: study.quick[name] for name, source in sources.items() if source is None or source.name != "COMMANDLINE"

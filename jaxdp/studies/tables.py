@@ -54,7 +54,7 @@ def collect_tables() -> Iterator[list[Table]]:
 
 
 def columns(rows: Sequence[Sequence[str]], title: str = "") -> list[str]:
-    """Formats rows of text as lines with aligned columns: the first column to the left, the others to the right."""
+    """Formats rows of text as lines; the first column is aligned to the left, and all other columns to the right."""
     if (tables := _collected.get()) is not None:
         tables.append(Table(" ".join(title.split()), rows))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

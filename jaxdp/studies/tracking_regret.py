@@ -1,7 +1,7 @@
 """Cost of privacy in tracking the best of several experts (Asi et al., 2025: Tracking, Table 1).
 
 The best expert changes over time. Compares learners with the best sequence
-of experts that switches as often.
+of experts with S switches.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def tracking_regret(
     learner: Names = COMPARED,
     adversary: Annotated[Sequence[str], grid(f"Adversary: {', '.join(ADVERSARIES)}. Repeat for several.")] = SHIFTING,
     horizon: Annotated[
-        Sequence[int], grid("Rounds T. Repeat for several; while S or N vary, T is the first.")
+        Sequence[int], grid("Rounds T. Repeat for several; where S or N varies, T has its first value.")
     ] = HORIZONS,
     num_switches: Annotated[
         Sequence[int],
@@ -82,14 +82,14 @@ def tracking_regret(
 ) -> xr.Dataset:
     """Simulates the dynamic regret of learners, for every learner, setting, epsilon and seed.
 
-    A setting is an adversary, N, T and S. The first setting of each adversary has the first value of each; every
-    further setting changes one value. Learners know N, T and S, and have the parameters that their proofs or their
+    A setting is an adversary, N, T and S. The first setting of each adversary has the first values of N, T and S; every
+    further setting changes one of these. Learners know N, T and S, and have the parameters that their proofs or their
     authors give for N, T and S.
 
     Returns:
-        A dataset with `dynamic_regret`, against the best sequence with S switches, `regret`, against the best expert,
-        and `loss`, `best_loss`, `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). Coordinates
-        `claim` by learner, and `adversary`, `num_experts`, `horizon`, `num_switches` by setting.
+        A dataset with `dynamic_regret` (against the best sequence with S switches), `regret` (against the best expert),
+        `loss`, `best_loss` and `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). Coordinates
+        `claim` along learner, and `adversary`, `num_experts`, `horizon` and `num_switches` along setting.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(adversary, num_experts, horizon, num_switches)

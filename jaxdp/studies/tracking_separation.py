@@ -76,7 +76,8 @@ def tracking_separation(
 
     Returns:
         A dataset with `dynamic_regret` and the other outcomes, and `regret_a_round` (dynamic regret / T), of dimensions
-        (learner, adversary, horizon, ratio, seed). Coordinates `claim` by learner, and `epsilon` by horizon and ratio.
+        (learner, adversary, horizon, ratio, seed). Coordinates `claim` along learner, and `epsilon` along (horizon,
+        ratio).
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(PAIR, [num_experts], horizon, [num_switches])

@@ -48,7 +48,7 @@ def read_losses(
         Path,
         typer.Option(
             "--losses",
-            help="Losses: a row is a round, a column an expert; .csv, .npy or .parquet.",
+            help="File of losses, a row for each round and a column for each expert; .csv, .npy or .parquet.",
             show_default=False,
         ),
     ],
@@ -79,13 +79,13 @@ def tracking_your_losses(
     """Simulates learners on the user's losses, for every learner, epsilon and seed.
 
     This is a simulation, and its output is not private. The losses, [rounds, num_experts] in [0, scale], are fixed;
-    seeds only differ in the learners' randomness.
+    seeds differ only in the learners' randomness.
 
     Returns:
         A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in units of `scale`, and
         `gained`: the learner's gain over uniform play as a share of the best sequence's gain (1: as good as the best
         sequence; below 0: worse than uniform play; NaN: nothing to gain). Dimensions (learner, epsilon, seed);
-        coordinates `claim` by learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches` and `asked_share`.
+        coordinates `claim` along learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches` and `asked_share`.
     """
     check_delta(delta)
     check_within("share", share, 0.0, 1.0)

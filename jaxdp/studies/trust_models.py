@@ -40,7 +40,7 @@ UNLEARNED = "A learner with regret close to the regret of uniform play has not l
 def arm_learners() -> dict[str, LearnerEntry]:
     """Returns the registered bandits with finitely many arms, by name, in their form for rewards of 0 or 1.
 
-    Entries that only differ in the kind of rewards, or have the same variant for these rewards, count once.
+    If entries differ only in the kind of rewards, only the first entry is returned.
     """
     return shared.distinct_learners(("rewards",), lambda entry: entry.family == "bandits" and _plays_arms(entry))
 
@@ -70,13 +70,13 @@ def trust_models(
 ) -> xr.Dataset:
     """Simulates bandits on Bernoulli arms, for every learner, epsilon, number of rounds and seed.
 
-    Learners have the constants of their proofs, if there are proofs. A learner that supports counts plays by counts;
-    all others play by blocks or rounds. The two groups see different random rewards. Explore-then-commit explores for
-    T^(2/3) rounds.
+    Learners use the constants of their proofs, if there are proofs. A learner that supports counts plays by counts
+    (totals over many rounds); all others play by blocks or rounds. The two groups see different random rewards.
+    Explore-then-commit explores for T^(2/3) rounds.
 
     Returns:
         A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). Coordinates
-        `mean`, and `trust_model` by learner.
+        `mean`, and `trust_model` along learner.
     """
     check_delta(delta)
     known = arm_learners()

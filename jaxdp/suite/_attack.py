@@ -24,7 +24,7 @@ def attack(
     """Attacks a learner's claim with two runs on the same data of the suite, except for one user's answer.
 
     There are up to two attacks: this user answers in round horizon / 3, or 64 rounds before the end. In the local model
-    the output is this user's report. In other models it is the part of the following values that the adversary sees:
+    the attacked output is this user's report. In other models it has the following values, if the adversary sees them:
     the next 16 plays, the number of later plays of each action, and the public state at the end if it is small.
 
     Returns:

@@ -27,7 +27,8 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
     """Reads all results in a folder, by the learner's name.
 
     Raises:
-        ValueError: if there are none, or a file has results of another suite or another protocol than the others.
+        ValueError: if the folder has no results, or results of another suite, of several protocols, or of one learner
+            in several files.
     """
     records: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.json")):
@@ -167,8 +168,8 @@ def _contents(scores: xr.DataArray, group: Group) -> Contents:
     flat = [part.reshape(scores.sizes["learner"], -1).tolist() for part in parts]
     rows = {str(name): list(map(Cell, *cells)) for name, *cells in zip(scores.learner.values, *flat, strict=True)}
     caption = (
-        f"Score: regret or error, divided by the one of uniform play; mean over {scores.sizes['seed']} seeds, with the "
-        f"half width of its 95% interval. {tables.MARKED}: the least mean of a column, and means not shown to be "
+        f"Score: regret (or error) divided by uniform play's; mean over {scores.sizes['seed']} seeds, with the half "
+        f"width of its 95% interval. {tables.MARKED}: the least mean of a column, and means not shown to be "
         "larger, by paired differences corrected for all pairs of the column."
     )
     caption += "" if group[3] == "none" else f" Claims are for {group[2]}."

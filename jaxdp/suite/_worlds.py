@@ -1,4 +1,4 @@
-"""Worlds of the benchmark. Answers with few levels are equal on every version of JAX, precision and processor."""
+"""Worlds of the benchmark. Answers with few levels do not depend on JAX's version, the precision or the processor."""
 
 from typing import Any, NamedTuple
 
@@ -57,7 +57,7 @@ def _stage(params: Frozen, round_: jax.Array) -> jax.Array:
 
 
 def arms_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,)) -> Environment:
-    """Returns a bandit with rewards in {0, 1/n, ..., 1}: the share of the arm's n thresholds above a random word.
+    """Returns a bandit with rewards in {0, 1/n, ..., 1}: the share of the arm's n thresholds that exceed a random word.
 
     Args:
         base: the bandit of the same means, which computes outcomes.
@@ -172,7 +172,7 @@ def contexts_world(theta: Any, *, num_arms: int, logistic: bool = False, turn: i
         theta: [dim], of norm at most 1.
         num_arms: number of arms.
         logistic: whether means are logistic(x.theta) instead of x.theta.
-        turn: first round, from 0, from which on the first coordinate of all contexts is 0; None for never.
+        turn: index, from 0, of the round from which on the first coordinate of all contexts is 0; None for never.
     """
     make = generalized_linear_contexts if logistic else linear_contexts
     base = make("cube", num_arms=num_arms, dim=len(theta), theta=theta, rewards="uniform")

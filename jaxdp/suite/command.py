@@ -15,25 +15,28 @@ from jaxdp.validation import check_choice
 
 def bench_learners(
     learners: Annotated[
-        list[str] | None, typer.Argument(help="module:name, or names as in `list --all`. Each has a file in --out.")
+        list[str] | None,
+        typer.Argument(help="Learners: module:name, or a name in `list --all`. Each gets one file in --out."),
     ] = None,
     folder: Annotated[
         Path, typer.Option("--out", help="Folder for the results, one JSON file for each learner.")
     ] = Path("bench"),
     every: Annotated[bool, typer.Option("--all", help="Play with every registered learner and estimator.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few seeds and short horizons, under a minute a family.")
+        bool, typer.Option("--quick", help="Few seeds and short horizons: under a minute for each family.")
     ] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Play the second set of seeds.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Use the second set of seeds, to check published results.")
+    ] = False,
     value: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=NUMBER, which you chose: the row is marked tuned. Repeat for several."),
+        typer.Option(help="NAME=NUMBER: an argument that you chose; marks the row as tuned. Repeat for several."),
     ] = None,
-    family: Annotated[str | None, typer.Option(help="Play this family only, such as arms.", show_default=False)] = None,
+    family: Annotated[str | None, typer.Option(help="Play only this family, such as arms.", show_default=False)] = None,
     proof: Annotated[str, typer.Option(help="Link to a proof of the claim.", show_default=False)] = "",
     standings: Annotated[
         Path | None,
-        typer.Option(help="Instead, print the standings of the results in this folder.", show_default=False),
+        typer.Option(help="Play nothing; print the standings of the results in this folder.", show_default=False),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the standings to this picture.", show_default=False)] = None,
     format_: Annotated[

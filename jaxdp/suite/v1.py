@@ -12,8 +12,8 @@ True
 
 Answers that are 0, 1 or one of a few levels come from comparing a random 32-bit word with committed integer thresholds.
 So these answers are equal on every version of JAX, in both precisions and on every processor. `answers` computes an
-instance's first answers. `frozen.json` beside this file has their SHA-256 for these instances, the first answers of
-all other instances, and the regret of uniform play, which is the unit of scores. This version never changes.
+instance's first answers. `frozen.json` beside this file has the SHA-256 of these instances' first answers, the first
+answers of all other instances, and the regret of uniform play, which is the unit of scores. This version never changes.
 """
 
 import functools
@@ -270,7 +270,8 @@ def answers(instance: Instance, count: int = NUM_ANSWERS) -> np.ndarray:
 
     Returns:
         [count, ...] answers: uint8 if all are 0 or 1, float32 for other levels, float64 for an instance that is not
-        exact. A round's contexts stand before its answer. For a problem of estimators: features, then labels, float64.
+        exact. With contexts, a row has the round's contexts and then its answer. For a problem of estimators: features,
+        then labels, float64.
     """
     made, key = instance.make(), jax.random.key(0)
     if isinstance(made, Problem):

@@ -53,11 +53,11 @@ def test_exponents_are_fitted_where_learners_learn():
 def test_the_report():
     results = made_up()
     text = ldp_bandits.report(results)
-    assert "stays below it at every point" in text
+    assert "stays below this bound at every point" in text
     assert "c^(1/2) for convex losses, where Table 1 has 1/ε" in text
     assert "c^(2/3)" in text
     above = results.assign(upper=results.upper / 100)
-    assert "exceeds it: convex, two_point." in ldp_bandits.report(above)
+    assert "exceeds this bound for convex, two_point." in ldp_bandits.report(above)
     assert "nan" not in ldp_bandits.report(results.isel(seed=[0])).split("exponents")[0].replace("+- nan", "")
 
 

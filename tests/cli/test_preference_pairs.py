@@ -41,7 +41,7 @@ def test_the_command_writes_a_head_and_the_lines_that_use_it(table):
     run = CliRunner().invoke(app, arguments(table, *SMALL, "--out", str(out), "--feature-norm", "4"))
     assert run.exit_code == 0, run.output
     text = run.stdout
-    assert text.startswith("for whoever may see the labels; this picture is not private.")
+    assert text.startswith("not private, only for people who may see the labels.")
     for name in (pair_heads.CLEAR, pair_heads.WHITENED_PERSON, pair_heads.FULL, "predicted margin error, one person"):
         assert name in text
     assert "-DP" in text.split("its claim, in a simulation: ")[1].split("\n")[0]

@@ -80,7 +80,9 @@ def test_the_overview_fits(monkeypatch):
 
 
 def test_a_name_that_is_not_there_is_told_with_its_neighbours():
-    with pytest.raises(KeyError, match="exponential_weight: no entry has this name; near it: exponential_weights"):
+    with pytest.raises(
+        KeyError, match="exponential_weight: no entry has this name; similar names: exponential_weights"
+    ):
         LEARNERS["exponential_weight"]
     assert "exponential_weight" not in LEARNERS
     assert LEARNERS.get("exponential_weight") is None

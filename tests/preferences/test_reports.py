@@ -160,7 +160,7 @@ def test_a_release_has_the_distribution_of_reports(monkeypatch):
 
 def test_a_release_has_no_key_and_a_finite_epsilon():
     for wrong, sentence in (
-        ({"key": KEY, "release": True}, "key must be given without a release, and only then, got a key"),
+        ({"key": KEY, "release": True}, "key must be given if release is False, and only then, got a key"),
         ({}, "got no key and release=False"),
         ({"epsilon": math.inf, "release": True}, "epsilon must be finite for a release"),
     ):

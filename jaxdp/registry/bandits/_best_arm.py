@@ -19,7 +19,7 @@ def gaussian(num_arms: int) -> Environment:
 
 
 def draw_bounded(key: jax.Array, num_arms: int) -> UserData:
-    """Draws a user with rewards below the clip, above it, or NaN."""
+    """Draws a user with rewards below or above the clipping interval, or NaN."""
     choice = jax.random.randint(key, (num_arms,), 0, 3)
     return UserData(jnp.asarray([LOW, HIGH, jnp.nan], float)[choice])
 

@@ -26,7 +26,7 @@ def gaussian(num_arms: int) -> Environment:
 
 
 def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype: Any) -> tuple[UserData, UserData]:
-    """Returns users of two runs: all arms pay `high`, but the first arm pays `low`, always or except in round one."""
+    """Returns users of two runs: the first arm pays `low` (in the second run not in round one), other arms `high`."""
     never = np.full((rounds, num_arms), high, dtype)
     never[:, 0] = low
     once = never.copy()
@@ -41,7 +41,7 @@ def every_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def every_reward_leaves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one round: all rewards are NaN in the first run, and above the clip in the second."""
+    """Returns users of one round: in the first run all rewards are NaN, in the second above the clipping interval."""
     missing, far = (UserData(np.full((1, num_arms), pay, float)) for pay in (np.nan, HIGH))
     return missing, far
 
@@ -51,7 +51,7 @@ def draw_binary(key: jax.Array, num_arms: int) -> UserData:
 
 
 def draw_any(key: jax.Array, num_arms: int) -> UserData:
-    """Draws rewards below the clip, above it, or NaN."""
+    """Draws rewards below or above the clipping interval, or NaN."""
     return UserData(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
 
 

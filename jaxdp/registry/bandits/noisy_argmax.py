@@ -22,10 +22,11 @@ def _neighbours(num_arms: int, num_rounds: int) -> tuple[UserData, UserData]:
 
 
 def noisy_argmax_distribution(params: Any, data: UserData, *, num_arms: int, num_rounds: int) -> OutputDistribution:
-    """Returns the distribution of the view: the arm with the largest total after exponential noise is recommended.
+    """Returns the distribution of the adversary's view.
 
-    Noise of mean 1 / epsilon makes this permute-and-flip, which uses mean 2 / epsilon, at 2 epsilon. Half the noise is
-    enough for epsilon-DP because only one total changes. Before the last round, the recommended arm is drawn uniformly.
+    The recommended arm has the largest total after exponential noise. Noise of mean 1 / epsilon makes this
+    permute-and-flip, which uses mean 2 / epsilon, at 2 epsilon. Half the noise is enough for epsilon-DP because only
+    one total changes. Before the last round, the recommended arm is drawn uniformly.
     """
     learner = bandits.noisy_argmax(num_arms=num_arms, num_rounds=num_rounds)
 

@@ -12,7 +12,7 @@ ORDER = 203  # position of the entries in lists
 
 
 def _a_first_epoch(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of a first epoch, in which each arm has one turn."""
+    """Returns users of a first epoch, in which each arm is played once."""
     return one_reward_moves(0, 1, num_arms, num_arms, np.int32)
 
 
@@ -23,7 +23,7 @@ def _three_epochs(num_arms: int) -> tuple[UserData, UserData]:
 
 ENTRIES = {
     "pairwise_elimination_central": bandit_entry(
-        summary="finds the best arm by bets on pairs of arms, on totals that get Laplace noise once an epoch",
+        summary="finds the best arm by bets on pairs of arms, from totals that get Laplace noise once per epoch",
         source="Turner, Ly & Grünwald (2024), arXiv 2106.02693, for the bets; the noise and the union bound are ours",
         factory=bandits.pairwise_elimination_central,
         sizes={"num_arms": 3},

@@ -16,7 +16,7 @@ def _an_epoch_moves(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def _three_epochs(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of twice as many rounds as `_an_epoch_moves`, the second half in a later epoch."""
+    """Returns users of twice as many rounds as in `_an_epoch_moves`; the second half is in a later epoch."""
     return one_reward_moves(0, 1, num_arms, 8 * num_arms, np.int32)
 
 

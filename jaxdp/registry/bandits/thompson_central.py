@@ -11,7 +11,7 @@ ORDER = 195  # position of the entries in lists
 
 
 def _the_first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs: every reward is 0, except all arms' rewards in round one of the second run."""
+    """Returns users of two runs: rewards are 0, but in round one of the second run all arms' rewards are 1."""
     nothing = np.zeros((12, num_arms), np.int32)
     once = nothing.copy()
     once[0] = 1

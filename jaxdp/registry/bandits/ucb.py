@@ -7,7 +7,7 @@ ORDER = 160  # position of the entries in lists
 
 ENTRIES = {
     "ucb": bandit_entry(
-        summary="plays the arm with the largest upper bound, by clipped and randomized rewards",
+        summary="plays the arm with the largest upper bound, from clipped and randomized rewards",
         source=f"Auer, Cesa-Bianchi & Fischer (2002), UCB1; {ON_REPORTS}",
         factory=bandits.ucb,
         variant={"rewards": "bounded"},

@@ -13,12 +13,15 @@ ORDER = 200  # position of the entries in lists
 
 
 def _first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs: all arms pay 1, but the first arm pays 0, always or except in round one."""
+    """Returns users of two runs: the first arm pays 0 (in the second run not in round one), other arms pay 1."""
     return one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
 
 
 def _the_first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs: only the first arm pays, always or except in round one. It plays several blocks."""
+    """Returns users of two runs in which the first arm plays several blocks.
+
+    Only the first arm pays, in one run always and in the other run except in round one.
+    """
     always = np.zeros((18, num_arms), np.int32)
     always[:, 0] = 1
     once = always.copy()

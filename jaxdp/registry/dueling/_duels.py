@@ -42,7 +42,7 @@ PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochasti
 
 
 def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the arm with the lower index wins every duel, or loses only in the round `user`."""
+    """Returns users of two runs: the arm with the lower index wins all duels, or all except in round `user`."""
     always = np.tile(np.triu(np.ones((num_arms, num_arms), np.int32)), (rounds, 1, 1))
     once = always.copy()
     once[user] = 1 - once[user]

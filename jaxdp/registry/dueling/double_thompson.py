@@ -18,13 +18,13 @@ ORDER = 460  # position of the entries in lists
 def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in the first round.
 
-    The duel of this round is a block, unless it is a duel of an arm with itself; then the next duel is a block.
+    This round is a block, unless its duel is of an arm with itself; then the next duel is a block.
     """
     return a_user_changes(num_arms, 6, 0)
 
 
 def _the_left_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the left arm of any pair loses every duel, or wins only the first duel."""
+    """Returns users of two runs: the left arm loses all duels, in the second run except the first duel."""
     lost = np.zeros((6, num_arms, num_arms), np.int32)
     won = lost.copy()
     won[0] = 1

@@ -15,11 +15,11 @@ ORDER = 420  # position of the entries in lists
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in the first round: the left arm loses, or wins.
+    """Returns users of two runs who differ in the first round: the left arm loses or wins the duel.
 
-    Arms take turns in a random order. The arm with the second turn loses on the left, the other arms win. So if an arm
-    is dropped, it is the arm with the second turn. If this arm was the right arm of the first duel, the wins over it
-    are taken back, and the first user's answer is used again.
+    Arms take turns as the left arm, in a random order. The arm with the second turn loses its duels on the left, all
+    other arms win. So if an arm is dropped, it is the arm with the second turn. If this arm was the right arm of the
+    first duel, the algorithm takes back the wins over this arm, and so uses the first user's answer again.
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[1::num_arms] = lost[0] = 0
@@ -47,7 +47,7 @@ def _an_early_drop(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def _the_first_block_ends(num_arms: int, arity: int = 2) -> tuple[UserData, UserData]:
-    """Returns users of the rounds until the first arm has been the left one `arity` times."""
+    """Returns users of the rounds until the first arm has been the left arm `arity` times."""
     return _the_first_duel_moves(num_arms, (arity - 1) * num_arms + 1)
 
 

@@ -11,7 +11,7 @@ ORDER = 410  # position of the entries in lists
 
 
 def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of all pairs: on the left, the first arm wins no duel, or only the first; other arms always win."""
+    """Returns users of all pairs: as left arm, the first arm wins no duel or only round one; other left arms win."""
     never = np.ones((num_arms**2, num_arms, num_arms), np.int32)
     never[:, 0] = 0
     once = never.copy()

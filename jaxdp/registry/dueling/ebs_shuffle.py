@@ -15,10 +15,10 @@ SECOND = {"epsilon": 0.6, "delta": 3e-2}  # at the second point
 
 
 def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
-    """Returns users of the first phase: the first arm loses the duel of the first user, or wins it.
+    """Returns users of the first phase: the first arm loses or wins the duel of the first user.
 
-    The number of other users in the first arm's batch who report a win is the number that reveals most of the first
-    user's answer. The other arms always win on the left, so that only the first arm may be dropped.
+    The number of wins among the other users of the first arm's batch is chosen so that the count of wins reveals most
+    of the first user's answer. All other arms win on the left, so that only the first arm may be dropped.
     """
     values = values or VALUES
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**values)
@@ -44,7 +44,7 @@ def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]
 def _the_first_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of one batch in which the first arm loses all duels on the left, and the other arms win.
 
-    A batch in which all other users report the same is an extreme case for any accounting. If reports of the first
+    A batch in which all other users have the same answer is an extreme case for any accounting. If reports of the first
     arm's users also entered the batches of other arms, most of these reports would be visible there.
     """
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **SECOND})

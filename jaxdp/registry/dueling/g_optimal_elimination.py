@@ -32,7 +32,7 @@ def _linear(num_arms: int) -> Environment:
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the left arm loses the first duel, or wins it; it wins all other duels.
+    """Returns users of two runs: the left arm loses or wins the first duel, and wins all other duels.
 
     The first phase has two duels. The first answer is used when this phase ends, and again in the next phase if the
     count of wins does not restart from zero.

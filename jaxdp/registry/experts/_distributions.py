@@ -15,9 +15,9 @@ Grown = Iterator[tuple[Any, float]]
 
 @functools.lru_cache(maxsize=4096)
 def still_below(questions: tuple[float, ...], epsilon: float) -> float:
-    """Returns the probability that AboveThreshold answers no question with "above".
+    """Returns the probability that AboveThreshold answers "below" to all of its queries.
 
-    Questions have sensitivity 1 and are differences from the threshold.
+    Each query has sensitivity 1, and is given as its difference from the threshold.
     """
     if not questions:
         return 1.0
@@ -44,8 +44,8 @@ def distribution_of_rounds(
     Args:
         rounds: number of rounds.
         first: states before the first round, with their probabilities.
-        later: (round, state before it) -> states after it, with their probabilities.
-        expert: (round, state before it) -> the expert that is played.
+        later: (round, state before the round) -> states after the round, with their probabilities.
+        expert: (round, state before the round) -> the expert that is played.
         shown: (rounds played, state) -> the content of `public` except the number of rounds played.
         has_clock: whether `public` starts with the number of rounds played.
     """

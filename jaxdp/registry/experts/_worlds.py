@@ -17,7 +17,7 @@ LOW, HIGH = -2.0, 3.0
 
 
 def adaptive(num_experts: int) -> Environment:
-    """Makes a world with mean losses from .1 to .9, in which the expert of the previous round loses more."""
+    """Makes a world with mean losses from .1 to .9, which are larger for the expert of the previous round."""
     return experts.adaptive_losses(spread(0.1, 0.9, num_experts), penalty=0.1)
 
 
@@ -53,16 +53,16 @@ def draw_any_losses(key: jax.Array, num_experts: int) -> UserData:
 
 
 def first_or_others(num_experts: int, *who: str) -> np.ndarray:
-    """Returns one round for each name: the experts with a loss are "first", the "others", "all" or "none"."""
+    """Returns a round for each name, "first", "others", "all" or "none": these experts lose, that is, more than 1."""
     first = np.arange(num_experts) == 0
     rows = {"first": first, "others": ~first, "all": first | True, "none": first & False}
     return np.where([rows[name] for name in who], HIGH, LOW)
 
 
 def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in one round: only the first expert has a loss, or all others have one.
+    """Returns users of two runs who differ in one round: only the first expert has a loss, or all other experts have.
 
-    `others` has a name for each other round, as in `first_or_others`: the experts with a loss in this round.
+    `others` names the experts with a loss in each of the other rounds, as in `first_or_others`.
     """
     before, after = others[:round_], others[round_:]
     one, other = (first_or_others(num_experts, *before, who, *after) for who in ("first", "others"))
@@ -70,12 +70,12 @@ def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, 
 
 
 def the_first_loss_decides(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of three rounds who differ in the first, the only round with losses: it decides all totals."""
+    """Returns users of three rounds who differ in the first round; only this round has losses."""
     return blame_moves(num_experts, 0, "none", "none")
 
 
 def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users of all rounds who differ in the first, the only round with losses."""
+    """Returns users of all rounds who differ in the first round; only this round has losses."""
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 

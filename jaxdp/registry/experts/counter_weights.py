@@ -11,7 +11,7 @@ ORDER = 370  # position of the entries in lists
 
 COUNTED = "Hedge on noisy prefix sums after Agarwal & Singh (2017), with the square-root Toeplitz counter"
 COUNTER_WEIGHTS = expert_entry(
-    summary="exponential weights on noisy losses from one continual counter",
+    summary="plays experts by exponential weights of noisy losses from one continual counter",
     source=COUNTED,
     reached=0.5,  # black-box bounds on rho find this share for one Gaussian release; the grey box finds all of it
     factory=experts.counter_weights,
@@ -25,7 +25,7 @@ ENTRIES = {
     "counter_weights": COUNTER_WEIGHTS,
     "counter_weights_switching": replace(
         COUNTER_WEIGHTS,
-        summary="exponential weights on noisy losses from one continual counter, over sequences that switch once",
+        summary="plays by exponential weights, over sequences that switch once, of losses from a continual counter",
         source=f"{COUNTED}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
         reached=0.45,  # as for `counter_weights`
         variant={"sequences": classes.switching(num_switches=1)},

@@ -7,7 +7,7 @@ ORDER = 400  # position of the entries in lists
 
 ENTRIES = {
     "fixed_share": expert_entry(
-        summary="exponential weights on exact losses; experts exchange a share of their weights, to follow shifts",
+        summary="plays experts by exponential weights of exact losses; experts exchange weight, to follow shifts",
         source="Herbster & Warmuth (1998)",
         proof="none",
         factory=experts.fixed_share,

@@ -7,7 +7,7 @@ ORDER = 390  # position of the entries in lists
 
 ENTRIES = {
     "hedge": expert_entry(
-        summary="exponential weights on exact losses, without privacy",
+        summary="plays experts by exponential weights of exact losses, without privacy",
         source="Freund & Schapire (1997)",
         proof="none",
         factory=experts.hedge,

@@ -38,8 +38,8 @@ def lazy_weights_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of the plays and of `public`.
 
-    After a batch the sequence is kept with probability (1 - p) exp(-rate loss), by its loss in the batch. Otherwise a
-    sequence is drawn by weight. All sequences of the class are enumerated with their priors.
+    After a batch the sequence is kept with probability (1 - p) exp(-rate loss), where loss is the sequence's loss in
+    the batch. Otherwise a sequence is drawn by weight. All sequences of the class are enumerated with their priors.
     """
     rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
     batch, budget, losses = int(params.batch), int(params.budget), losses_of(data)
@@ -75,7 +75,10 @@ def lazy_weights_distribution(
 
 
 def _prior(sequences: Any, num_experts: int, steps: int) -> dict[Sequence, float]:
-    """Returns the sequences of a class with their probabilities: uniform up to S switches, or of a Markov chain."""
+    """Returns the sequences of a class with their prior probabilities.
+
+    The prior is uniform over sequences with at most S switches, or the distribution of a Markov chain.
+    """
     listed = itertools.product(range(num_experts), repeat=steps)
     rate = getattr(sequences, "switch_rate", None)
     if rate is not None:
@@ -90,12 +93,12 @@ def _switches(sequence: Sequence) -> int:
 
 
 def a_batch_of_blame(num_experts: int, batch: int) -> tuple[UserData, UserData]:
-    """Returns users of a batch who differ in round one; in the other rounds all except the first expert have losses."""
+    """Returns users of a batch who differ in round one; in later rounds all experts except the first have losses."""
     return blame_moves(num_experts, 0, *["others"] * (batch - 1))
 
 
 def batches_of_blame(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round; in the others, all except the first expert have losses."""
+    """Returns users of several batches who differ in round one; later, all experts except the first have losses."""
     return blame_moves(num_experts, 0, *["others"] * (horizon - 1))
 
 

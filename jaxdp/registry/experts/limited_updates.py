@@ -39,7 +39,7 @@ def limited_updates_distribution(
 def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users with losses in the block of rounds 2 and 3.
 
-    The first expert has both losses; in the second run all others have the loss of round 2 instead.
+    The first expert has both losses; in the second run all other experts have the loss of round 2 instead.
     """
     return blame_moves(num_experts, 1, "first", "first")
 

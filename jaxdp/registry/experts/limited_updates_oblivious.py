@@ -37,7 +37,7 @@ def the_first_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def the_first_of_a_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users as `the_first_batch_decides`, but the first expert has a loss in round 2: it is drawn rarely."""
+    """Returns users as `the_first_batch_decides`, but a loss in round 2 makes draws of the first expert rare."""
     return blame_moves(num_experts, 0, "first", "none", "none")
 
 

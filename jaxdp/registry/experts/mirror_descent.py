@@ -77,7 +77,7 @@ ENTRIES = {
     ),
     "mirror_descent_noisy_losses": replace(
         MIRROR_DESCENT,
-        summary="mirror descent on losses, with noise added to each loss",
+        summary="runs mirror descent on losses, with noise added to each loss",
         variant={"num_switches": 1, "form": "noisy_losses", "noise": "laplace"},
         values={"epsilon": 1.0},
         environment=shifting,
@@ -89,7 +89,7 @@ ENTRIES = {
     # The noise suffices for one loss, but a vector has one loss per expert: the claim here is the true cost.
     "mirror_descent_paper": replace(
         MIRROR_DESCENT,
-        summary="mirror descent as published: noise hides one loss of a vector, so the claim is num_experts epsilon",
+        summary="runs published mirror descent: noise hides one loss of a vector, so the claim is num_experts epsilon",
         source='Asi, Raman & Saha (2025), Algorithm 3, "Tracking the Best Expert Privately", as published',
         variant={"num_switches": 1, "constants": "paper"},
         sizes={"num_experts": 3, "horizon": 6},

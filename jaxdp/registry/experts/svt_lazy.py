@@ -46,11 +46,11 @@ def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> O
 
 
 def given_up_late(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users with three rounds of losses of all experts except the first, three without losses, and four of all.
+    """Returns users who differ in round one; later, all experts except the first have losses, then none, then all.
 
-    They differ in the first round. If an expert other than the first survives the rounds without losses, the noise of
-    the threshold is revealed. If this expert is later replaced, but not by the first one, the selection reveals as much
-    as possible.
+    These are three, three and four rounds. If an expert other than the first survives the rounds without losses, the
+    noise of the threshold is revealed. If this expert is later replaced, but not by the first one, the selection
+    reveals as much as possible.
     """
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
 
@@ -61,18 +61,18 @@ def blamed_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns the users of `given_up_late`, and then losses of all experts, to the cap on selections and beyond."""
+    """Returns the users of `given_up_late`, then users with losses of all experts, beyond the cap on selections."""
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 
 
 def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns the users of `blamed_and_drawn_again`, and then losses of all experts."""
+    """Returns the users of `blamed_and_drawn_again`, then users with losses of all experts."""
     return blame_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 
 
 LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable regime, with accounting of its own"
 SVT_LAZY = expert_entry(
-    summary="draws another expert by all losses when the sparse vector technique finds that the current one loses much",
+    summary="draws a new expert by all losses when the sparse vector technique finds that the current one loses much",
     source=LAZY_SVT,
     reached=0.8,  # true: 0.971; the most revealing outcome occurs once in thousands of runs
     factory=experts.svt_lazy,
@@ -88,7 +88,7 @@ ENTRIES = {
     "svt_lazy": SVT_LAZY,
     "svt_lazy_zcdp": replace(
         SVT_LAZY,
-        summary="draws another expert when the sparse vector technique finds too many losses, with zCDP accounting",
+        summary="draws a new expert when the sparse vector technique finds too many losses, with zCDP accounting",
         reached=0.4,  # true: 0.503; few rounds say little about the threshold's noise
         variant={"accounting": "zcdp"},
         sizes={"num_experts": 2, "horizon": 8},

@@ -68,7 +68,7 @@ def svt_restarts_distribution(
 
 
 def a_question_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of three rounds who differ in round 2: only the first expert has a loss, or all others have one."""
+    """Returns users of three rounds who differ in round 2: the first expert, or all other experts have a loss."""
     return blame_moves(num_experts, 1, "none", "first")
 
 
@@ -81,7 +81,7 @@ ENTRIES = {
     # The margin is so low that epochs end after a few rounds. With a question every three rounds, each window contains
     # all rounds since the last question, and may change by as much as is declared.
     "svt_restarts": expert_entry(
-        summary="limited updates that restart when the sparse vector technique finds that losses have shifted",
+        summary="restarts limited updates when the sparse vector technique finds that losses have shifted",
         source=TRACKING.format("Algorithm 2"),
         reached=0.5,  # true: 0.576, and at most 7/8 at any sizes: see the factory's docstring
         factory=experts.svt_restarts,

@@ -19,12 +19,12 @@ UNIT = "one record"
 def claim(
     trust_model: str, unit: str, argument: str, added: Callable[[float, float], float | None] = lambda *budget: None
 ) -> Callable[..., Guarantee]:
-    """Returns a function `guarantee` of a pure claim, or of an approximate claim if it gets a delta.
+    """Returns an entry's function `guarantee`; it returns a pure claim, or an approximate claim if it gets a delta.
 
     Args:
         trust_model: trust model of the claim.
         unit: privacy unit.
-        argument: why the claim holds.
+        argument: reason why the claim holds.
         added: (epsilon, delta) -> bound on the delta that arithmetic adds, or None.
     """
 

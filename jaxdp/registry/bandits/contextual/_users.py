@@ -25,13 +25,13 @@ def linear_world(num_arms: int, dim: int) -> Environment:
 
 
 def context_of(index: Any, num_arms: int, dim: int) -> Any:
-    """Returns the same one of `CONTEXTS` for all arms, [num_arms, dim], so that the played arm has no influence."""
+    """Returns one of `CONTEXTS` as the context of all arms, [num_arms, dim]: the played arm then has no influence."""
     padded = np.pad(CONTEXTS, ((0, 0), (0, dim - 2))).astype(default_float())
     return jnp.broadcast_to(jnp.asarray(padded)[index], (num_arms, dim))
 
 
 def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns users of one round, with different contexts and rewards: their moments differ as much as possible."""
+    """Returns users of one round; the moments of their contexts and rewards differ as much as possible."""
     return tuple(
         UserData(np.full((1, num_arms), reward), np.asarray(context_of(index, num_arms, dim), float)[None])
         for index, reward in ((0, HUGE), (1, -HUGE))
@@ -39,7 +39,7 @@ def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
 
 
 def draw_user(key: jax.Array, num_arms: int, dim: int) -> UserData:
-    """Draws contexts and rewards beyond their bounds, or NaN; arms share one context, or each draws its own."""
+    """Draws contexts and rewards beyond their bounds, or NaN; arms share one context or have separate contexts."""
     key_all, key_each, key_same, key_reward = jax.random.split(key, 4)
     shared = jnp.full(num_arms, jax.random.randint(key_all, (), 0, len(CONTEXTS)))
     different = jax.random.randint(key_each, (num_arms,), 0, len(CONTEXTS))

@@ -23,7 +23,7 @@ ENTRIES = {
         environment=logistic_world,
     ),
     "generalized_linear_ball": entry(
-        "plays the arm with the largest upper bound in a probit model, by random points of a sphere",
+        "plays the arm with the largest upper bound in a probit model, from random points of a sphere",
         contextual.generalized_linear,
         f"{ALGORITHM_3}; Duchi, Jordan & Wainwright (2018), section 4.2.3",
         variant={"link": "probit", "report": "l2_ball", "update_every": 0.5},

@@ -7,7 +7,7 @@ ORDER = 295  # position of the entries in lists
 
 ENTRIES = {
     "greedy_sgd": entry(
-        "plays the best arm of a linear model that descends gradients, by random points of a sphere",
+        "plays the best arm of a linear model fitted by SGD, from reports that are random points of a sphere",
         contextual.greedy_sgd,
         "Han, Liang, Wang & Zhang (2021), greedy play on stochastic gradients; Duchi, Jordan & Wainwright (2018), "
         "section 4.2.3",

@@ -8,14 +8,14 @@ ORDER = 280  # position of the entries in lists
 ALGORITHM_5 = "Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5"
 ENTRIES = {
     "linear_ucb": entry(
-        "plays the arm with the largest upper bound in a linear model, by contexts and rewards with Gaussian noise",
+        "plays the arm with the largest upper bound in a linear model, from contexts and rewards with Gaussian noise",
         contextual.linear_ucb,
         ALGORITHM_5,
         variant={"update_every": 3},
         values={"epsilon": 1.0, "delta": 1e-2},
     ),
     "linear_ucb_ball": entry(
-        "plays the arm with the largest upper bound in a linear model, by random points of a sphere",
+        "plays the arm with the largest upper bound in a linear model, from random points of a sphere",
         contextual.linear_ucb,
         f"{ALGORITHM_5}; Duchi, Jordan & Wainwright (2018), section 4.2.3",
         variant={"report": "l2_ball", "update_every": 0.5},

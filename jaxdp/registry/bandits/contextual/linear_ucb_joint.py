@@ -14,7 +14,7 @@ ORDER = 300  # position of the entries in lists
 
 
 def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[UserData, UserData]:
-    """Returns the users of `a_user_is_replaced`, then later users, after whom the counter reveals more of the first."""
+    """Returns the users of `a_user_is_replaced`, then users after whom the counter reveals more of the first user."""
     context = np.asarray(context_of(2, num_arms, dim), float)
     later_users = UserData(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
     first, second = (
@@ -25,7 +25,7 @@ def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple
 
 
 def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns sixteen users as in `the_first_user_is_replaced`: a tree then has more levels."""
+    """Returns sixteen users as in `the_first_user_is_replaced`, because a tree then has more levels."""
     return the_first_user_is_replaced(num_arms, dim, later=15)
 
 

@@ -18,7 +18,7 @@ BEYOND = 7.0
 
 
 def one_loss_moves() -> tuple[UserData, UserData]:
-    """Returns users of two rounds; the first loss is NaN, which counts as the smallest loss, or beyond the bound."""
+    """Returns users of two rounds; the first loss is NaN (it counts as the smallest loss), or above the bound."""
     none = np.array([np.nan, 0.0])
     large = none.copy()
     large[0] = BEYOND
@@ -26,7 +26,7 @@ def one_loss_moves() -> tuple[UserData, UserData]:
 
 
 def draw_loss(key: jax.Array) -> UserData:
-    """Draws a loss beyond the bound on either side, or NaN."""
+    """Draws a loss above the bound or below minus the bound, or NaN."""
     return UserData(jax.random.choice(key, jnp.asarray([-BEYOND, BEYOND, np.nan], default_float())))
 
 

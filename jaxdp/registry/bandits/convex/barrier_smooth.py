@@ -8,14 +8,14 @@ ORDER = 250  # position of the entries in lists
 SMOOTH = f"Saha & Tewari (2011), Algorithm 1; {ON_REPORTS}"
 ENTRIES = {
     "barrier_smooth": entry(
-        "follows a leader within a barrier by one smooth loss per round, reported by randomized response",
+        "follows a leader regularised by a barrier, from one smooth loss per round, by randomized response",
         convex.barrier_smooth,
         report="rr",
         source=SMOOTH,
         values=BENT,
     ),
     "barrier_smooth_gaussian": entry(
-        "follows a leader within a barrier by one smooth loss per round, reported with Gaussian noise",
+        "follows a leader regularised by a barrier, from one smooth loss per round, with Gaussian noise",
         convex.barrier_smooth,
         report="gaussian",
         source=SMOOTH,

@@ -7,7 +7,7 @@ ORDER = 260  # position of the entries in lists
 
 ENTRIES = {
     "barrier_strongly_convex": entry(
-        "follows a leader within a barrier by one smooth and strongly convex loss per round",
+        "follows a leader regularised by a barrier, from one smooth and strongly convex loss per round",
         convex.barrier_strongly_convex,
         report="rr",
         source=f"Hazan & Levy (2014), Algorithm 1; {ON_REPORTS}",

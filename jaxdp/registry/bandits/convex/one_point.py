@@ -15,16 +15,25 @@ FKM = f"Flaxman, Kalai & McMahan (2005); {ON_REPORTS}"
 STRONG = f"Agarwal, Dekel & Xiao (2010); {ON_REPORTS}"
 ENTRIES = {
     "fkm": entry(
-        "descends by one loss per round, reported by randomized response", convex.fkm, report="rr", source=FKM
+        "descends along gradients estimated from one loss per round, reported by randomized response",
+        convex.fkm,
+        report="rr",
+        source=FKM,
     ),
     "fkm_gaussian": entry(
-        "descends by one loss per round, reported with Gaussian noise", convex.fkm, report="gaussian", source=FKM
+        "descends along gradients estimated from one loss per round, reported with Gaussian noise",
+        convex.fkm,
+        report="gaussian",
+        source=FKM,
     ),
     "fkm_laplace": entry(
-        "descends by one loss per round, reported with Laplace noise", convex.fkm, report="laplace", source=FKM
+        "descends along gradients estimated from one loss per round, reported with Laplace noise",
+        convex.fkm,
+        report="laplace",
+        source=FKM,
     ),
     "fkm_box": entry(
-        "descends on a box by one loss per round, reported by randomized response",
+        "descends on a box along gradients estimated from one loss per round, by randomized response",
         convex.fkm,
         report="rr",
         source=FKM,
@@ -32,7 +41,7 @@ ENTRIES = {
         environment=_quadratic_on_box,
     ),
     "strongly_convex_one_point": entry(
-        "descends by one strongly convex loss per round, in shrinking steps",
+        "descends along gradients estimated from one strongly convex loss per round, in shrinking steps",
         convex.strongly_convex_one_point,
         report="rr",
         source=STRONG,

@@ -25,7 +25,7 @@ def in_nodes(epsilon: float, delta: float) -> float | None:
 
 
 def _in_one_entry(horizon: int, moved: int) -> Pair:
-    """Returns streams of zeros that differ in the entry `moved`, 0 or 1; the other of these two entries is 1."""
+    """Returns two streams that differ in the entry `moved`, 0 or 1; the entry 1 - `moved` is 1, later entries are 0."""
     first = np.zeros(horizon, np.int32)
     first[1 - moved] = 1
     second = first.copy()
@@ -45,7 +45,7 @@ def counter_entry(
     other_sizes: tuple[Mapping[str, Any], ...] = ({"horizon": 4}, {"horizon": 8}),
     moved: int = 0,
 ) -> MechanismEntry:
-    """Makes an entry of a counter; its functions make the counter at each call, in the float type at that time.
+    """Makes an entry of a counter; its functions make the counter at each call, in JAX's float type at that time.
 
     Neighbours differ in the entry `moved` of the stream.
     """
@@ -75,7 +75,7 @@ def _prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) ->
 
 
 def _prefix_sums(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    """Returns the prefix sums of a counter that is fed entry by entry."""
+    """Returns the prefix sums that a counter estimates if it receives a stream entry by entry."""
     key_init, key_feed = jax.random.split(key)
 
     def feed(state: Any, entry: tuple[jax.Array, jax.Array]) -> tuple[Any, jax.Array]:

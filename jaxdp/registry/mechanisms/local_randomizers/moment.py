@@ -30,7 +30,7 @@ def _report_moments(randomizer: LocalRandomizer, key: jax.Array, params: Any, da
 
 
 def _total_moments(randomizer: LocalRandomizer, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    """Draws the total for one user, which replaces a report."""
+    """Draws the total of one user's report by the randomizer's `total`."""
     assert randomizer.total is not None
     outer, cross = randomizer.total(key, params, exact_moments(params, (data[:2], data[2])), jnp.ones((), jnp.int32))
     return jnp.concatenate([outer, cross])
