@@ -31,7 +31,7 @@ class AdaptiveParams:
 
 
 class LastPlay(NamedTuple):
-    """Statistics of past plays and losses, for later losses and metrics.
+    """The last play, which later losses depend on, and sums of past losses.
 
     Attributes:
         last: [] int32, the expert played in the round before; -1 at the start.
@@ -56,7 +56,7 @@ class RepeatParams:
 
 
 class Plays(NamedTuple):
-    """Statistics of past plays and losses, for later losses and metrics.
+    """The good expert and past plays, which later losses depend on, and sums of past losses.
 
     Attributes:
         good_expert: [] int32, the expert with the smaller mean.
@@ -152,8 +152,8 @@ def punish_repeats(
         gap: in (0, 1/2]; the good expert's mean is 1/2 - gap; by default the argument.
 
     Source:
-        None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023). Against them only learners that change
-        their expert often have small regret.
+        None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023), against which only learners that
+        change their expert often have small regret.
 
     Deviations:
         In float32 a probability is a multiple of 2^-24.

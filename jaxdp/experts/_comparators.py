@@ -44,7 +44,7 @@ def init_comparison(num_experts: int, num_switches: int | None) -> Comparison:
 
 
 def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
-    """Adds one round to the comparison, in O((num_switches + 1) num_experts).
+    """Returns the comparison after one more round, in O((num_switches + 1) num_experts) operations.
 
     Args:
         before: the comparison before this round.

@@ -32,7 +32,7 @@ class CounterParameters(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def counter_of(horizon: int) -> Counter:
-    """Returns the counter for `horizon` rounds; its factors are computed only once."""
+    """Returns the counter for `horizon` rounds; the search for its decays and weights runs only once."""
     return toeplitz_counter(horizon=horizon)
 
 
@@ -54,10 +54,10 @@ def counter_weights_parameters(
 ) -> CounterParameters:
     """Returns the learning rate of `counter_weights`, and the regret bound at this rate if one is proved.
 
-    Let v be the variance of the noise in one expert's total after the last round. Over single experts the rate is
-    sqrt(ln N / (T / 8 + v / 2)), which minimises the bound ln N / rate + rate (T / 8 + v / 2). Over other classes it is
-    the smaller of sqrt(8 ln(1 / pi) / T), the best rate without noise, and 1 / sqrt(v). The choice of 1 / sqrt(v) is
-    not proved to be good: in measurements, rates of 1 to 1.5 times 1 / sqrt(v) gave about the same regret.
+    Let v be the variance of the noise in one expert's total after the last round. Over single experts the rate
+    minimises the bound ln N / rate + rate (T / 8 + v / 2). Over other classes it is the smaller of sqrt(8 ln(1 / pi) /
+    T), the best rate without noise (pi is the comparator's prior), and 1 / sqrt(v). For 1 / sqrt(v) nothing is proved:
+    in measurements, rates of 1 to 1.5 times 1 / sqrt(v) gave about the same regret.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the tuning without privacy.

@@ -52,10 +52,10 @@ def counter_weights(
 ) -> Learner:
     r"""Plays by exponential weights over a class of sequences, computed from noisy totals of losses.
 
-    One counter releases the noisy totals L_t + n_t of all experts after each round t. The weights of the class use
-    their differences, the noisy losses l_t + n_t - n_{t-1}. Each round draws an expert with probability proportional to
-    its weight. The weights and draws are post-processing of the counter's output, so the privacy cost is the same for
-    every class.
+    One counter releases the noisy totals of losses of all experts after each round. The weights of the sequences in the
+    class use the differences of noisy totals as noisy losses. Each round draws an expert with probability proportional
+    to the weight of all sequences that are at this expert. Weights and draws are post-processing of the counter's
+    output, so the privacy cost is the same for every class.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -68,7 +68,7 @@ def counter_weights(
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32). For
         each expert a lane stores 5 to 7 leaky sums and an exact total of 2 words (the counter), the last noisy total,
-        and 2 words for each row of the class. Memory does not grow with the horizon.
+        and 2 words for each row of the class (such as a number of switches). Memory does not grow with the horizon.
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; from `params`, if a value
@@ -88,17 +88,8 @@ def counter_weights(
 
     Source:
         Agarwal & Singh (2017), weights on privately counted losses, here with the factorisation of `toeplitz_counter`
-        instead of trees, and over classes of sequences. The regret over single experts, for oblivious losses, v_t = Var
-        n_t(i) and v_0 = 0, is at most ln N / rate + rate (T / 8 + v_T / 2). Proof. Let g(x) = -(1 / rate) ln mean_i
-        exp(-rate x_i) and Phi_t(x) = E g(x + n_t). The weights w_t are computed from L_{t-1} + n_{t-1}. Hoeffding's
-        lemma gives <w_t, l_t> <= g(L_t + n_{t-1}) - g(L_{t-1} + n_{t-1}) + rate / 8, in expectation Phi_{t-1}(L_t) -
-        Phi_{t-1}(L_{t-1}) + rate / 8. The sum over t is at most rate T / 8 + Phi_{T-1}(L_T) + sum_{t<T} (Phi_{t-1} -
-        Phi_t)(L_t). First, g(x) <= x_i + ln N / rate and E n = 0, so Phi_{T-1}(L_T) <= min_i L_T(i) + ln N / rate.
-        Second, n_t has independent coordinates of variance v_t, and d/dv E g(x + sqrt(v) z) = E tr Hess g / 2 >= -rate
-        / 2, since Hess g = -rate (diag(w) - w w'). v_t never decreases, because the counter's noise is a Toeplitz
-        filter of white noise, so the last sum is at most rate v_{T-1} / 2. QED. Over other classes no regret bound is
-        proved, and regret is measured: increments of n are correlated, and a sequence that switches does not collect
-        the noise of totals.
+        instead of trees, and over classes of sequences. `docs/proofs/counter_weights.md` proves the regret bound over
+        single experts (see Math). Over other classes no bound is proved.
 
     Deviations:
         Losses and noise are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`. Noisy

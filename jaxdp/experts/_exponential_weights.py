@@ -78,9 +78,8 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     Source:
         Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8.
-        The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: for Gaussian
-        noise Z, ln E exp(-rate Z) is rate^2 s^2 / 2. For Laplace noise it is at most 15% larger while rate s <= 0.7,
-        which holds from T = 4.1 ln N on.
+        The default rate minimises a bound on the expected regret (see Math), which uses ln E exp(-rate Z) = rate^2 s^2
+        / 2 for Gaussian noise Z. For Laplace noise this is at most 15% larger if rate s <= 0.7, as for T >= 4.1 ln N.
 
     Deviations:
         Totals of reports are compensated sums, because plain float32 sums stop growing at long horizons.
@@ -98,8 +97,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         b = \frac{N}{\varepsilon}
         $$
 
-        With $s$ the standard deviation of the noise of one entry, the default rate minimises the bound on the expected
-        regret
+        With $s$ the standard deviation of the noise of one entry, the default rate minimises the bound
 
         $$
         \frac{\ln N}{\eta} + \eta T \Big( \frac{1}{8} + \frac{s^2}{2} \Big)

@@ -1,4 +1,4 @@
-"""Fixed share without privacy: private learners with its prior or mixing equal it at epsilon = inf."""
+"""Fixed share without privacy, which private learners with the same prior or mixing equal at epsilon = inf."""
 
 import math
 
@@ -44,9 +44,8 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
-        learning_rate: > 0, by default sqrt(8 ent / T).
-        switch_rate: a, in (0, 1], by default S / (T - 1). With ent = ln N + S ln((N - 1) / a) + (T - 1 - S) ln(1 / (1 -
-            a)), the regret against every sequence of S switches is at most ent / rate + rate T / 8.
+        learning_rate: > 0, by default the minimiser of the regret bound (see Math) at the default switch_rate.
+        switch_rate: a, in (0, 1], the share of weight that an expert passes to all others; by default S / (T - 1).
 
     Privacy:
         - None.

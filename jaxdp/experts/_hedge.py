@@ -1,4 +1,4 @@
-"""Exponential weights (Hedge) without privacy, which its private forms equal at epsilon = inf."""
+"""Exponential weights (Hedge) without privacy, which private learners equal at epsilon = inf."""
 
 import math
 
@@ -41,7 +41,7 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
         ValueError: if num_experts < 2 or horizon < 1; from `params`, if learning_rate is not > 0.
 
     Values:
-        learning_rate: > 0, by default sqrt(8 ln N / T), at which the regret is at most sqrt(T ln N / 2).
+        learning_rate: > 0, by default sqrt(8 ln N / T).
 
     Privacy:
         - None.

@@ -1,6 +1,6 @@
-"""State layouts for simulation loops of XLA on CPU: lanes of `jax.vmap` are the fast axis of short arrays.
+"""Sets memory layouts in loops of XLA on CPU: lanes of `jax.vmap` are the fast (last) axis of short arrays.
 
-The state of a loop (its carry) keeps the layout that the loop's body gives it. Values do not change.
+Values do not change. The carry of a loop keeps the layout that the loop's body gives it.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ MOST = MAX_UNROLLED  # lanes are the fast axis of arrays with a first axis of at
 
 
 def keep_lane_layout(state: Any) -> Any:
-    """Returns the state with lanes as the fast axis of each small array with a short first axis."""
+    """Returns the state, with lanes as the fast axis of small arrays with a first axis of at most `MOST` entries."""
     return jax.tree.map(lanes_last_if_small, state)
 
 

@@ -79,13 +79,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
           the vector, so rate = epsilon / (2 R), or sqrt(2 rho / R).
         - Slack: let P be the probability of the R experts that are selected, for the neighbouring data set with the
           larger probability. The selections spend at most R ln(x + (1 - x) e^(2 rate)), where x = P^(1 / R). This bound
-          approaches epsilon only as P goes to 0, and more slowly for larger R. *Proof.* A weight changes by a factor in
-          [e^-rate, e^rate], so the odds of an expert change by a factor of at most c = e^(2 rate). If the odds are p /
-          (1 - p) for one data set, they are at least p / (c (1 - p)) for its neighbour, so that the probability is at
-          least p / (p + c (1 - p)). So the selection spends at most f(ln p) with f(u) = ln(c - (c - 1) e^u). The
-          function f is concave, as it is the log of a concave function. The sum of R values of f is at most R times f
-          of the mean argument, ln(P) / R. In the registry's example there are ten experts and two selections at rate 1.
-          If an expert has p = 1/10 in both selections, the bound 2 ln(1 / 10 + 9 e^2 / 10) is 0.955 of epsilon.
+          approaches epsilon only as P goes to 0, and more slowly for larger R. Proof: `docs/proofs/selections.md`.
         - Released: the expert of each batch.
         - Private: the totals.
 
@@ -94,10 +88,9 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         lazy multiplicative weights with a new draw in every batch.
 
     Deviations:
-        * Against oblivious adversaries the expected regret is at most ln N / rate + rate batch T / 8. The default batch
-          minimises this bound over at most about 4,096 whole numbers in [1, T]. For pure DP the minimum is of order
-          T^(2/3) (ln N)^(2/3) / epsilon^(1/3). The bound does not hold against an adaptive adversary, which can punish
-          the expert of a batch.
+        * The default batch minimises the regret bound (see Math) over at most about 4,096 whole numbers in [1, T]. For
+          pure DP the minimum is of order T^(2/3) (ln N)^(2/3) / epsilon^(1/3). The bound does not hold against an
+          adaptive adversary, which can punish the expert of a batch.
         * Losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.
 

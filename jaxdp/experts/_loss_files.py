@@ -139,7 +139,8 @@ def _is_index(title: str, values: np.ndarray) -> bool:
 
 
 def _counts_rows(lines: str, values: np.ndarray) -> bool:
-    """Returns whether the first column may number the rows: it counts up, unlike the others (if short, from 0 or 1)."""
+    """Returns whether the first column may number the rows: it counts up by 1, and the other columns look different."""
+    # One or two rows must also start at 0 or 1.
     first = values[:, 0]
     if (len(first) < 3 and first[0] not in (0, 1)) or not np.all(np.diff(first) == 1):
         return False

@@ -71,5 +71,5 @@ def reveal_units(key, params, public, context, action, feedback) -> jax.Array:
 
 
 def units_in_kernel(losses: jax.Array) -> jax.Array:
-    """Converts losses as `units_of` does, in a separate kernel: results that several sums use are computed once."""
+    """Computes `units_of` in a separate kernel, so that the result is computed once if several sums use it."""
     return lanes_last(own_kernel(lambda values: lanes_last(units_of(lanes_last(values))), losses))

@@ -43,9 +43,9 @@ class Replay(NamedTuple):
 def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | None = None) -> Environment:
     """Losses that are fixed in advance: an oblivious adversary.
 
-    All lanes of a run share one array. An array of bool, uint8, float16 or float32 keeps its type, and each round's
-    losses are converted to JAX's default float type when the learner receives them. Other whole numbers become uint8 if
-    the scale allows it; all other arrays become the default float type.
+    All lanes of a run share one array. Its type is kept if it is float16 or float32, is uint8 for bools and, if scale <
+    256, for integers, and otherwise is JAX's default float type. The losses of a round are converted to the default
+    float type when the learner receives them.
 
     Args:
         losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array is not copied.

@@ -32,7 +32,7 @@ def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Reduces the array of(*inputs), [n] float, by an operation in `REDUCTIONS`, to [] float; `of` is elementwise."""
+    """Reduces of(*inputs), [n] float, by an operation in `REDUCTIONS` to [] float; `of` is an elementwise function."""
     size = max(len(array) for array in inputs if jnp.ndim(array))
 
     def fold_all(*inputs):

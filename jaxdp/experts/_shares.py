@@ -23,13 +23,13 @@ def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: j
 def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
     """Computes `fixed_share_step` by increments of compensated sums, so that rounding errors do not accumulate.
 
-    If shares were rounded in every round, the shares under neighbouring loss sequences would drift apart by more than
-    the privacy claim permits at small learning rates. Losses must differ little: a share that becomes far smaller in
-    one step keeps the rounding error of its former size.
+    Losses must differ little: a share that becomes far smaller in one step keeps the rounding error of its former size.
     """
     before = shares.total - shares.excess
     gained = before * jnp.expm1(scaled_losses.min() - scaled_losses)
-    growth = (jnp.sum(before) - 1) + jnp.sum(gained)  # of the sum; all shares use it, so its rounding changes no odds
+    growth = (jnp.sum(before) - 1) + jnp.sum(
+        gained
+    )  # of the sum; it is common to all shares: its error cancels in odds
     absorbed = gained - (before + gained) * (growth / (1 + growth))
     after_losses = before + absorbed
     passed = switch_rate * ((1 - after_losses) / (len(before) - 1) - after_losses)

@@ -39,8 +39,8 @@ class Params:
     """Traced values.
 
     Attributes:
-        monitor_epsilon: [] float > 0, the budget of AboveThreshold; a run here costs only half of this budget (see
-            Privacy). Infinity means exact comparisons.
+        monitor_epsilon: [] float > 0, the budget of AboveThreshold; a run costs only half of this budget (see Privacy
+            in `svt_lazy`). Infinity means exact comparisons.
         learning_rate: [] float > 0, the rate of the selections.
         threshold: [] float, the loss of an expert since its selection at which it is replaced.
         max_switches: [] int32, largest number of selections.
@@ -106,34 +106,22 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         delta: with accounting "zcdp", in (0, 1).
         best_loss: >= 0 and finite, a bound on the total loss of the best expert, known in advance, by default 0.
         failure_prob: in (0, 1), by default 0.01.
-        max_switches: K >= 1, by default as in the bound below.
-        threshold: finite, by default as in the bound below. Privacy does not depend on `threshold`, `best_loss` or
-            `failure_prob`.
+        max_switches: K >= 1, by default the smallest number for which the bound on the loss is proved (see Deviations).
+        threshold: finite, by default as in Math. Privacy does not depend on `threshold`, `best_loss` or `failure_prob`.
 
     Privacy:
         - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
         - The claim also holds for losses that depend on earlier plays.
         - For a given transcript, a loss vector enters at most one run of AboveThreshold. The vector changes all queries
-          of this run from its round on by the same d in [-1, 1], and no earlier query. So a run at the budget 2 e costs
-          only e, whereas arbitrary queries of sensitivity 1 would cost 2 e. *Proof.* Let d > 0. Increase the
-          threshold's noise by d, which is at most e^e times less likely. Then later comparisons have the same results
-          as without d, and earlier queries are at least as likely to stay below. In the other direction, later queries
-          stay below less often, and the last query is above at most e^(e / 2) times as often. Here e = epsilon / 2; for
-          zCDP, e = sqrt(rho), which costs rho / 2.
+          of this run from its round on by the same d in [-1, 1], and no earlier query. So the run costs only half of
+          its budget: epsilon / 2 at the budget epsilon; for zCDP, sqrt(rho) at the budget 2 sqrt(rho), which costs rho
+          / 2.
         - A loss vector changes each total by at most 1, up or down, and K selections may depend on it. Each selection
           costs 2 rate in pure DP, or rate^2 / 2 in zCDP, with rate = epsilon / (4 K) or sqrt(rho / K). After K
           selections no loss is used.
-        - Slack: none in the limit. A selection of probability p spends at most ln(p + (1 - p) e^(2 rate)), which
-          approaches 2 rate as p goes to 0, as `limited_updates_oblivious` proves. A run spends all of e in the limit of
-          a threshold far below k >= 3 queries that are nevertheless answered "below", for any later answers. *Proof.*
-          Let q be the first query less the threshold, and g(s) the probability of all answers if the threshold's noise
-          is q + s. As s goes to -inf, g falls at least as fast as e^(k e s / 2), because a query's noise has scale 2 /
-          e. The answers' probability is P = (e / 2) times the integral of e^(-e |q + s|) g(s) over s. So P e^(e q)
-          converges, as q grows, to (e / 2) times the integral of e^(-e s) g(s), which is finite. If all queries are
-          larger by 1, P is e^-e times as large. In the registry's example, of 11 rounds, the exact distributions show
-          that 0.971 of epsilon is spent. The outcomes that show this loss are rare, so audits of 10^6 trials find only
-          0.88.
+        - Slack: none in the limit of rare outcomes. In the registry's example, 0.971 of epsilon is spent.
+        - Proofs: `docs/proofs/svt_lazy.md`.
         - Released: the experts, and the rounds in which they change.
         - Private: all of `private`.
 
@@ -142,14 +130,9 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         the Realizable Regime"; accounting, threshold and number of switches are derived here.
 
     Deviations:
-        * The rate is at most 1. By default threshold = 1 / rate + a with a = 4 (ln T + ln(2 (K + 1) / failure_prob)) /
-          e, a bound on the errors that the noise of queries causes. So an expert has lost at least 1 / rate when it is
-          rejected. Let the adversary be oblivious, and let an expert be drawn from the weights exp(-rate * loss). With
-          probability at least 1/2, half of the experts (by weight) have lost 1 / rate when this expert has lost 1 /
-          rate. The weights of this half have then shrunk to 1 / e, and the sum of all weights to 1/2 + 1 / (2 e) =
-          exp(-0.38). The sum starts at N and stays above exp(-rate best_loss). K is the smallest number of selections
-          among which, with probability 1 - failure_prob, at least (ln N + rate best_loss) / 0.38 have this effect. With
-          probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
+        * The rate is at most 1. Let a = threshold - 1 / rate for the default threshold: a bound on the errors that the
+          noise of queries causes. With the default K, and against oblivious adversaries, the loss is at most K (1 /
+          rate + 2 a + 2) with probability 1 - 2 failure_prob; see `docs/proofs/svt_lazy.md`.
         * A selection takes place one round after the answer "above", so that its time is public before its noise is
           drawn.
         * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is drawn as in
@@ -205,7 +188,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
             return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
 
-        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # 2 e, the budget of a run of AboveThreshold, which costs e
+        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # of a run of AboveThreshold, which costs half of it
         check_laplace(budget, times=2 * LARGEST_TIMES)
         switches = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
         rate = rate_of(switches)

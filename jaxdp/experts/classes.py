@@ -1,8 +1,8 @@
 """Classes of sequences of experts, each class with a prior, for exponential weights over sequences.
 
-The prior draws a sequence as a Markov chain; `Label` is the chain's state. After some rounds, the weight of a sequence
-is its prior times exp(-learning_rate * its total loss). A class stores, for each state of the chain, the sum of the
-weights of all sequences in this state. So it stores one number for each state, not for each sequence.
+The prior draws a sequence as a Markov chain; `Label` is the chain's state. The weight of a sequence is its prior times
+exp(-learning_rate * its total loss so far). A class stores the sum of the weights of all sequences in each state, so
+one number for each state, not for each sequence.
 
 >>> from jaxdp.experts import classes
 >>> sequences = classes.switching(num_switches=2)
@@ -102,7 +102,7 @@ class _Switching:
             return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
 
         def shares_before(rounds_left: jax.Array) -> jax.Array:
-            """Returns, for the sums of terms 0 to m = 1, ..., S, the share of all terms except term m: [S] float."""
+            """Returns, for m = 1, ..., S, the sum of terms 0 to m - 1 divided by the sum of terms 0 to m: [S] float."""
             return jnp.stack(
                 [1 / (1 + ratio) for ratio in _growth(rounds_left, largest, num_experts)] or [rounds_left]
             )[:largest]
@@ -340,7 +340,7 @@ def _even(weights: Weights, round: jax.Array) -> Scaled:
 
 
 def _growth(rounds_left: jax.Array, largest: int, num_experts: int) -> list[jax.Array]:
-    """Returns, for m = 1, ..., S, term m of sum_k C(left, k) (N - 1)^k, divided by the sum of the earlier terms."""
+    """Returns, for m = 1, ..., S, term m divided by the sum of terms 0 to m - 1; term k is C(left, k) (N - 1)^k."""
     share, growth = jnp.ones((), rounds_left.dtype), []  # share of the last term in the sum so far
     for m in range(1, largest + 1):
         ratio = jnp.maximum(rounds_left - (m - 1), 0) * ((num_experts - 1) / m) * share

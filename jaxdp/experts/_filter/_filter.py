@@ -1,10 +1,13 @@
 """Updates the weights of a class of sequences in a round: applies losses, and moves weight from expert to expert.
 
-For each row and expert, `sums`, [num_rows, num_experts], has the sum of the weights of all sequences that are now in
-this row and at this expert. The class defines the rows, and a factor for each row, `outlook`, [num_rows]. The odds of a
-row and an expert are sums[row, expert] * outlook[row]. No term is negative, and every entry has a separate power of two
-(`Scaled`). Logarithms in float32 would lose small differences that matter, and one power of two for a whole row would
-lose an entry that falls far below the others and later grows again.
+A row is a group of sequences that the class defines, such as all sequences with the same number of switches so far. For
+each row and expert, `sums`, [num_rows, num_experts], has the sum of the weights of the row's sequences that are now at
+this expert. The class also gives each row a factor, `outlook`, [num_rows]. A state (row, expert) has the odds sums[row,
+expert] * outlook[row].
+
+No term is negative, and every entry has a separate power of two (`Scaled`). Logarithms in float32 would lose small
+differences that matter, and one power of two for a whole row would lose an entry that falls far below the others and
+later grows again.
 """
 
 from typing import NamedTuple
@@ -32,7 +35,7 @@ class Flow(NamedTuple):
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Applies losses and moves weight; divides all sums by 2^k, the largest power of two in their first row.
+    """Multiplies sums by exp(-scaled_losses), moves weight as `flow` says, and divides all sums by a power of two, 2^k.
 
     Args:
         flow: the flow of weight.
@@ -40,7 +43,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
         scaled_losses: [num_experts] float, learning_rate * losses.
 
     Returns:
-        (the new sums, [num_rows, num_experts]; k, [] int32).
+        (the new sums, [num_rows, num_experts]; k, [] int32, the largest power of two in the first row of `sums`).
     """
     change, power = exp_minus(scaled_losses)
     largest = jnp.max(sums.power[0])
@@ -77,13 +80,11 @@ def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
 def others(sums: Scaled) -> Scaled:
     """Returns, for each entry, the sum of the other entries of its row, without cancellation.
 
-    The result is the total of the row minus the entry, with one exception. If only one entry has the row's largest
-    power of two, the other entries are summed again for it, at the second largest power. So a total minus an entry is
-    at least about a fifth of the total.
-
     Args:
         sums: [num_rows, num_experts], mantissas in [0.7, 2.84). Mantissas of the result may leave [1, 2).
     """
+    # The row's total minus the entry, with one exception: if only one entry has the row's largest power of two, the
+    # other entries are summed again for it. So a total minus an entry is at least about a fifth of the total.
     mantissa, power = sums
     top = jnp.max(power, axis=1, keepdims=True)
     is_top = power == top
@@ -99,10 +100,7 @@ def others(sums: Scaled) -> Scaled:
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Returns log2 of the factor by which losses scale each row's sum: [num_rows] float, up to a common constant.
-
-    Flow within a row does not change the row's sum, so the ratios of row sums change only by these factors.
-    """
+    """Returns log2 of the factor by which losses scale each row's sum: [num_rows] float, up to a common constant."""
     above = scaled_losses - jnp.min(scaled_losses)
     before, top = row_sums(sums)
     row_change = row_sums(Scaled(sums.mantissa * jnp.expm1(-above)[None], sums.power), top).mantissa
@@ -126,7 +124,7 @@ def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
 
 
 def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
-    """Returns the factors by which rows must be multiplied to have sums proportional to 2^evidence: [num_rows]."""
+    """Returns the factor of each row, [num_rows], with which the rows' sums are proportional to 2^evidence."""
     powers, total = powers_of(evidence), row_sums(sums)
     return normalise(powers.mantissa / total.mantissa, powers.power - total.power)
 

@@ -1,7 +1,7 @@
 """The step of `_filter` for one row of many experts, laid out for XLA on CPU.
 
-Each result that several other results use is a separate kernel, so that it is computed once. XLA on CPU compiles a
-reduction of some hundred entries to a slow loop. So `fold` combines slices of 16 entries by vector instructions. Tests
+Each result that several other results use is a separate kernel, so that it is computed once. `fold` combines slices of
+16 entries by vector instructions, because XLA on CPU compiles a reduction of some hundred entries to a slow loop. Tests
 check that the step equals `_filter.step` up to the order of sums.
 """
 

@@ -144,7 +144,8 @@ def _second_sum(mantissa, power, change, shift, top, has_one_top, second) -> jax
 
 
 def _inflow(flow: Flow, values: jax.Array, first: float) -> jax.Array:
-    """Returns the inflow of each row: `values` of the previous row (`first` for the first row), or of the same row."""
+    """Returns `values` of the row from which weight flows into each row: the previous row, or the same row."""
+    # No weight flows into the first row from a previous row: its value is `first`.
     if not flow.row_step:
         return values
     return jnp.concatenate([jnp.full((1, *values.shape[1:]), first, values.dtype), values[:-1]])
@@ -156,7 +157,7 @@ def _inflow_power(flow: Flow, power, top, has_one_top, second) -> jax.Array:
 
 
 def _after(flow: Flow, mantissa, power, change, shift, top, has_one_top, second, total, second_sum) -> jax.Array:
-    """Returns the mantissas of the sums of staying weight and inflow, at the larger of the two powers."""
+    """Returns the sums of staying weight and inflow, divided by the larger of their two powers of two."""
     mantissa, power = _apply_losses(mantissa, power, change, shift)
     is_only_top = (power == top[:, None]) & has_one_top[:, None]
     at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)

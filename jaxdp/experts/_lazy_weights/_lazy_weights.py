@@ -100,12 +100,12 @@ def lazy_weights(
 ) -> Learner:
     r"""Plays a sequence of experts with the distribution of exponential weights, and redraws it only rarely.
 
-    The learner draws a sequence E of experts from the prior pi of the class, and plays it. Let L be the loss of E in a
-    batch of B rounds. After the batch, E is kept with probability (1 - p) exp(-rate L). Otherwise, if there were fewer
-    than K resamples so far, a new sequence E is drawn with probability proportional to pi(E) exp(-rate * total loss of
-    E so far). Sequences switch only *between* batches: the class has ceil(T / B) steps, the losses of a step are the
-    losses of a whole batch, and weights change after each batch. Against a comparator that switches within batches,
-    this adds at most floor(B / 2) to the regret for each switch.
+    The learner draws a sequence of experts from the prior of the class, and plays it. After each batch of B rounds, the
+    sequence is kept with a probability that falls with its loss in the batch. Otherwise, if there were fewer than K
+    resamples so far, a new sequence is drawn with probability proportional to its prior times exp(-rate * its total
+    loss so far). Sequences switch only *between* batches: the class has ceil(T / B) steps, and the losses of a step are
+    the losses of a whole batch. Against a comparator that switches within batches, this adds at most floor(B / 2) to
+    the regret for each switch.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -132,7 +132,8 @@ def lazy_weights(
         delta: for "zcdp", in (0, 1).
         learning_rate: > 0. By default this value and the values below minimise the proved regret bound, see
             `lazy_weights_parameters`.
-        fake_switch_prob: p, the probability of a resample if the loss is 0; in (0, 1], or 0 at epsilon = inf.
+        fake_switch_prob: p, the probability of a resample after a batch without losses; in (0, 1], or 0 at epsilon =
+            inf.
         batch: B, in [1, T].
         budget: K, the largest number of resamples, >= 0. If learning_rate, fake_switch_prob or batch is given, the
             default is the largest K that epsilon allows.
@@ -140,35 +141,35 @@ def lazy_weights(
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one. Central model, losses may react to plays.
         - Released: the batches that were followed by a resample, and the sequences drawn; these determine all plays.
-        - Decisions: a vector is in one batch, and changes the loss L of this batch by at most 1. The log odds of
-          keeping the sequence change within a range r = ln(1 + (e^rate - 1) / p). Later decisions depend on the vector
-          only through released values.
+        - Decisions: a vector is in one batch, and changes the sequence's loss in this batch by at most 1. The log odds
+          of keeping the sequence change within a range r = ln(1 + (e^rate - 1) / p). Later decisions depend on the
+          vector only through released values.
         - Resamples: exponential mechanisms of range 2 rate, at most K of them.
         - A mechanism of range r costs r^2 / 8 in zCDP, so rho = r^2 / 8 + K rate^2 / 2. Pure: epsilon = max(rate, ln(1
           + (1 - p) (1 - e^-rate) / p)) + 2 rate K. The claim is the cost of the parameters in use, which is at most the
           budget.
-        - Slack: a draw of probability q spends at most ln(q + (1 - q) e^(2 rate)), which approaches 2 rate only as q
-          goes to 0, as `limited_updates_oblivious` proves. So the whole claim is spent only in the limit of events of
-          probability 0. The registry's example with pure accounting, of two experts, spends 0.949 of the claim (by
-          exact distributions).
+        - Slack: the whole claim is spent only in the limit of outcomes of probability 0, see
+          `docs/proofs/selections.md`.
         - Private: the weights, and the losses of the batch. An auditor's tape records both mechanisms, with cost 0 for
           a decision that the budget forbids and for a resample that does not happen.
 
     Source:
         Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024); over a class
         of sequences: "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Theorem 4.1. As long as the budget
-        is not used up, E has the distribution of exponential weights at the start of each batch, because the
+        is not used up, the sequence has the distribution of exponential weights at the start of each batch, because the
         probabilities of keeping and of drawing a sequence add up to this distribution. Hoeffding's lemma for losses in
         [0, B] then bounds the regret; see `lazy_weights_parameters`.
 
     Deviations:
-        Privacy constants are proved here, and smaller than in the sources. Every class is computed exactly, without a
-        list of its sequences. Losses are rounded to multiples of 2^-20. The sums over a batch, and for `static()` over
-        all rounds, are integers. Weights of `static()`, and whether a sequence is kept, are computed from these sums in
-        64 bits. Weights of sequences that may switch are products of floats, which are rounded; `numerical_delta`
-        includes a proved bound on the effect. If there is no bound below 1, as for many rounds in float32, the claim's
-        argument says so; in measurements the range of a resample exceeded 2 rate by 3% at T = 10^6 and by 8% at T =
-        10^7. Switches drawn from the prior have probabilities that are multiples of 2^-23.
+        - Privacy constants are proved here, and smaller than in the sources. Every class is computed exactly, without a
+          list of its sequences.
+        - Losses are rounded to multiples of 2^-20. The sums over a batch, and for `static()` over all rounds, are
+          integers. Weights of `static()`, and whether a sequence is kept, are computed from these sums in 64 bits.
+        - Weights of sequences that may switch are products of floats, which are rounded; `numerical_delta` includes a
+          bound on the effect (`docs/proofs/lazy_weights.md`). If there is no bound below 1, as for many rounds in
+          float32, the claim's argument says so; in measurements the range of a resample exceeded 2 rate by 3% at T =
+          10^6 and by 8% at T = 10^7.
+        - Switches drawn from the prior have probabilities that are multiples of 2^-23.
 
     Math:
         After a batch in which the sequence that is played had the loss $L$, it is kept with probability
@@ -264,7 +265,7 @@ def lazy_weights(
         )
 
     def steps(params: Params, round: jax.Array) -> jax.Array:
-        """Returns the class's round in the batch of `round`. The class has one step for each batch, and starts late."""
+        """Returns the class's round for the batch of `round`: the class has a round for each batch, and starts late."""
         batch = jnp.asarray(params.batch).astype(round.dtype)
         return horizon - (horizon + batch - 1) // batch + round // batch
 

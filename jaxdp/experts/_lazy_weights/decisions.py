@@ -1,4 +1,4 @@
-"""The two mechanisms of `lazy_weights`: the decision to keep a sequence (64 bits, exact losses), and the resample."""
+"""The two mechanisms of `lazy_weights`: the decision whether to keep a sequence, and the draw of a new sequence."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ def rejects_sequence(
 def _exceeds(
     key: jax.Array, uniforms: jax.Array, params: Any, played_loss: jax.Array, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
-    """Draws whether to give up a sequence with this loss, times the learning rate, by a uniform number: [] bool."""
+    """Draws `rejects_sequence` in 64 bits; `played_loss` is the exact loss times the learning rate."""
     # An auditor's tape records log probabilities. Their largest change is the pure cost; half the range of changes
     # determines the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob

@@ -59,12 +59,7 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
 def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights: int, horizon: int) -> float | None:
     """Bounds the delta caused by rounding weights that are products of floats; None if the bound is not below 1.
 
-    Terms are positive, so relative errors add up. In a batch, a weight gains an error of less than 14 N + 64 units: 8
-    from the product with exp(-scaled loss); 6 (N + 2) from the sum of its row's other weights, which is computed by
-    subtraction and is at least a sixth of the sum; 4 from the flow; and 8 N + 40 from the row's evidence. Evidence is a
-    compensated sum, off by 2 units of each scaled loss, and reading it costs 3 units of the largest difference. Sums of
-    the distribution account for the remaining terms. If log weights are off by r, the probabilities of each resample
-    are off by factors of e^(2 r) at most.
+    `docs/proofs/lazy_weights.md` has the proof.
 
     Args:
         chosen: parameters of the learner.

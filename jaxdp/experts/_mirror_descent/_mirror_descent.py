@@ -25,20 +25,15 @@ def mirror_descent(
     r"""Plays by exponential updates of weights that stay away from 0, to follow a comparator that switches.
 
     - "sampling": weights use the exact losses, and a new expert is drawn in each round. A loss vector costs the privacy
-      of D <= T draws, because fixed share forgets a part of the vector in each round. The rate is at most sqrt(2 rho /
-      D), so that all draws together are private. Regret is at most ent / rate + rate T / 8, also if losses react to
-      plays.
-    - "noisy_losses": each loss vector gets its own noise; everything else is post-processing. With Gaussian noise of
-      standard deviation s = sqrt(N / (2 rho)), regret is at most ent / rate + rate T (1/8 + s^2 / 2) for oblivious
-      losses. With Laplace noise of scale b = N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. For small N the
-      regret is smaller than with "sampling". Losses that react to plays also react to the noise, and the regret bound
-      then has the additional term s sqrt(2 T ln(number of sequences)).
+      of D <= T draws, because fixed share forgets a part of the vector in each round. The regret bound (see Math) also
+      holds if losses react to plays.
+    - "noisy_losses": each loss vector gets its own noise; everything else is post-processing. For small N the regret is
+      smaller than with "sampling". The regret bound is for oblivious losses.
     - "intervals": on each dyadic interval, of length 2^k for a level k, Hedge plays by "sampling". Fixed share by
       "noisy_losses" chooses a level; the loss of a level is the loss of the expert that the level drew. Regret is of
       order (S + sqrt(S T)) / epsilon up to logarithms, for every N.
 
-    Here ent = ln N + S ln(N - 1) + (T - 1) H(S / (T - 1)), where H is the entropy of a coin in nats. At epsilon = inf
-    the draws inside "sampling" and "intervals" are replaced by their distributions.
+    At epsilon = inf the draws inside "sampling" and "intervals" are replaced by their distributions.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -46,7 +41,7 @@ def mirror_descent(
         num_switches: switches S of the comparator, >= 1 and < T.
         form: "sampling" (the default), "noisy_losses" or "intervals".
         mixing: for "sampling" and "noisy_losses". "fixed_share" (the default), at the rate S / (T - 1); or "clipped",
-            the projection in relative entropy onto weights >= S / (N T), for which the bounds above are not proved.
+            the projection in relative entropy onto weights >= S / (N T), for which no regret bound is proved here.
         noise: for "noisy_losses": "gaussian" (the default) or "laplace".
         constants: "corrected"; or "paper", the algorithm as published: noisy losses, clipped, Laplace noise of scale 1
             / epsilon, rate min(epsilon, 1) sqrt(S / (T ln(N T))). With "paper", leave out form, mixing and noise.
@@ -65,36 +60,29 @@ def mirror_descent(
 
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one; losses may react to everything released.
-        - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. Replacing a vector changes ln(w / w') within a
-          range of 2 rate. Later updates and the projection never widen this range, and fixed share at the rate a
-          contracts the range by k = |r - 1| / (r + 1), r = (1 - a) (N - 1) / a (Birkhoff). So the i-th draw after the
-          replaced vector is an exponential mechanism of range 2 rate k^i, which is (rate^2 k^(2i) / 2)-zCDP: D = k^2 +
-          k^4 + ... + k^(2T). For N = 2 a loss can reach this bound; for larger N only if two experts share all weight.
-          "clipped": D = T. Released: draws. Private: the weights.
+        - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. A draw is an exponential mechanism of range 2
+          rate, and with fixed share the range shrinks by a factor k < 1 in every later round: D = k^2 + k^4 + ... +
+          k^(2T). "clipped": D = T. Released: draws. Private: the weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
-        - "intervals": rho-zCDP in the central model. Half of rho is for the draws of the levels. A vector is in one
-          interval of each level, and the draws of level k cost 2^k rate_k^2 / 2 = rho / (2 levels). The other half is
-          for the losses of the levels, of L2 sensitivity sqrt(levels). Private: totals of losses in the current
-          intervals. Released: draws, noisy losses of levels.
+        - "intervals": rho-zCDP in the central model. Half of rho is for the draws of the levels, the other half for the
+          losses of the levels, of L2 sensitivity sqrt(levels). Private: totals of losses in the current intervals.
+          Released: draws, noisy losses of levels.
         - "paper": N epsilon-DP in the local model, not epsilon-DP: all N losses may change by 1 each, so the L1
-          sensitivity is N. This is not only because noisy losses are released: the distribution of the plays also
-          exceeds epsilon.
+          sensitivity is N.
+        - Proofs: `docs/proofs/mirror_descent.md`.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 3 and Theorem 5.2, after Lu & Zhang
         (2019); fixed share: Herbster & Warmuth (1998); ranges: Dong, Durfee & Rogers (2020); intervals: Hazan &
-        Seshadhri (2009), Daniely, Gonen & Shalev-Shwartz (2015). The bound of "noisy_losses" is by Jensen's inequality:
-        E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E e^{-rate Z}.
+        Seshadhri (2009), Daniely, Gonen & Shalev-Shwartz (2015).
 
     Deviations:
         * Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64
           bits.
-        * Shares of "sampling" with fixed share are compensated sums. If they were rounded in every round, the shares
-          under neighbouring losses would drift apart by more than 2 rate at long horizons. In 32-bit floats a smaller
-          rate pays for the rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
-        * D is T in the source, which does not use that fixed share forgets. Here D is 0.4 T for N = 10, S = 5 and T =
-          10^5, and 0.25 T for N = 2 and S = 1.
+        * Shares of "sampling" with fixed share are compensated sums. In 32-bit floats a smaller rate pays for the
+          rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
+        * D is T in the source, which does not use that fixed share forgets.
         * The published privacy claim is too small by a factor N, so the library has three corrected forms. "paper" uses
           the published rate for epsilon <= 1, the range for which the rate is stated, and the rate of epsilon = 1 for
           larger epsilon.
@@ -115,14 +103,15 @@ def mirror_descent(
         \sigma = \sqrt{\frac{N}{2 \rho}}, \quad b = \frac{N}{\varepsilon}
         $$
 
-        to each loss. With $H = \ln N + S \ln(N - 1) + (T - 1) h(S / (T - 1))$, for the entropy $h$ of a coin, the
-        expected regret is at most
+        to each loss. With $H = \ln N + S \ln(N - 1) + (T - 1) h(S / (T - 1))$, where $h$ is the entropy of a coin in
+        nats, the expected regret is at most
 
         $$
         \frac{H}{\eta} + \frac{\eta T}{8}, \quad \frac{H}{\eta} + \eta T \Big( \frac{1}{8} + \frac{\sigma^2}{2} \Big)
         $$
 
-        for "sampling", and for Gaussian "noisy_losses" with oblivious losses.
+        for "sampling", and for Gaussian "noisy_losses" with oblivious losses. With Laplace noise $\sigma^2 / 2$ becomes
+        $-\ln(1 - \eta^2 b^2) / \eta^2$.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)

@@ -60,9 +60,7 @@ def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
 def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
     """Returns an upper bound, in [0, 1], on the factor by which a fixed-share step contracts ranges of ln(w / w').
 
-    A step of fixed share is a matrix with 1 - a on its diagonal and a / (N - 1) elsewhere, a = S / (T - 1). Such a map
-    contracts ranges by k = |r - 1| / (r + 1), r = (1 - a) (N - 1) / a. Losses that are the same under both neighbours
-    change no range.
+    w and w' are the weights under neighbouring losses. `docs/proofs/mirror_descent.md` has the proof.
 
     Args:
         num_experts: N, >= 2.
@@ -80,10 +78,9 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
 
 
 def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns D in (0, T], the number of draws to which the privacy cost of a loss vector is equivalent.
+    """Returns D in (0, T]: in form "sampling" with fixed share, a loss vector costs D rate^2 / 2 in zCDP.
 
-    This is for form "sampling" with fixed share. With k the `contraction`, the i-th draw after a replaced vector has
-    the range 2 rate k^i, and all these draws together cost rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).
+    D is k^2 + k^4 + ... + k^(2 T), where k is the `contraction`.
     """
     squared = contraction(num_experts, num_switches, horizon) ** 2
     if squared == 1:  # weights are only permuted: nothing is forgotten

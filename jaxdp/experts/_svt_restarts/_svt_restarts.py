@@ -148,18 +148,8 @@ def svt_restarts(
         - A query has sensitivity 2. A window's regret is the largest, over experts, of sums of differences of losses.
           Each difference is in [-1, 1], and a replaced loss vector changes one difference in each sum, by at most 2.
           The plays are released, and so fixed.
-        - Slack: at least epsilon / 8, at all sizes. A run of AboveThreshold spends at most 3/4 of its budget e =
-          epsilon / 2, so that the algorithm spends at most 7/8 of epsilon. *Proof.* Let losses l be replaced by l' in a
-          round that j plays, and c = l'(j) - l(j). The regret to expert i of a window with this round changes by c +
-          l(i) - l'(i), the regret of other windows by 0. All these changes are in [c - 1, c + 1], and so is the change
-          of a query, which is a largest excess. Increase the threshold's noise by c + 1, and the last query's noise, if
-          its answer is "above", by 2; all other noises stay. Queries that were below are still below, since they grew
-          by at most c + 1. The last query is still above, since it changed by at least c - 1. This bijection of noises
-          makes densities at most exp((c + 1) e / 4 + 2 e / 8) times smaller, for the scales 4 / e and 8 / e; and c is
-          at most 1. (If queries could change by 2 in both directions, as AboveThreshold allows, the last noise would
-          have to grow by 4, not by 2.) The limit is reached with many queries far above the threshold and a last query,
-          which does not change, far below. In the registry's example, of 12 rounds with a query every three rounds, the
-          exact distributions show that 0.576 of epsilon is spent.
+        - Slack: at least epsilon / 8, at all sizes: a run of AboveThreshold spends at most 3/4 of its budget. In the
+          registry's example, 0.576 of epsilon is spent. Proof: `docs/proofs/svt_restarts.md`.
         - Released: the experts, and the rounds in which epochs end.
         - Private: all of `private`.
 
@@ -171,13 +161,8 @@ def svt_restarts(
         * A new epoch starts in the round after the answer "above". The paper's epoch starts with the round of the
           answer. The losses of this round then enter two runs and may enter two selections.
         * One query for the largest excess of all windows, instead of one query for each window.
-        * Thresholds have the factor log T that the paper's Theorem 3.1 omits, with different constants. For m rounds of
-          a block whose expert was selected from n rounds: m min(1, sqrt(2 ln(2 N T / b) / n) + r / n) with r = (2 / e)
-          ln(N T / b), e = epsilon / 2, for one-sided noise (twice as much for Laplace noise). For a window of w rounds:
-          sqrt(w ln(2 W / b) / 2) + sqrt(w ln(2 N W / b) / 2), W = C^2 windows. These thresholds follow from four
-          bounds: Hoeffding bounds for the means over the n rounds, for the sum of the plays' losses in a window and for
-          the sums of the experts' losses in the window, and the tail of the selection's noise. Each of these bounds
-          fails with probability at most b = failure_prob / 5, as does a fifth bound, for the noise of the queries.
+        * Thresholds have the factor log T that the paper's Theorem 3.1 omits, with different constants, which
+          `docs/proofs/svt_restarts.md` derives.
         * The play of a round is chosen before its losses are seen.
         * Losses, and the regret attributed to chance, are rounded to multiples of 2^-20; regrets, sums of windows and
           queries are integers. Noise is drawn as in `noisy_min` and `above_threshold`.
@@ -264,7 +249,7 @@ def svt_restarts(
 
     @in_64_bits
     def allowed_until(params: Params, round_: jax.Array) -> fixed_point.Sum:
-        """Returns the regret attributed to chance in an epoch's first `round_` >= 1 rounds, except window_slack."""
+        """Returns the regret attributed to chance in an epoch's first `round_` >= 1 rounds, without `window_slack`."""
         first = selection.highest_power(round_)
         block = (jnp.iinfo(round_.dtype).bits - 1) - jax.lax.clz(round_)
         of_block, before = (
@@ -275,7 +260,7 @@ def svt_restarts(
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
-        """Returns the excess over `allowed` at which a window of `rounds` rounds causes a restart, float64."""
+        """Returns how far a window of `rounds` rounds must exceed `allowed` to cause a restart, [...] float64."""
         window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
         return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
@@ -384,7 +369,7 @@ class Slack(NamedTuple):
     def of(
         cls, num_experts: int, horizon: int, checks: int, epsilon: float, failure_prob: float, noise: str
     ) -> "Slack":
-        """Computes the thresholds that are described under Deviations of `svt_restarts`."""
+        """Computes the thresholds that `docs/proofs/svt_restarts.md` derives."""
         event_prob = failure_prob / 5  # four bounds for the thresholds, one for the noise of queries
         budget = SHARE * epsilon
         spread, tail = math.log(2 * num_experts * horizon / event_prob), math.log(num_experts * horizon / event_prob)

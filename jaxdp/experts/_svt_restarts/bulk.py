@@ -1,8 +1,7 @@
 """Plays blocks of many rounds of `svt_restarts` at once; results equal the results of single rounds.
 
-Between two queries only the inner algorithm, `limited_updates`, releases an expert, at the ends of its blocks, which
-are known in advance. So one expert plays all rounds up to the next query or the end of the inner block, and one kernel
-adds the losses of these rounds.
+One expert plays all rounds up to the next query, or up to the end of the current block of `limited_updates` if this is
+earlier. Both are known in advance, so one kernel adds the losses of these rounds.
 """
 
 from collections.abc import Callable

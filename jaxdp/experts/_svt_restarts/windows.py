@@ -1,7 +1,7 @@
 """The windows of rounds that `svt_restarts` examines, and the sums that it stores for them.
 
-The sums of regrets, [num_experts], are stored at rounds with queries. Such rounds are called times and are numbered:
-time 1 is the round of the first query. A window starts at one time and ends at a later time.
+The sums of regrets, [num_experts], are stored at rounds with queries. These rounds are numbered, and the numbers are
+called times: time 1 is the round of the first query. A window starts after one time and ends at a later time.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Slack = Callable[[jax.Array], jax.Array]  # rounds of windows -> [...] float64, 
 
 
 class Memory(NamedTuple):
-    """Sums at the times at which windows start, one column for each time.
+    """Sums at the times after which windows start, one column for each time.
 
     Attributes:
         low: [num_experts, columns] integers of the default type: the epoch's regrets so far in units, modulo the range
@@ -41,7 +41,7 @@ class Ending(NamedTuple):
     """The windows that end at a time; they are the same in all lanes with a query at this time.
 
     Attributes:
-        starts: [columns] integers, the times at which the windows start.
+        starts: [columns] integers, the times after which the windows start.
         slack: [columns] float64, the excess of regret over `allowed` at which a window restarts, in units.
     """
 
@@ -55,15 +55,15 @@ def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> ja
 
 
 def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
-    """Returns the largest regret over experts since each of the first `short` times: [short] float64, in units.
+    """Returns the largest regret over experts since the time of each of the first `short` columns: [short], in units.
 
-    Differences of lower words are right, even after overflow, because regrets of these windows fit in an integer.
+    Differences of lower words are exact, even after overflow, because regrets of these windows fit in an integer.
     """
     return jnp.max(low_words(regrets)[:, None] - memory[:, :short], axis=0).astype(jnp.float64)
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Computes `largest_short` for the last columns, those in `whole`, with differences of any size."""
+    """Computes the same for the last columns, the columns in `whole`; differences may have any size."""
     part = low[:, -whole.shape[1] :] & (UNITS - 1)
     return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, part)), axis=0)
 
@@ -103,7 +103,7 @@ KERNELS = Steps(
 
 
 class All(NamedTuple):
-    """Every window that starts at a time of a query. Memory: [num_experts, rows], a column for each time."""
+    """Windows that start after any time. Memory: [num_experts, columns], a column for each time."""
 
     num_experts: int
     checks: int
@@ -156,10 +156,10 @@ class All(NamedTuple):
 
 
 class Dyadic(NamedTuple):
-    """Windows from the last two multiples of 2^k, for each k. Memory: [num_experts, levels], a column for each k.
+    """Windows that start after the last two times divisible by 2^k, for each k. Memory: [num_experts, levels].
 
-    Level k keeps the last odd multiple of 2^k. The last even multiple of 2^k is the last odd multiple of a higher power
-    of two, so that power's level keeps it.
+    Column k of the memory, level k, is for the last time that is an odd multiple of 2^k. The last even multiple of 2^k
+    is an odd multiple of a higher power of two, and is stored at the level of this power.
     """
 
     num_experts: int
