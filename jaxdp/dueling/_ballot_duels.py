@@ -61,10 +61,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     does not show whether a coin was tossed. Coins of different rounds are independent, even for the same voter.
 
     An unranked arm does not lose against a ranked arm: by PrefLib's definition an incomplete order says nothing about
-    an unranked arm, and `Ballots.answers` calls such an answer "unknown".
-
-    No lane stores the order of the voters: `jaxdp.random.permutation_entry` computes each entry of the permutation from
-    two random words when it is read. All lanes share one array of ballots.
+    an unranked arm, and `Ballots.answers` calls such an answer "unknown". All lanes share one array of ballots.
 
     Args:
         ballots: `Ballots`, as `read_ballots` reads them; or [num_voters, num_arms] whole numbers >= 0, the ranks of the
@@ -84,10 +81,9 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         states that a voter answers in at most answers_per_voter rounds, so a run also reports a guarantee for a whole
         voter.
 
-        There is no `feedback_totals`, so the engine "counts" cannot be used: voters are asked without replacement, so
-        totals of answers depend on all earlier duels and are not binomial. For the engine "counts" use `matrix_duels`
-        on `ballot_matrix(ballots)`: it draws voters from the ballots with replacement, as from a large electorate with
-        the same shares of ballots.
+        The engine "counts" cannot be used: voters are asked without replacement, so totals of answers depend on all
+        earlier duels and are not binomial. For this engine use `matrix_duels` on `ballot_matrix(ballots)`, which draws
+        voters from the ballots with replacement, as from a large electorate with the same shares of ballots.
 
     Raises:
         ValueError: if there is no voter or fewer than two arms; if ranks are not whole numbers >= 0 in a matrix (NaN is
@@ -108,7 +104,8 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         Standard; regrets as for `matrix_duels`.
 
     Deviations:
-        The voters' order is a pseudorandom permutation, see `permutation_entry`.
+        The voters' order is a pseudorandom permutation: `jaxdp.random.permutation_entry` computes each entry from two
+        random words when it is read.
 
     Examples:
         >>> import jax, jaxdp

@@ -64,12 +64,9 @@ class Public(NamedTuple):
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
     r"""Plays the least played active arm against a random active arm; drops arms with confidently low reported scores.
 
-    If several arms are least played, one of them is chosen at random as the left arm.
-
-    Let S be the set of active arms, n_i the number of duels of arm i, on the left, with arms in S, and p_i the reported
-    share of wins in these duels, debiased by the factor c = (e^epsilon + 1) / (e^epsilon - 1). Arm i is dropped if p_i
-    + c r / sqrt(n_i) < max_j (p_j - c r / sqrt(n_j)). Duels with dropped arms no longer count. The last remaining arm
-    duels with itself.
+    If several arms are least played, one of them is chosen at random as the left arm. An arm's score is its debiased
+    share of reported wins in its duels on the left with active arms; duels with dropped arms no longer count (see
+    Math). The last remaining arm duels with itself.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -108,7 +105,8 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
           Here, as in the paper's algorithm, they depend on the outcomes. Privacy does not depend on failure_prob.
 
     Math:
-        Let $\hat p_i$ be the debiased share of wins of arm $i$ in its $n_i$ duels on the left. Arm $i$ is dropped if
+        Let $\hat p_i$ be the debiased share of wins of arm $i$ in its $n_i$ duels, on the left, with active arms. Arm
+        $i$ is dropped if
 
         $$
         \hat p_i + \frac{c r}{\sqrt{n_i}} < \max_j \Big( \hat p_j - \frac{c r}{\sqrt{n_j}} \Big), \quad

@@ -43,8 +43,8 @@ class Params:
 def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     r"""Plays all pairs of active arms in phases; after each phase, drops arms with a low noisy share of wins.
 
-    An arm's effective Borda score is its probability of beating a random active arm. Phase e = 1, 2, ... looks for arms
-    with a score about D = 2^-e or more below the best score. Each of the S active arms is the left arm in n duels,
+    An arm's effective Borda score is its probability of beating a random active arm. Phase k = 1, 2, ... looks for arms
+    with a score about D = 2^-k or more below the best score. Each of the S active arms is the left arm in n duels,
     equally often against each active arm (including itself). Then Laplace(1 / epsilon) noise is added once to each
     arm's number of wins. An arm is dropped if its noisy share of wins is more than D / 2 below the largest noisy share.
     The last remaining arm duels with itself.
@@ -53,15 +53,11 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     itself. This does not change the arms' order. The regret of `matrix_duels(regret="borda")` uses scores against all
     other arms, including dropped arms.
 
-    With x = ln(8 S e^2 / failure_prob), n is the least multiple of S for which
-
-        sqrt(x / (2 n)) + x / (epsilon n) <= D / 4.
-
     Args:
         num_arms: number of arms, >= 2.
-        constants: "tight", as above; or "split", which bounds each term by D / 8: n = max(32 x / D^2, 8 x / (epsilon
-            D)). For the same failure_prob, the n of "split" is 1 to 4 times as large (equal at D = 4 epsilon, 4 times
-            without privacy).
+        constants: the number n (see Math). "tight": the sum of two error bounds is at most D / 4; "split": each is at
+            most D / 8. For the same failure_prob, the n of "split" is 1 to 4 times as large (equal at D = 4 epsilon, 4
+            times without privacy).
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
@@ -90,9 +86,9 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form. The paper's analysis treats the scores of an
         active set as fixed although the set depends on the outcomes; the phases correct this. By Hoeffding's inequality
         each share is within sqrt(x / (2 n)) of its mean except with probability 2 exp(-x), and noise is within x /
-        epsilon except with probability exp(-x): together 3/8 of failure_prob / e^2 over all arms of a phase, and less
-        than failure_prob over all phases. Otherwise each noisy share is within D / 4 of its mean, so the best arm is
-        kept, and an arm with a score more than D below the best score is dropped.
+        epsilon except with probability exp(-x), with x as in Math: together 3/8 of failure_prob / k^2 over all arms of
+        a phase, and less than failure_prob over all phases. Otherwise each noisy share is within D / 4 of its mean, so
+        the best arm is kept, and an arm with a score more than D below the best score is dropped.
 
     Deviations:
         The right arms come in a fixed order, not at random: the mean of a share is the same, and its variance is
@@ -105,8 +101,8 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         \tilde W_i = W_i + Z_i, \quad Z_i \sim \mathrm{Laplace}(1 / \varepsilon)
         $$
 
-        and arm $i$ is dropped if $\tilde W_i < \max_j \tilde W_j - n D / 2$. In phase $k$ (e above), let $x = \ln(8 S
-        k^2 / \beta)$, where $\beta$ is `failure_prob`. For "tight", $n$ is the least multiple of $S$ with
+        and arm $i$ is dropped if $\tilde W_i < \max_j \tilde W_j - n D / 2$. In phase $k$ let
+        $x = \ln(8 S k^2 / \beta)$, where $\beta$ is `failure_prob`. For "tight", $n$ is the least multiple of $S$ with
 
         $$
         \sqrt{\frac{x}{2 n}} + \frac{x}{\varepsilon n} \le \frac{D}{4}
@@ -156,7 +152,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> tuple[jax.Array, tuple[()]]:
         leads = noisy_leads(key, wins, params.epsilon, l1_sensitivity=1.0, among=public.active)
-        half_gap = jnp.exp2(-(public.phase + 2).astype(leads.dtype))  # D / 2; e = phase + 1
+        half_gap = jnp.exp2(-(public.phase + 2).astype(leads.dtype))  # D / 2 in phase k = public.phase + 1
         return -leads <= duels_of_each(params, public).astype(leads.dtype) * half_gap, ()
 
     return phased_learner(

@@ -49,20 +49,15 @@ class Params:
 def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     r"""Plays all pairs of active arms in phases; the server sees each arm's number of randomized wins after a phase.
 
-    An arm's effective Borda score is its probability of beating a random active arm. Phase e = 1, 2, ... looks for arms
-    with a score about D = 2^-e or more below the best score. Each of the S active arms is the left arm in n duels,
+    An arm's effective Borda score is its probability of beating a random active arm. Phase k = 1, 2, ... looks for arms
+    with a score about D = 2^-k or more below the best score. Each of the S active arms is the left arm in n duels,
     equally often against each active arm (including itself). Each user reports the outcome by randomized response at a
-    local budget eps0 > epsilon. A shuffler collects the reports for each left arm, and releases them at the end of the
-    phase in random order, so that they reveal only the number of ones. An arm is dropped if its share of ones, debiased
-    by c = (e^eps0 + 1) / (e^eps0 - 1), is more than D / 2 below the largest debiased share. The last remaining arm
-    duels with itself.
+    local budget eps0 >= epsilon. A shuffler collects the reports for each left arm, and releases them at the end of the
+    phase in random order, so that they reveal only the number of ones. An arm is dropped if its debiased share of ones
+    is more than D / 2 below the largest debiased share. The last remaining arm duels with itself.
 
     eps0(n) is the largest local budget in [epsilon, max(epsilon, 8)] with which a shuffled batch of n users is known to
-    be (epsilon, delta)-DP. With x = ln(4 S e^2 / failure_prob), n is the least number for which
-
-        c sqrt(x / (2 n)) <= D / 4  at eps0(n),
-
-    rounded up to a multiple of S.
+    be (epsilon, delta)-DP; n is the least number for which debiased shares are accurate enough (see Math).
 
     Args:
         num_arms: number of arms, >= 2.
@@ -104,9 +99,9 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     Source:
         DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects the paper's analysis (see
         `ebs_phased`), in the shuffle model of Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for
-        "bound". By Hoeffding's inequality each debiased share is within D / 4 of its mean except with probability 2
-        exp(-x): together half of failure_prob / e^2 over all arms of a phase, and less than failure_prob over all
-        phases.
+        "bound". By Hoeffding's inequality each debiased share is within D / 4 of its mean except with probability
+        failure_prob / (2 S k^2): together half of failure_prob / k^2 over all arms of a phase, and less than
+        failure_prob over all phases.
 
     Deviations:
         The right arms come in a fixed order, not at random: the mean of a share is the same, and its variance is
@@ -114,8 +109,8 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         closed form if it allows a larger budget. No local budget exceeds max(epsilon, 8), where c < 1.0007.
 
     Math:
-        In phase $k$ (e above), let $\varepsilon_0$ be the local budget of a batch of $n$ users, and $\beta$ be
-        `failure_prob`. $n$ is the least number, rounded up to a multiple of $S$, with
+        In phase $k$ let $\varepsilon_0$ be the local budget of a batch of $n$ users, and $\beta$ be `failure_prob`.
+        $n$ is the least number, rounded up to a multiple of $S$, with
 
         $$
         c \sqrt{\frac{\ln(4 S k^2 / \beta)}{2 n}} \le \frac{D}{4}, \quad

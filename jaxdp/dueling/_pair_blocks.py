@@ -77,8 +77,7 @@ def count_duel(
     """Counts a duel; if the duel ends a block of its pair (as the 1st, 2nd, 4th, 8th, ...), releases the block's wins.
 
     The release is the number of the block's duels that the pair's lower-numbered arm won, plus Laplace(1 / epsilon)
-    noise.
-    A duel of an arm with itself releases nothing.
+    noise. A duel of an arm with itself releases nothing.
 
     Args:
         key: a PRNG key.
@@ -125,17 +124,15 @@ def count_duel(
 def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns the weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
 
-    The sum of a block's n outcomes has a variance of at most n / 4, and its noise has a variance of 2 / epsilon^2. A
-    weighted average of the blocks' shares of wins has the least variance if each block's weight is inversely
-    proportional to the variance of its share. n times the weight returned here is such a weight. The average's variance
-    is then at most 1 / (4 N), for the weighted number N of duels.
+    With these weights, the weighted number of wins divided by the weighted number N of duels has the least variance, at
+    most 1 / (4 N): a block's sum of n outcomes has a variance of at most n / 4, and its noise of 2 / epsilon^2.
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))
 
 
 def evidence(released: Released, spread: jax.Array) -> Evidence:
-    """Computes the quantities in which bounds are written, for both orders of two arms.
+    """Computes the numbers L, N and allowance from which bounds are computed, for both orders of two arms.
 
     Args:
         released: the releases of `count_duel`.

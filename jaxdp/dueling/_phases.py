@@ -194,12 +194,12 @@ def of_phase(table: Any, public: Public) -> jax.Array:
 
 
 def rounds_of_phase(params: Any, public: Public) -> jax.Array:
-    """Returns the number of rounds of this phase, [] integer; the largest integer if it never ends or has one arm."""
+    """Returns the number of rounds of this phase, [] integer; the largest integer if it never ends."""
     largest, size, passes = largest_integer(), num_active(public), of_phase(params.passes, public)
     ends = (size > 1) & (passes < largest)
     return jnp.where(ends, jnp.where(ends, passes, 0) * (size * size), largest)  # the inner `where` avoids overflow
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """Returns the number of duels of this phase with a given active arm on the left, [] integer, equal for all."""
+    """Returns how many duels of this phase have a given active arm on the left, [] integer; equal for all arms."""
     return rounds_of_phase(params, public) // num_active(public)

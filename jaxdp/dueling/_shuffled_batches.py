@@ -19,7 +19,7 @@ LARGEST_BATCH = 1e30
 
 @functools.lru_cache(maxsize=4096)
 def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> float:
-    """Returns the largest local epsilon in [epsilon, max(epsilon, 8)] known to make a batch (epsilon, delta)-DP.
+    """Returns the largest local epsilon in [epsilon, max(epsilon, 8)] at which a batch is proved (epsilon, delta)-DP.
 
     Args:
         epsilon: > 0; infinity gives infinity.
@@ -45,10 +45,7 @@ def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> 
 
 @functools.lru_cache(maxsize=256)
 def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tuple[float, ...]) -> dict[float, float]:
-    """Finds, for each load, the smallest n with c sqrt(load / n) <= 1, where c belongs to the local budget of n users.
-
-    eps0 never decreases with n, so n / load never increases with the load. So the result for a load bounds the result
-    for the next larger load.
+    """Finds, for each load, the smallest n with c sqrt(load / n) <= 1, where c is for the local budget of n users.
 
     Args:
         epsilon: > 0, may be infinite.
@@ -59,6 +56,8 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
     Returns:
         For each load, a whole number, or infinity if the number would be above 10^30.
     """
+    # eps0 never decreases with n, so n / load never increases with the load: the result for a load bounds the result
+    # for the next larger load.
     batches: dict[float, float] = {}
     before, users = 0.0, 0.0
     for load in sorted(set(loads)):

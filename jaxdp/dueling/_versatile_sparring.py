@@ -137,19 +137,16 @@ def versatile_sparring(
 ) -> Learner:
     r"""Plays two Tsallis-INF players against each other: one draws the left arm, one the right; the loser has loss 1.
 
-    In round t, a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2. L_i is the sum of the player's
-    estimated losses of arm i so far, and x < min L makes the probabilities sum to 1. If the player drew arm I and its
-    reported loss is y in [0, 1], the round's estimated loss of arm i is
-
-    * "importance": y 1[i = I] / w_i, with rate 2 / sqrt(t);
-    * "reduced_variance": 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 if w_i >= rate^2, else 0, with rate 4 / sqrt(t).
+    The probability w_i with which a player draws arm i is a function of the player's sums of estimated losses so far
+    (see Math).
 
     Args:
         num_arms: number of arms, >= 2.
         report: "rr", randomized response; or "gaussian", the outcome plus Gaussian noise of standard deviation s, from
             the analytic calibration. A Gaussian report is mapped to (report + m) / (1 + 2 m), clipped to [0, 1], where
             m = s sqrt(2 ln(2 T / failure_prob)).
-        losses: "importance" or "reduced_variance".
+        losses: how the losses of a round are estimated, if the player drew arm I and lost y: "importance", importance
+            weighting, y 1[i = I] / w_i; or "reduced_variance" (see Math).
         horizon: rounds T, >= 1; required for Gaussian reports, and not allowed otherwise.
 
     Returns:

@@ -50,7 +50,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
     """Plays duels by utilities r: the left arm wins with probability F(s (r[left] - r[right])), s = `link_scale`.
 
     Args:
-        utilities: [num_arms] finite, at least two.
+        utilities: [num_arms] finite, r, of at least two arms.
         link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or its name.
         visits: when each person visits, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
 

@@ -39,10 +39,9 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """Counts, for each arm, the arms that it may beat according to upper bounds: [num_arms] int32.
+    """Counts, for each arm, the arms that it may beat according to upper bounds, itself included: [num_arms] int32.
 
-    Each arm also counts itself, which adds one to all numbers and changes no comparison. `spread` is exploration_rate
-    ln t. `wins` is `Public.wins`.
+    `wins` is `Public.wins`, and `spread` is exploration_rate ln t.
     """
     return jnp.sum(may_beat(wins, wins.T, spread), axis=1, dtype=jnp.int32)
 
@@ -69,7 +68,7 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 
 @factory
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
-    r"""Draws two arms from the posterior: an arm that beats the most others, and an arm that beats this one (D-TS).
+    r"""Plays two arms by draws from a posterior: an arm that beats most others, and an arm that may beat it (D-TS).
 
     * An arm i is a candidate for the left arm if its upper bounds on P[i, j] exceed 1/2 for the largest number of arms
       j. The left arm is the candidate that beats the most arms in a draw from the posterior of all pairs; ties are
@@ -78,12 +77,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
       lower bound on its probability of beating the left arm is at most 1/2. The right arm is the candidate with the
       largest probability of beating the left arm in a second draw.
 
-    Bounds and posteriors depend on release.
-
-    * "local": both are computed from the debiased share of wins in N duels of i and j. The bounds are this share +- c
-      sqrt(exploration_rate ln t / N), where c = (e^epsilon + 1) / (e^epsilon - 1).
-    * "blocks": both are computed from noisy totals of wins in doubling blocks. The bounds are as in
-      `rucb(release="blocks")`.
+    Bounds and posteriors are computed from the debiased share of reported wins ("local", see Math), or from noisy
+    totals of wins in doubling blocks ("blocks"; bounds are as in `rucb(release="blocks")`).
 
     Args:
         num_arms: number of arms, >= 2.
@@ -116,14 +111,12 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     Deviations:
         *The posterior is a heuristic under privacy*; no regret bound is known.
 
-        * "local": Beta(1 + a, 1 + b) with a = s N / c^2 and b = (1 - s) N / c^2, where s is the debiased share of wins,
-          clipped to [0, 1]. If an arm wins with probability 1/2, a debiased report has c^2 times the variance of the
-          outcome, so N reports are worth about N / c^2 outcomes.
-        * "blocks": a = s N and b = (1 - s) N, where s is the noisy share of wins, clipped to [0, 1], and a block of n
-          duels adds n^2 / (n + 8 / epsilon^2) to N. If an arm wins with probability 1/2, the share of wins among this
-          number of exact outcomes has the same variance as the block's noisy share. The noise is not Beta-distributed;
-          its tails are longer. At epsilon = inf there is no noise, but posteriors still change only at the end of a
-          block. Noise is integer, as in `laplace`.
+        * "local": if an arm wins with probability 1/2, a debiased report has c^2 times the variance of the outcome, so
+          N reports are worth about N / c^2 outcomes.
+        * "blocks": if an arm wins with probability 1/2, a block's noisy share of wins has the variance of the share
+          among n^2 / (n + 8 / epsilon^2) exact outcomes. But the noise has longer tails than a Beta distribution. At
+          epsilon = inf there is no noise, but posteriors still change only at the end of a block. Noise is integer, as
+          in `laplace`.
 
     Math:
         With $N_{ij}$ duels of arms $i$ and $j$, and $\hat p_{ij}$ the debiased share of these duels won by $i$, the
@@ -140,8 +133,9 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         \theta_{ij} \sim \mathrm{Beta}(1 + a, 1 + b), \quad a = \frac{s N}{c^2}, \quad b = \frac{(1 - s) N}{c^2}
         $$
 
-        For "blocks", totals of wins have $\mathrm{Laplace}(1 / \varepsilon)$ noise, and a block of $n$ duels adds
-        $n^2 / (n + 8 / \varepsilon^2)$ to $N$, with $a = s N$ and $b = (1 - s) N$.
+        For "blocks", $s$ is the noisy share of wins, clipped to $[0, 1]$, $a = s N$ and $b = (1 - s) N$. Totals of wins
+        have $\mathrm{Laplace}(1 / \varepsilon)$ noise, and a block of $n$ duels adds $n^2 / (n + 8 / \varepsilon^2)$ to
+        $N$.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

@@ -65,27 +65,20 @@ def ebs_elimination(
 ) -> Learner:
     r"""Plays the least played active arm against a random active arm; drops arms with low private counts of wins.
 
-    Each arm has a counter, which receives the outcome of every duel with this arm on the left. Let S be the set of
-    active arms, n_i the number of duels of arm i as the left arm against arms in S, and w_i the counter's estimate of
-    arm i's wins in these duels. After each round, arm i is dropped if
-
-        w_i / n_i + r_i < max_j (w_j / n_j - r_j).
-
-    Duels with dropped arms then no longer count: the counter of every remaining arm receives minus the number of this
-    arm's wins over the dropped arms. The last remaining arm duels with itself. A random order of the arms, fixed for
-    the run, breaks ties between least played arms, so the arms' numbering gives no advantage.
+    Each arm has a counter, which receives the outcome of every duel with this arm on the left. After each round, an arm
+    is dropped if its share of wins, by the counter's estimate, is confidently lower than another arm's share (see
+    Math). Duels with dropped arms then no longer count: the counter of every remaining arm receives minus the number of
+    this arm's wins over the dropped arms. The last remaining arm duels with itself. A random order of the arms, fixed
+    for the run, breaks ties between least played arms.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        constants: "tight" or "paper", the radius r.
-            "tight": n r = c sqrt(n x / 2) + a Chernoff bound on the counter's error at its clock (its number of
-            entries). The first term uses half of failure_prob; c and x are as in `radii.score_radii`, which proves the
-            bound for all n and all sets S at once. The counters' errors do not depend on the outcomes and use the other
-            half: failure_prob / (2 K (T + K)) for each arm and each clock value. Counters are trees that combine the
-            estimates of nodes and their descendants.
-            "paper": r = sqrt(ln(K T / failure_prob) / n) + 16 ln(K T / failure_prob) ln(T)^2.5 / (epsilon n), with
-            binary trees that do not combine estimates; for Laplace noise only.
+        constants: the radius r of the bounds on an arm's score.
+            "tight": n r = c sqrt(n x / 2) plus a bound on the error of the arm's counter, with c and x of
+            `docs/proofs/ebs_elimination.md`, which proves the bounds at all times at once, each term with half of
+            failure_prob. Counters are trees that combine nodes (`tree_counter`).
+            "paper": the radius in Math, with binary trees that do not combine nodes; for Laplace noise only.
         noise: the noise of the counters, "laplace" or "gaussian".
         arity: the arity of the counters' trees, >= 2; None means the best arity for the horizon, or 2 with the paper's
             constants.
@@ -113,16 +106,9 @@ def ebs_elimination(
           negative. So the counters of all arms together have L1 sensitivity 2, and L2 sensitivity sqrt(2), since the
           signs are opposite. With Laplace noise each entry is counted with budget epsilon / 2. Earlier releases
           determine which counters receive an entry in which round, and so the counters' clocks.
-        - Slack: none in transcripts, some in the released estimates. An outcome enters only once, and spends at most
-          epsilon / 2, if the right arm of its duel is not dropped, or the left arm is. All of epsilon is spent if the
-          outcome is removed later, and the noise of both entries lies on the side that reveals the outcome. But if the
-          removed duel was the arm's only duel, this arm plays again in the same round, unless an arm with an earlier
-          turn has no duel either. Then the leaves show only the sum of two noises, which exceeds x >= 0 with
-          probability S(x) = (2 + y) e^-y / 4, y = epsilon x / 2. By a step of 1, S falls by the factor e^(-epsilon / 2)
-          (1 + epsilon / (2 (2 + y))). So the event "the first entry reveals the outcome, and the sum exceeds x" spends
-          epsilon - ln(1 + epsilon / (2 (2 + y))), which tends to epsilon only as x goes to infinity. In the registry's
-          example the outcome is removed in one run of six or seven, always in this way, and events of one run in 20 or
-          in 100 spend 0.82 and 0.90.
+        - Slack: none in transcripts. An outcome enters only once, and spends at most epsilon / 2, if the right arm of
+          its duel is not dropped, or the left arm is. The released estimates can spend all of epsilon only in the limit
+          of rare outcomes if the removed duel was the arm's only duel: `docs/proofs/ebs_elimination.md`.
         - Released: the counters' estimates; everything else is post-processing.
         - Private: `wins`, `sums`.
 
@@ -135,10 +121,10 @@ def ebs_elimination(
         * The printed algorithm feeds counters only after wins. Then clocks depend on the outcomes, which breaks
           privacy.
         * A counter's budget is epsilon / 2 instead of epsilon / 4, because an outcome is in one counter, not two.
-        * The printed radius has log(log(K / delta)) where a union bound over rounds gives log(K T / delta). Its noise
-          term, 4 ln(1 / q) ln(T)^2.5 divided by the counter's budget, is Lemma 1 at epsilon / 4. If this lemma holds
-          (for T >= 16, about), the term is twice as large as these counters need. The radius's first term is proved for
-          fixed sets. It covers all sets that may become active if 2^(K - 1) failure_prob <= K T.
+        * The printed radius has log(log(K / delta)) where a union bound over rounds gives log(K T / delta), as in Math.
+          Its noise term is Lemma 1 at the budget epsilon / 4. If this lemma holds (for T >= 16, about), the term is
+          twice as large as these counters need. The radius's first term is proved for fixed sets. It covers all sets
+          that may become active if 2^(K - 1) failure_prob <= K T.
         * One entry in each remaining arm's counter removes the wins over all arms that are dropped together. Scores are
           compared after every round; scores that a removal changes are compared in the next round.
         * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale, which is post-processing. Noise is

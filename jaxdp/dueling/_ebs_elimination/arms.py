@@ -22,8 +22,8 @@ class Params:
         quantum: [] float, a power of two; noisy nodes are rounded to multiples of it.
         squared_radius: [num_arms + 1] float >= 0; entry k is r^2 for k active arms: the number of wins in n duels
             deviates from its mean by less than r sqrt(n).
-        intercepts: [lines] float >= 0. Each line bounds a counter's error by its intercept plus, for each level, its
-            slope times the digit of the counter's clock.
+        intercepts: [lines] float >= 0. Each line bounds a counter's error by its intercept plus the sum, over levels,
+            of its slope times the digit of the counter's clock (its number of entries).
         slopes: [levels, lines] float >= 0, the slopes of these lines.
     """
 

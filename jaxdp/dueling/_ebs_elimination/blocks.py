@@ -56,12 +56,10 @@ def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
 
 
 def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: SwitchWhenFn) -> Blocks:
-    """Builds blocks of at most as many sweeps over the arms as a counter's smallest inner node has entries.
-
-    Until an arm is dropped, the least played arms take turns on the left. A block has one slot for each pair of sweep
-    and column, sorted by sweep; slots of columns without a turn stay empty. In a block, each counter completes at most
-    one inner node of the lowest level, possibly together with nodes above it.
-    """
+    """Builds blocks of sweeps, in which the least played arms take turns on the left until an arm is dropped."""
+    # A block has one slot for each sweep and column, sorted by sweep; slots of columns without a turn stay empty. A
+    # block has at most as many sweeps as the smallest inner node has entries. So each counter completes at most one
+    # inner node of the lowest level in a block, possibly together with nodes above it.
     num_sweeps = min(SWEEPS, trees.arity)
     block = num_sweeps * width
     every = np.arange(width, dtype=np.int32)

@@ -101,7 +101,7 @@ def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float
 def _tight_radii(
     trees: Trees, sizes: Sizes, scale: float, quantum: float, failure_prob: float
 ) -> tuple[np.ndarray, NoiseLines]:
-    """Returns the proved bounds: half of failure_prob for shares of wins, half for all counters at all clock values."""
+    """Returns the proved `Params.squared_radius` and noise lines, each with half of failure_prob."""
     share = failure_prob / (2 * sizes.num_arms * sizes.entries)
     if not share > 0:
         raise ValueError(f"failure_prob must be larger: all arms and rounds share it, got {failure_prob}")

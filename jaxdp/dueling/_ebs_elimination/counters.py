@@ -126,11 +126,12 @@ def estimated_wins(estimates: jax.Array) -> jax.Array:
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the line that bounds each counter's error until its next inner node ends: (intercept, slope).
+    """Returns a line that bounds each counter's error: (intercept, slope per leaf), [num_arms] float each.
 
-    Both are [num_arms] float; the slope is per leaf. The function selects the line that is lowest at half of the
-    leaves. The digits are [levels, num_arms]; the digits of leaves are not used.
+    It holds until the counter's next inner node ends. The digits are [levels, num_arms]; the digits of leaves are not
+    used.
     """
+    # The line is the lowest at half of the leaves.
     intercepts, slopes = jnp.asarray(params.intercepts), jnp.asarray(params.slopes)
     counts = digits.astype(intercepts.dtype)
     above = jnp.sum(slopes[1:, :, None] * counts[1:, None, :], axis=0)  # [lines, num_arms], exact: see `on_lattice`

@@ -28,18 +28,7 @@ class NoiseLines(NamedTuple):
 def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
     """Bounds the errors of sums of wins at all times, for each size of the active set.
 
-    Let S be a fixed set of k arms. While all of S is active, the duels of arm i, on the left, with arms in S are
-    independent, and arm i wins each with probability B = B_S(i): an opponent is uniform over the active arms, so
-    uniform over S if it is in S. For x > 0 and any rate, exp(rate (wins - n B) - n rate^2 / 8) is a supermartingale.
-    So, by Ville's inequality, with probability at least 1 - exp(-x), for all n at once
-
-        wins - n B < sqrt(x n / 2) (sqrt(m / n) + sqrt(n / m)) / 2,  m = 8 x / rate^2.
-
-    Take E numbers m in geometric progression with ratio w = T^(1 / E). For any n <= T, one of these numbers is within a
-    factor of sqrt(w) of n. For this m the right side is at most c sqrt(x n / 2), c = (w^(1/4) + w^(-1/4)) / 2.
-    One-sided bounds are needed: a lower bound on the best arm's wins, and upper bounds on all other arms' wins. They
-    fail with probability at most failure_prob over K arms, K - 1 sizes and all sets of each size with the arm, if x is
-    ln(E K (K - 1) C(K - 1, k - 1) / failure_prob). The function uses the E that minimises c^2 x.
+    `docs/proofs/ebs_elimination.md`, section "Shares of wins", has the proof.
 
     Args:
         num_arms: K, >= 2.
@@ -67,16 +56,12 @@ def noise_lines(
 ) -> NoiseLines:
     """Bounds a tree counter's error on one side, with probability at least 1 - failure_prob at each time.
 
-    Chernoff's bound for any rate, (ln(1 / failure_prob) + ln E exp(rate * error)) / rate, is linear in the digits of
-    the clock: digit h is the number of blocks of level h. The lines use the rates that are best for typical clocks of
-    each length. For most clocks the lowest line is within 1% of the bound at the best rate; if a prefix has only a few
-    blocks, within 25%; with Laplace noise in binary trees, a fifth above it. For Gaussian noise, half the squared
-    normal quantile replaces ln(1 / failure_prob), and the bound at the best rate is exact.
+    Each line is a Chernoff bound: `docs/proofs/ebs_elimination.md`, section "Errors of counters".
 
     Args:
         arity: arity of the tree.
         levels: number of levels of the tree.
-        combine: whether nodes are combined with their descendants.
+        combine: as for `tree_counter`.
         noise: "laplace" or "gaussian".
         scale: the scale of a node's noise, >= 0.
         quantum: noisy sums of nodes are rounded to multiples of this number.

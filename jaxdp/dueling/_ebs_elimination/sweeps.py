@@ -262,12 +262,10 @@ def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array)
 def _inner_nodes(
     trees: Trees, params: Params, nodes: tree.Nodes, upper_noise: jax.Array, entries: tuple[jax.Array, ...], last, ends
 ) -> tree.Nodes:
-    """Returns the counters right after the entry that ends an inner node, for counters with such an entry.
-
-    `nodes` are the counters before the block; `upper_noise` is [levels - 1, num_arms, lanes]. `entries` holds, for each
-    sweep, the exact entries, the noisy entries, and the sums of leaves. For each arm and lane, `last` is the number of
-    the entry that ends a node, and `ends` is whether a node ends: [num_arms, lanes] each.
-    """
+    """Returns the counters right after the entry that ends an inner node, for counters with such an entry."""
+    # `nodes` are the counters before the block. `entries` has, for each sweep, the exact entries, the noisy entries,
+    # and the sums of leaves. For each arm and lane, `last` is the number of the entry that ends a node, and `ends`
+    # whether a node ends.
 
     def read(won, leaf, leaves, last):
         return _sum_rows(won, jnp.zeros_like(last), last), _at(leaf, last - 1), _at(leaves[:-1], last - 1)

@@ -133,18 +133,17 @@ def g_optimal_elimination(
     3. w minimises the sum of T(z) ln(1 + e^{z.w}) - O(z) z.w over |w| <= radius.
     4. Arm x stays if its estimated utility x.w is at most xi below the largest estimated utility of an active arm.
 
-    N is the root of (A / 2) sqrt(g / N) / kappa + g B / (kappa epsilon N) = xi, with A = sqrt(d) + sqrt(2 x), B = m +
-    sqrt(2 m x) + x, x = ln(4 l^2 / failure_prob), and kappa = sigma'(2 radius). The first design is computed on the
-    host. Later designs are computed within the program, for the remaining arms of each lane. N uses the value g of the
-    computed design, so the bound holds even if the design is not optimal. The last remaining arm duels with itself.
+    The first design is computed on the host. Later designs are computed within the program, for the remaining arms of
+    each lane. N (see Math) uses the value g of the computed design, so the bound holds even if the design is not
+    optimal. The last remaining arm duels with itself.
 
     Args:
         features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.
-        constants: "tight", as above; or "paper": the published numbers of duels, for the same estimator. With delta =
-            failure_prob, T = horizon, d = dim and kappa = sigma'(2 (radius + 1)), the published number is N = 16 d^5
-            ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2. Every phase then plays t0 = 2
-            (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)) further duels, in proportion to
-            the design for all arms. Arms stay if they are less than 2 xi below the largest estimated utility.
+        constants: "tight"; or "paper": the published numbers of duels, for the same estimator. With q = failure_prob, T
+            = horizon, d = dim and kappa = sigma'(2 (radius + 1)), the published number is N = 16 d^5 ln(d T / q) /
+            (kappa epsilon xi) + 64 d ln(T / q) / (kappa xi)^2. Every phase then plays t0 = 2 (d^1.5 + d sqrt(ln(1 /
+            q)))^2 + (16 d / kappa^4) (d^2 + ln(T / q)) further duels, in proportion to the design for all arms. Arms
+            stay if they are less than 2 xi below the largest estimated utility.
         horizon: rounds T, >= 2; required for "paper", and not allowed otherwise.
         design_gap: > 0, the fraction by which the value g of a design within the program may exceed its minimum.
             Smaller gaps take more steps, and save at most this fraction of the duels. In float32 the gap can hardly be
@@ -193,7 +192,7 @@ def g_optimal_elimination(
         * One bound holds for all differences at once, so neither t0 nor a union bound over arms is needed.
         * For "paper": all duels of a pair are in its count; the t0 duels are spread in proportion to the design, not at
           random; C1 = C2 = 1; and no guarantee is proved for these numbers.
-        * Floating-point noise, as in `laplace`.
+        * Noise is integer, as in `laplace`.
 
     Math:
         The estimated weights of phase $l$ are, with $z$ over the pairs of its design,
@@ -210,6 +209,9 @@ def g_optimal_elimination(
         \frac{A}{2 \kappa} \sqrt{\frac{g}{N}} + \frac{g B}{\kappa \varepsilon N} = 2^{-l}, \quad
         \kappa = \frac{e^{2 r}}{(1 + e^{2 r})^2}
         $$
+
+        with $A = \sqrt{d} + \sqrt{2 x}$, $B = m + \sqrt{2 m x} + x$ and $x = \ln(4 l^2 / \beta)$, where $\beta$ is
+        `failure_prob`, $m$ the number of pairs of the design and $g$ its value.
 
     Examples:
         >>> import jax, jaxdp

@@ -1,4 +1,4 @@
-"""Designs for all arms (on the host) and for active arms (within the program), and the numbers of a phase's duels."""
+"""Designs for all arms (on the host) and for active arms (within the program), and the number of duels in a phase."""
 
 import math
 
@@ -32,7 +32,7 @@ class Design:
 
 
 def most_pairs(num_arms: int, dim: int) -> int:
-    """Returns the number of slots for pairs: the most that an optimal design needs, plus spare slots for the search."""
+    """Returns the number of slots for pairs: as many as an optimal design may need, plus spare slots for the search."""
     rank = min(dim, num_arms - 1)
     return rank * (rank + 1) // 2 + rank
 
@@ -79,21 +79,14 @@ def duels_tight(
 def duels_paper(
     xi: jax.Array, *, dim: int, horizon: int, epsilon: Scalar, failure_prob: Scalar, slope: Scalar
 ) -> jax.Array:
-    """Returns the paper's N, [] float.
-
-    N = 16 d^5 ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2, where xi > 0 is the margin,
-    delta is failure_prob, and kappa is slope.
-    """
-    tail = math.log(horizon) - jnp.log(failure_prob)  # ln(T / delta)
+    """Returns the paper's N, [] float, for the margin xi; `slope` is kappa in `g_optimal_elimination`."""
+    tail = math.log(horizon) - jnp.log(failure_prob)  # ln(T / q)
     private = 16 * dim**5 * (math.log(dim) + tail) / (slope * epsilon * xi)
     return private + 64 * dim * tail / (slope * xi) ** 2
 
 
 def explored_paper(*, dim: int, horizon: int, failure_prob: Scalar, slope: Scalar) -> jax.Array:
-    """Returns the paper's t0, [] float, with C1 = C2 = 1; symbols are as for `duels_paper`.
-
-    t0 = 2 (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)).
-    """
-    tail = -jnp.log(failure_prob)  # ln(1 / delta)
+    """Returns the paper's t0, [] float, with C1 = C2 = 1; `g_optimal_elimination` has the formula."""
+    tail = -jnp.log(failure_prob)  # ln(1 / q)
     explored = 16 * dim * (dim**2 + math.log(horizon) + tail) / slope**4
     return 2 * (dim**1.5 + dim * jnp.sqrt(tail)) ** 2 + explored

@@ -19,10 +19,8 @@ def fit_in_ball(
 ) -> jax.Array:
     """Returns the w with |w| <= radius that minimises the sum of plays ln(1 + e^{z.w}) - wins z.w over pairs.
 
-    z is a pair's difference of features. The sum is convex for all wins, even below 0 or above plays. Each step of
-    Newton's method moves towards the minimum of the quadratic model over the ball. The step is shortened until the
-    sum's slope along the step is at most half of the initial descent. The component of w orthogonal to all differences
-    has no effect, and is 0.
+    z is a pair's difference of features. The sum is convex for all wins, even below 0 or above plays. The component of
+    w orthogonal to all differences has no effect, and is 0.
 
     Args:
         differences: [num_pairs, dim] float, features of the left arm minus features of the right arm.
@@ -37,6 +35,8 @@ def fit_in_ball(
     Source:
         Newton's method; Moré & Sorensen (1983) for the quadratic model in a ball.
     """
+    # Each step of Newton's method moves towards the minimum of the quadratic model over the ball. The step is shortened
+    # until the sum's slope along the step is at most half of the initial descent.
     dtype, dim = differences.dtype, differences.shape[1]
     is_played = plays > 0
     total = jnp.sum(plays.astype(dtype))

@@ -52,9 +52,10 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
     """Draws the arms of this round, [2] int32, by uniforms for the left arm and the right arm.
 
-    All bounds share the factor c of `rucb`; here they are (bound - 1/2) / c. `unmet` is this number for two arms that
-    have not met, (2 - 1/2) / c. `spread` is exploration_rate ln t.
+    `spread` is exploration_rate ln t. `unmet` is (2 - 1/2) / c, the bound of two arms that have not met, minus 1/2,
+    divided by the factor c of `rucb`.
     """
+    # All bounds are computed as (bound - 1/2) / c.
     champions, hypothesis = view(wins, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
     won, lost = wins[:, left], wins[left]  # each arm's wins and losses against the left arm
@@ -96,15 +97,12 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
     * The right arm has the largest bound against the left arm. Ties are broken at random, among arms other than the
       left arm.
 
-    A bound is 2 if nothing is known about a pair, and 1/2 for i = j. Otherwise the bound is
+    A bound is 2 if nothing is known about a pair, and 1/2 for i = j. Otherwise (see Math) the bound is computed from
 
-    * "local": with N duels of i and j so far, the debiased share of wins plus c sqrt(exploration_rate ln t / N), where
-      c = (e^epsilon + 1) / (e^epsilon - 1).
-    * "blocks": when a pair has had 1, 2, 4, 8, ... duels, the wins since its last release are released with Laplace(1 /
-      epsilon) noise. A block of n duels has the weight w = n / (n + 8 / epsilon^2), which minimises the variance of the
-      share of wins. Let W and N be the weighted sums of released wins and of duels. The bound is W / N +
-      sqrt(exploration_rate ln t / N) + 2 w exploration_rate ln t / (epsilon N), with w of the last block. It is below
-      P[i, j] with probability at most t^(-2 exploration_rate), by Chernoff's bound for outcomes and noise together.
+    * "local": the debiased share of reported wins;
+    * "blocks": noisy totals of wins. When a pair has had 1, 2, 4, 8, ... duels, the wins since its last release are
+      released with Laplace(1 / epsilon) noise. The bound is below P[i, j] with probability at most t^(-2
+      exploration_rate), by Chernoff's bound for outcomes and noise together.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -165,7 +163,8 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         \frac{2 w_{ij} \alpha \ln t}{\varepsilon N_{ij}}, \quad w_{ij} = \frac{n_{ij}}{n_{ij} + 8 / \varepsilon^2}
         $$
 
-        where $n_{ij}$ is the number of duels of the pair's last block.
+        where $n_{ij}$ is the number of duels of the pair's last block. The weight $w$ of a block minimises the variance
+        of the share of wins.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
