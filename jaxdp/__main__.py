@@ -38,7 +38,9 @@ runs = typer.Typer(
 )
 app.add_typer(runs, name="run")
 sweeps = typer.Typer(
-    cls=SweepGroup, help="Run a study, or a share of it, into a store on disk; rerun to resume.", no_args_is_help=True
+    cls=SweepGroup,
+    help="Run a study, or one process's share of it, into a store on disk; run again to resume.",
+    no_args_is_help=True,
 )
 app.add_typer(sweeps, name="sweep")
 
@@ -75,7 +77,10 @@ def list_entries(
     ] = False,
     claims: Annotated[
         bool,
-        typer.Option("--claims", help="Print a Markdown table of estimators and learners by what they keep private."),
+        typer.Option(
+            "--claims",
+            help="Print a Markdown table of learners and estimators: trust model, privacy unit, claim, proof.",
+        ),
     ] = False,
     sources: Annotated[
         bool,
@@ -124,7 +129,9 @@ def audit_claims(
     thorough: Annotated[
         bool,
         typer.Option(
-            "--thorough", help="Attack every path in full, with long searches, at all other values and sizes."
+            "--thorough",
+            help="Attack every path (way to compute outputs) in full, with long searches, at all other values "
+            "and sizes.",
         ),
     ] = False,
     search: Annotated[
@@ -233,7 +240,7 @@ def audit_claims(
         raise typer.Exit(1)
 
 
-@app.command("abtest", help="Plan a test of two arms on private bits, or evaluate one: how many users does it take?")
+@app.command("abtest", help="Plan or evaluate a test of two arms on private bits: how many users are needed?")
 def plan_abtest(
     rate: Annotated[float, typer.Option(help="Share of ones in the control arm, such as a conversion rate of 0.02.")],
     lift: Annotated[float, typer.Option(help="Relative difference to detect: 0.1 for 10% more, -0.02 for 2% less.")],
@@ -249,7 +256,9 @@ def plan_abtest(
             help="Number of users that you have, in both arms together: print what they can detect.", show_default=False
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Write users against epsilon to this new picture.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the users needed against epsilon into this new picture.")
+    ] = None,
     reports: Annotated[
         Path | None,
         typer.Option(help="Evaluate this CSV file: a header, then arm and 0 or 1 for each user, in order."),

@@ -207,7 +207,7 @@ def person_means(
     ranges = _ranges(int(np.diff(before, axis=0).max()))
     people_units = ranges * fixed_point.UNITS  # u
     if visits.num_people * ranges > jnp.iinfo(jnp.int32).max:
-        raise ValueError(f"visits must have < 2^31 / {ranges} people for so many visits, got {visits.num_people}")
+        raise ValueError(f"visits must have < 2^31 / {ranges} people who come this often, got {visits.num_people}")
 
     def params(
         *,

@@ -171,9 +171,9 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
         best_action = _best_action(learner, _check_learner(learner))
         return per_person(learner, reports=reports, rest="act" if best_action is None else "best")
     if unit == "round":
-        raise ValueError(f'unit must be "person" for a learner that hears persons, got "round" for {learner!r}')
+        raise ValueError(f'unit must be "person" for a learner with a claim for a person, got "round" for {learner!r}')
     if learner.reports is not None and reports not in (1, learner.reports):
-        raise ValueError(f"reports must be left out for a learner that hears {learner.reports} already, got {reports}")
+        raise ValueError(f"reports must be left out for a learner made with {learner.reports} reports, got {reports}")
     return learner
 
 
@@ -184,7 +184,7 @@ def _check_learner(learner: Any) -> Interface:
     if learner.interface is None:
         raise ValueError(f"learner must declare an interface, got none from {learner!r}")
     if learner.reports is not None:
-        raise ValueError(f"learner must hear every round, got one by per_person: {learner!r}")
+        raise ValueError(f"learner must use every round, got a result of per_person: {learner!r}")
     if learner.interface.context is not None:
         raise ValueError(f"learner must not read contexts, because a person's contexts are private, got {learner!r}")
     return learner.interface

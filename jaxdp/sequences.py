@@ -92,7 +92,7 @@ def kept_numbers(
             check_finite(name, array, is_private=True)  # counts all wrong entries
         with np.errstate(over="ignore"):
             if not np.isfinite(part.astype(dtype)).all():
-                raise ValueError(f"{name} must be within the range of {dtype}, and some are not")
+                raise ValueError(f"{name} must be within the range of {dtype}, got larger numbers")
         if check is not None:
             check(part)
 

@@ -97,7 +97,7 @@ def warn_of_impossible_releases(
         epoch = int(np.flatnonzero(is_wrong)[0])
         warn_caller(
             f"epoch {epoch + 1} of {pairs[epoch]:.0f} pairs has the lead {leads[epoch]:.0f} and "
-            f"{discordant[epoch]:.0f} discordant pairs, which no bits with this noise give: are these sums of another "
+            f"{discordant[epoch]:.0f} discordant pairs, which no bits give with this noise: are these sums of another "
             "plan, or running totals?"
         )
 

@@ -158,7 +158,7 @@ class CentralRelease(NamedTuple):
         pairs = min(len(arm) for arm in bits)
         ends, sums = [0, *rule.looks(pairs)], [] if previous is None else previous.sums
         if len(ends) == 1:
-            raise ValueError(f"control and treatment must have {rule.schedule.first} users each, got {pairs}")
+            raise ValueError(f"control and treatment must have >= {rule.schedule.first} users each, got {pairs}")
         if len(ends) <= len(sums):
             raise ValueError(
                 f"control and treatment must have all users so far: {len(sums)} looks are released already, got "

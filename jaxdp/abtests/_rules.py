@@ -286,7 +286,7 @@ class AnytimeCentral(NamedTuple):
         pairs = min(map(len, arms))
         ends = [0, *self.looks(pairs)]
         if len(ends) == 1:
-            raise ValueError(f"control and treatment must have {self.schedule.first} users each, got {pairs} pairs")
+            raise ValueError(f"control and treatment must have >= {self.schedule.first} users each, got {pairs} pairs")
         warn_caller("simulation: this noise protects nobody, because its generator is public")
         warn_of_split([*map(len, arms)])
         rng = np.random.default_rng(seed)

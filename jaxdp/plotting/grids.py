@@ -80,7 +80,7 @@ def facets(
     """
     values = check_values(values, over)
     if col is None and row is None:
-        raise ValueError("col must be a dimension, or row, got neither: `curves` draws a single panel")
+        raise ValueError("col or row must be a dimension, got neither: `curves` draws a single panel")
     if x is None and y is None:
         x = natural_x(values, hue, col, row, over=over)
     axes = (("x", x), ("y", y), ("hue", hue))

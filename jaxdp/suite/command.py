@@ -38,7 +38,9 @@ def bench_learners(
         Path | None,
         typer.Option(help="Play nothing; print the standings of the results in this folder.", show_default=False),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the standings to this picture.", show_default=False)] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the standings into this picture file.", show_default=False)
+    ] = None,
     format_: Annotated[
         str, typer.Option("--format", help="Format of standings: markdown, text, latex or csv.")
     ] = "markdown",
@@ -98,7 +100,9 @@ def bench_all(
         check_choice("family", family, v1.FAMILIES)
     learners = [*names, *([*LEARNERS, *ESTIMATORS] if every else ())]
     if not learners:
-        raise ValueError("learners must be at least one, as my_module:my_learner, or --all, got none")
+        raise ValueError(
+            "learners must name at least one learner, such as my_module:my_learner, or add --all, got none"
+        )
     tuned = dict(map(_named_number, values))
     if len(tuned) < len(values):
         raise ValueError(f"value must name each argument once, got {', '.join(values)}")

@@ -160,7 +160,7 @@ def test_nothing_is_claimed_or_divided_without_privacy():
         (lambda: per_person(bandits.ucb(num_arms=3), reports=0), "reports must be"),
         (lambda: per_person(bandits.ucb(num_arms=3), rest="sleep"), "rest must be one of best, act"),
         (lambda: per_person(bandits.ucb(num_arms=3)._replace(interface=None)), "learner must declare an interface"),
-        (lambda: per_person(per_person(bandits.ucb(num_arms=3))), "learner must hear every round"),
+        (lambda: per_person(per_person(bandits.ucb(num_arms=3))), "learner must use every round"),
         (
             lambda: per_person(contextual.linear_ucb(num_arms=2, dim=2, horizon=12)),
             "learner must not read contexts, .* got linear_ucb",

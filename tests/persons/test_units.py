@@ -165,10 +165,10 @@ def test_a_learner_without_a_best_action_plays_its_own_next_one():
 def test_a_learner_that_hears_persons_stays_as_it_is():
     person = per_person(bandits.ucb(num_arms=2), reports=3)
     assert with_unit(person, "person") is person
-    with pytest.raises(ValueError, match=r'unit must be "person" for a learner that hears persons, got "round"'):
+    with pytest.raises(ValueError, match=r'unit must be "person" for a learner with a claim for a person, got "round"'):
         with_unit(person, "round")
     assert with_unit(person, "person", 3) is person
-    with pytest.raises(ValueError, match="reports must be left out for a learner that hears 3 already, got 5"):
+    with pytest.raises(ValueError, match="reports must be left out for a learner made with 3 reports, got 5"):
         with_unit(person, "person", 5)
 
 

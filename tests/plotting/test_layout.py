@@ -90,7 +90,7 @@ def test_spare_panels_are_for_the_user():
 
 
 def test_facets_name_what_is_missing():
-    with pytest.raises(ValueError, match="col must be a dimension, or row, got neither"):
+    with pytest.raises(ValueError, match="col or row must be a dimension, got neither"):
         plotting.facets(regret(), hue="epsilon")
     with pytest.raises(ValueError, match="values must have one value along epsilon"):
         plotting.facets(errors(2, 2), x="num_samples", hue="estimator", col="num_features")

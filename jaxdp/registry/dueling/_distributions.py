@@ -18,7 +18,7 @@ def first_duel(chances: np.ndarray) -> Told:
         del params, context
         if public.round > 0:
             raise ValueError(
-                f"data must have 1 round, because only its distribution is known, got round {public.round + 1}"
+                f"data must have one round, the only one with a known distribution, got round {public.round + 1}"
             )
         return [(np.asarray(pair), chance) for pair, chance in np.ndenumerate(chances)]
 
