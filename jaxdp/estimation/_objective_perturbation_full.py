@@ -85,11 +85,10 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def output_multiplier(epsilon: float, delta: float, regularization: float) -> float:
-    """Returns the noise's standard deviation on the minimiser, per unit of sensitivity, from the theorem's slack.
+    """Returns the standard deviation, per unit of sensitivity, of the noise on the minimiser.
 
-    The ratio of determinants costs log(1 + L^2 / beta), less than the epsilon / 2 that the theorem reserves for the
-    ratio. The normal tails cost 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. `regularization` is beta /
-    L^2.
+    The noise spends the budget that the exact minimiser leaves: epsilon / 2 - log(1 + L^2 / beta) of epsilon, and delta
+    - 4 P(N > sqrt(2 ln(4 / delta))) of delta, where N is standard normal. `regularization` is beta / L^2.
     """
     from scipy.special import ndtr  # imported here because SciPy is slow to import
 
@@ -138,32 +137,19 @@ def objective_perturbation_full(
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model.
         - Unit: one comparison, features and label; adjacency: replace one (so the number of comparisons is public).
-        - Sensitivity: L, radius and beta must be chosen without the data. *The exact minimiser.* At psi(theta) = sum_i
-          (sigmoid(x_i.theta) - y_i) x_i + beta theta = -w the density of theta is the density of w times det(psi'). The
-          Hessians of two neighbours are C + a x x^T and C + a' x' x'^T with a, a' in [0, 1/4] and C >= beta I, so by
-          the determinant lemma the determinants' ratio is (1 + a x.C^-1 x) / (1 + a' x'.C^-1 x') <= 1 + L^2 / beta <=
-          e^(epsilon / 2) for beta >= 2 L^2 / epsilon. psi differs by D = c' x' - c x, |c|, |c'| <= 1, so |D| <= 4 L and
-          |w.D| <= |w.x| + |w.x'|, which is at most 4 L sigma z, z = sqrt(2 ln(4 / delta)), except with probability 4
-          P(N > z) < delta / 2. The exponent is then at most (4 L sigma sqrt(8 ln(4 / delta)) + 16 L^2) / (2 sigma^2) <=
-          epsilon / 2, as sqrt(1 - u) + u / 2 <= 1. A convex constraint is the limit of smooth penalties (successive
-          approximation), and the claim survives limits in distribution. *The inexact minimiser.* Given the exact
-          minimiser, the solver's point lies within tolerance / (2 L) of it for either neighbour, so the release of this
-          point has twice this sensitivity. The Gaussian noise on it is calibrated to the remaining budget: epsilon / 2
-          minus log(1 + L^2 / beta), and delta minus the tails. So both releases compose to (epsilon, delta). The least
-          beta would leave only about epsilon^2 / 8, so the default is twice the least beta. *Not covered*: the event
-          that nothing is released because the solver did not converge. In exact arithmetic Newton's method always
-          converges. In floating point it fails if the tolerance is close to rounding errors. These depend on the data,
-          so a failure reveals one bit about them. Choose the tolerance so that no failure occurs. Use `zero_sum` or
-          64-bit floats if the features do not span the space (as features of pairs of items), since then only beta
-          curves the objective in some direction. The claim also does not cover rounding of the certificate and of the
-          noise, or the solver's running time.
-        - Slack: audits reach only a small part of epsilon, because no data attain all bounds together. |c| + |c'| = 2
-          needs a theta that contradicts both comparisons with certainty. If theta does not predict them, |c| = |c'| =
-          1/2, and w moves by 2 L, half of the allowance. At epsilon = 1 and delta = 1e-3, a normal w that moves by 2 L
-          or by 4 L spends epsilon 0.11 or 0.25 (`gaussian_epsilon`, which is exact), since the tails of w.x and w.x'
-          are bounded separately, and delta pays for the whole of a loss beyond epsilon. The ratio of determinants is
-          1 + L^2 / beta only if the other comparisons and x' have no curvature at the theta where the curvature of x is
-          largest.
+        - Sensitivity: L, radius and beta must be chosen without the data. The w that leads to a given theta moves by at
+          most 4 L. The solver's point, given the exact minimiser, moves by at most tolerance / L. The exact minimiser
+          spends epsilon / 2 + log(1 + L^2 / beta), and less than half of delta; the noise on the solver's point spends
+          the rest. The least beta would leave only about epsilon^2 / 8 for this noise, so the default is twice the
+          least beta.
+        - Slack: audits reach only a small part of epsilon, because no data attain all bounds together.
+        - Proofs: `docs/proofs/objective_perturbation_full.md`.
+        - Not covered: the event that nothing is released because the solver did not converge. In exact arithmetic
+          Newton's method always converges. In floating point it fails if the tolerance is close to rounding errors.
+          These depend on the data, so a failure reveals one bit about them. Choose the tolerance so that no failure
+          occurs. Use `zero_sum` or 64-bit floats if the features do not span the space (as features of pairs of items),
+          since then only beta curves the objective in some direction. The claim also does not cover rounding of the
+          certificate and of the noise, or the solver's running time.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise

@@ -57,25 +57,23 @@ def zero(shape: int | tuple[int, ...] = ()) -> Sum:
     return Sum(empty, empty)
 
 
-def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> jax.Array:
-    """Rounds data to integer numbers of units, and clips these numbers.
+def units(values: jax.Array, scale: ArrayLike = UNITS) -> jax.Array:
+    """Rounds data to integer numbers of units, of range / 2^20 each, and clips these numbers.
 
     Args:
-        values: [...] float, data minus the lower end of their range; NaN counts as 0.
-        scale: [] float, units per 1 of `values`: 2^20 / (upper end - lower end); public. It is a factor because a
-            division is slower.
-        lowest: number of units at the lower end: 0, or -2^20 for data in [-1, 1] with a range of 1.
+        values: [...] float, data minus the lower end of their interval; NaN counts as 0.
+        scale: [] float, 2^20 / range; public. It is a factor because a division is slower.
 
     Returns:
-        [...] integers of the default type in [lowest, 2^20]. Both ends of the range are exact.
+        [...] integers of the default type in [0, 2^20]. Both ends of the interval are exact.
 
     Examples:
         >>> print(units(jnp.array([0.0, 0.25, 1.0, 7.0, jnp.nan])))
         [      0  262144 1048576 1048576       0]
     """
     scaled = jnp.where(jnp.isnan(values), 0, values) * jnp.asarray(scale, values.dtype)
-    whole = jnp.round(jnp.clip(scaled, 2 * lowest, 2 * UNITS)).astype(jnp.result_type(int))
-    return jnp.clip(whole, lowest, UNITS)
+    whole = jnp.round(jnp.clip(scaled, 0, 2 * UNITS)).astype(jnp.result_type(int))
+    return jnp.clip(whole, 0, UNITS)
 
 
 def from_floats(values: jax.Array) -> Sum:

@@ -24,5 +24,6 @@ def utf8_text(data: bytes, name: str) -> str:
         text = data.decode("utf-8-sig")
         return text if "\n" in text else text.replace("\r", "\n")
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
+        line_end = b"\n" if b"\n" in error.object else b"\r"
+        line = error.object[: error.start].count(line_end) + 1
         raise file_error(name, f"line {line}", f"not UTF-8 text ({error.reason})") from error

@@ -99,6 +99,7 @@ def test_design_refuses_what_does_not_fit():
         ('winner,loser\na,"b\n', 2, "unexpected end of data"),
         ('winner,loser\na,b\n"a"c,b\n', 3, "expected after"),
         (b"winner,loser\na,b\n\xff,b\n", 3, "not UTF-8 text (invalid start byte)"),
+        (b"winner,loser\ra,b\r\xff,b\r", 3, "not UTF-8 text (invalid start byte)"),
         ("winner,loser\na,b\n".encode("utf-16"), 1, "not UTF-8 text"),
     ],
 )
