@@ -227,7 +227,7 @@ _jitted_separation = jax.jit(lambda first, second, delta: separation(first, seco
 
 
 def _shape_scores(sides: list[list[Sample]], num_actions: int) -> Scores:
-    """Fits scores to runs under two inputs."""
+    """Fits scores of a run that separate runs under one input from runs under the other; see `Scores`."""
     rows = [np.stack([_row(*one, num_actions) for one in side]) for side in sides]
     means = [side_rows.mean(axis=0) for side_rows in rows]
     centred = np.concatenate([side_rows - mean for side_rows, mean in zip(rows, means, strict=True)])

@@ -31,7 +31,7 @@ class Attributes:
 
 
 def read_numbers(learner: Any, name: str) -> np.ndarray:
-    """Returns the numbers of an attribute; raises WrongArgumentError if there are none."""
+    """Returns the numbers in an attribute of a learner, as an array; raises WrongArgumentError if there are none."""
     try:
         value = getattr(learner, name)
     except AttributeError as error:

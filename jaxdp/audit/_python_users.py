@@ -11,7 +11,7 @@ MOST_PERSONS = 3  # persons who are replaced
 
 
 class Setting(NamedTuple):
-    """A problem.
+    """The problem that a learner in Python solves, with the sizes of its actions, contexts and answers.
 
     Attributes:
         problem: one of `PROBLEMS`.

@@ -204,7 +204,7 @@ class _Audit:
         self.each, self.last = 1 - error / max(1, ways), 1 - (1 - confidence) * LAST_LOOK
 
     def row(self) -> ScoreboardRow:
-        """Runs all steps and returns the row."""
+        """Attacks the target in every way that the effort allows, and returns its row of the scoreboard."""
         start, target, second = time.perf_counter(), self.target, self.target.second
         trials = self.trials if self.thorough else self.first
         for number, (path, attack) in enumerate(target.attacks.items()):
@@ -346,7 +346,7 @@ class _Audit:
         return self.run_attempt(what, attempt) or []
 
     def at(self, point: AttackPoint) -> None:
-        """Attacks a point on the first path."""
+        """Attacks the first path at other parameter values; if thorough, also between inputs that a search finds."""
         path = next(iter(self.target.attacks), "")
         self.attack(Way(path, point.name, point.make), self.first)
         if self.thorough:
@@ -362,7 +362,7 @@ class _Audit:
         self.attack(best.way, self.trials, key=key, is_last=True)
 
     def verdict(self) -> str:
-        """Returns the verdict of all attacks together."""
+        """Returns the worst verdict of attacks, grey boxes and exact distributions; "blunt" if bounds are too small."""
         verdicts = {done.result.verdict for done in self.done} | {grey.verdict for grey in self.boxes}
         verdicts |= {"violated" if _exceeds(exact, claimed) else "consistent" for exact, claimed in self.distributions}
         order = "violated", "consistent", NOTHING_SHOWN

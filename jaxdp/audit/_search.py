@@ -119,7 +119,7 @@ def search(
 
 
 def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
-    """Estimates the bound on epsilon from n outputs under each input, [] float >= 0, to compare pairs of inputs."""
+    """Estimates the epsilon that an audit of two inputs would show, from n outputs of each: [] float >= 0."""
     # One half of the outputs chooses columns and thresholds, the other half is counted. Columns are single numbers, the
     # count of NaN, a linear combination that separates the means, and a log ratio for groups of equal outputs.
     half = len(first.bucket) // 2

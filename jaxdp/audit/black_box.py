@@ -276,7 +276,7 @@ def _by_guess(
     dealt: tuple[int, int],
     pooled: Outputs,
 ) -> tuple[float, str]:
-    """Returns the largest bound of at most four guesses, and the text of its events."""
+    """Returns the largest lower bound that at most four guesses give, and the text of the events that it uses."""
     counts_above, other_above = search.counter(choosing, search.scores, search.thresholds, (search.choosing,) * 2)
     guesses = choose(
         search.scores,

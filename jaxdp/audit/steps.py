@@ -81,7 +81,7 @@ class StepResult(NamedTuple):
 
 
 def steps_of(scene: Scene) -> list[Step]:
-    """Returns the steps of a transcript."""
+    """Returns the steps of a transcript: its rounds, blocks or planned totals, each with its first round and length."""
     lengths = np.asarray(scene.transcript.length)
     steps, block, learner = [], 0, scene.learner
     for start in np.flatnonzero(lengths).tolist():

@@ -84,7 +84,7 @@ def _around(what: str) -> str:
 
 
 def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]], steps: dict[Any, Any]) -> bool:
-    """Returns whether all changed entries vary with the key."""
+    """Returns whether each changed entry of the view varies with the key; for an integer, one step is enough."""
     # For an integer, such as a label that is seldom flipped, it is enough to vary in one of the steps.
     ever_varies: dict[Any, np.ndarray] = {}
     integer_masks: list[tuple[Any, np.ndarray]] = []
@@ -135,7 +135,7 @@ def played_plan(
 
 
 def _many_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ...]) -> Any:
-    """Compiles a step for many keys; it returns which entries of the view vary with the key, and the next states."""
+    """Compiles a step of the transcript, to run with many keys: returns where the view varies, and the next states."""
     axis = None if scene.sees_public else 0
 
     @jax.jit

@@ -155,7 +155,7 @@ def _refuse(other: str, **arguments: Any) -> None:
 
 
 def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
-    """Returns the horizons, and whether they were given as a sequence."""
+    """Returns the horizons as a list of ints, and whether they were given as a sequence."""
     if horizon is None:
         raise ValueError("horizon must be given with a world, got None")
     several = np.ndim(horizon) > 0
@@ -166,7 +166,7 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
 
 
 def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
-    """Returns the privacy units; [None] leaves learners unchanged."""
+    """Returns the privacy units as a list, after checks; [None], if none is given, leaves learners unchanged."""
     check_count("reports", reports)
     if unit is None:
         if reports != 1:
@@ -225,7 +225,7 @@ def split_contestant(name: str, contestant: Contestant) -> tuple[Any, dict[str, 
 
 
 def _sizes(world: Environment, horizon: int) -> dict[str, int]:
-    """Determines the arguments in `SIZES` from the horizon and from the world's interface, if it has one."""
+    """Returns the horizon and, from the world's interface, the number of actions and the dimension, by name."""
     sizes, space = {"horizon": horizon}, world.interface
     if space is not None:
         for part in jax.tree.leaves((space.action, space.context), is_leaf=is_space):  # a space may be a pair of spaces
@@ -337,7 +337,7 @@ def _outputs(run: Run, epsilon: float) -> Mapping[str, jax.ShapeDtypeStruct]:
 def _metric(
     outputs: Mapping[str, jax.ShapeDtypeStruct], dims: Mapping[str, tuple[str, ...]], metric: str | None
 ) -> str:
-    """Checks or chooses the output to compare: one with a single number at each checkpoint."""
+    """Returns the name of the output to compare, one number at each checkpoint; None selects one from `METRICS`."""
     dims_of_scalars = {"round", "estimator"}
     scalars = tuple(name for name in outputs if {*dims.get(name, ())} <= dims_of_scalars)
     if metric is None:

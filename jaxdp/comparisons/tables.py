@@ -55,7 +55,7 @@ class Cell(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The contents of a table.
+    """A comparison as rows and columns of cells, before it is formatted.
 
     Attributes:
         columns: for each column, a mapping with "epsilon", and with "unit", "horizon" and "instance" if it has them.

@@ -183,9 +183,9 @@ def check_sensitivity(l2_sensitivity: float) -> float:
 def log_delta_of(epsilon: float, ratio: float) -> float:
     """Returns the log of the Gaussian mechanism's delta at epsilon >= 0.
 
-    The ratio, noise_stddev / l2_sensitivity, is finite and > 0. Theorem 8 says delta = Phi(-u) - e^epsilon Phi(-v),
-    with u and v as in the code. Since v^2 - u^2 = 2 epsilon, delta is also phi(u) (R(u) - R(v)), where R(x) = Phi(-x) /
-    phi(x) is the Mills ratio. This form does not overflow. The derivative of R is R'(x) = x R(x) - 1.
+    The ratio, noise_stddev / l2_sensitivity, is finite and > 0. delta = Phi(-u) - e^epsilon Phi(-v) (Theorem 8) is
+    computed as phi(u) (R(u) - R(v)), with the Mills ratio R(x) = Phi(-x) / phi(x), which does not overflow. R'(x) = x
+    R(x) - 1.
     """
     from scipy.special import ndtr  # imported here to keep `import jaxdp` fast
 

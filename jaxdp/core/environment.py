@@ -55,7 +55,7 @@ class HindsightFn(Protocol):
 
 
 class MeansFn(Protocol):
-    """Returns the mean feedback of every action (with contexts: its range), a public array. Called on the host."""
+    """Returns the public mean feedback of every action or, with contexts, the smallest and the largest mean."""
 
     def __call__(self, params: Any) -> Any: ...
 
@@ -164,8 +164,8 @@ class Environment(NamedTuple):
         dims: names of the dimensions of metrics of `hindsight` and `evaluate`, for metrics with named dimensions.
         user_level: the persons who give feedback; a run's guarantee then has a second claim, for a person. None if it
             is not known which rounds share a person.
-        means: returns the mean feedback of every action or, with contexts, its range; None if it is not known in
-            advance.
+        means: returns the mean feedback of every action or, with contexts, the smallest and the largest mean; None if
+            means are not known in advance.
         visits: the schedule of people, who are the contexts; None if rounds are not assigned to people.
         delays: the public delays of feedback, set by `jaxdp.delayed` or `jaxdp.batched`; None without delays.
         unheard: plays one action in many rounds without feedback to the learner; or None.

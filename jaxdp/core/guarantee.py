@@ -240,9 +240,9 @@ class Guarantee:
         """Returns the guarantee of releasing the results of two mechanisms, by adaptive composition.
 
         For two claims of the same kind, epsilons and deltas add up, or rhos add up; two mus give sqrt(mu_1^2 + mu_2^2).
-        Next to a zCDP claim, a pure claim counts as rho = epsilon^2 / 2 and a Gaussian claim as rho = mu^2 / 2. Every
-        other pair is composed as (epsilon, delta). The second mechanism may depend on the result of the first, but its
-        budget must not. If you choose budgets after seeing results, use a `jaxdp.Ledger`.
+        In a pair with a zCDP claim, a pure claim counts as rho = epsilon^2 / 2 and a Gaussian claim as rho = mu^2 / 2.
+        Every other pair is composed as (epsilon, delta). The second mechanism may depend on the result of the first,
+        but its budget must not. If you choose budgets after seeing results, use a `jaxdp.Ledger`.
 
         Args:
             other: the guarantee of the other release, on the same data.
@@ -304,7 +304,8 @@ class Guarantee:
         in several, with an accountant by privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or by Rényi
         divergences (RDP) for `REPLACE_ONE`. The accountants give, for each kind:
 
-        * pure: the largest epsilon of a composition of such mechanisms. Other accountants refuse the event.
+        * pure: the epsilon of the worst composition of mechanisms with this claim. An accountant of the other kind than
+          `accountant` refuses the event.
         * zcdp: RDP gives about `epsilon_at`, because it tries few orders. PLD accountants refuse the event.
         * gaussian: PLD gives `epsilon_at`, RDP an upper bound. PLD accountants for `REPLACE_ONE` double the
           sensitivity, which is safe but not tight.

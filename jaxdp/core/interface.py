@@ -89,7 +89,7 @@ class Space(NamedTuple):
         return inside if self.radius == math.inf else inside & self._in_ball(array.astype(default_float()))
 
     def _ends(self) -> tuple[float, float]:
-        """Returns the smallest and the largest entry."""
+        """Returns the smallest and the largest entry that the space allows; integers if its kind is integers."""
         low, high = max(self.low, -self.radius), min(self.high, self.radius)
         if self.kind == "integers":
             low = math.ceil(low) if math.isfinite(low) else low

@@ -265,7 +265,7 @@ class Ledger:
         return {hashlib.sha256(f"{self._salt}:{person}".encode()).hexdigest()[:32] for person in ids}
 
     def _largest_spent(self, hashes: set[str] | None) -> Spent:
-        """Returns the largest of each sum among these persons, including the releases of everyone."""
+        """Returns, for each sum, the most that one of these persons (None: of all) spent, with releases of everyone."""
         if hashes is None:
             return self._everyone.plus(self._largest_of_persons)
         spent = [self._persons.get(person_hash, Spent()) for person_hash in hashes]

@@ -34,7 +34,7 @@ class MaskedDesign(NamedTuple):
 
 
 class _Slots(NamedTuple):
-    """An intermediate design.
+    """A design on some pairs of arms, with the values that a step of the search needs.
 
     Attributes:
         pairs: [num_slots, 2] int32.
@@ -52,7 +52,7 @@ class _Slots(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """The result of examining all pairs.
+    """A design, with the longest differences among all pairs of active arms.
 
     Attributes:
         slots: the examined design.
@@ -160,7 +160,7 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
 
 
 def _make_room(slots: _Slots) -> _Slots:
-    """Empties a slot if all slots have weight."""
+    """If all slots have weight, empties the slot with the least weights_k |z_k|^2_{V^-1}; see `_move`."""
     # The sum of weights_k |z_k|^2 is the rank, so the least term is at most rank / num_slots.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
     return _move(slots, least, _emptying_step(slots.weights[least]))

@@ -62,7 +62,7 @@ class Params:
 
 
 class Release(NamedTuple):
-    """Everything that the curator releases.
+    """The estimate that the curator releases, and whether the solver converged.
 
     Attributes:
         theta: [dim] float, the noisy minimiser; NaN if the solver did not converge.
@@ -104,12 +104,11 @@ def output_multiplier(epsilon: float, delta: float, regularization: float) -> fl
 def objective_perturbation_full(
     *, constants: str = "tight", weights: str = "none", zero_sum: bool = False, max_steps: int = MAX_STEPS
 ) -> Estimator:
-    r"""Builds central maximum likelihood under BTL with privacy for whole comparisons, features and label.
+    r"""Builds a BTL estimator with central privacy for whole comparisons, features and label.
 
-    The objective is sum_i [log(1 + exp(x_i.theta)) - y_i x_i.theta] + (beta / 2) |theta|^2 + w.theta over |theta| <=
-    radius, with w ~ N(0, sigma^2 I) and sigma = 4 L sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon. The solver comes
-    within `tolerance` / (2 L) of the minimiser. Gaussian noise hides the solver's error; the noisy point is projected
-    onto the ball and released. All of this happens in `privatize`: `fit` does not read the features.
+    The objective is the logistic loss plus a ridge and a random linear term w.theta (see Math). The solver comes within
+    `tolerance` / (2 L) of the minimiser over |theta| <= radius. Gaussian noise hides the solver's error; the noisy
+    point is projected onto the ball and released. All of this happens in `privatize`: `fit` does not read the features.
 
     Invalid records raise no error, since an error would reveal private data. Each record is corrected separately: a
     differential feature longer than 2 L is shrunk to norm 2 L, a feature that is not finite is replaced by zero, and
@@ -237,7 +236,7 @@ def objective_perturbation_full(
 def perturbed_minimizer(
     params: Params, features: jax.Array, labels: jax.Array, w: jax.Array, *, zero_sum: bool, max_steps: int
 ) -> Estimate:
-    """Returns the solver's estimate of 2 L theta; its certificate bounds the distance from the exact minimiser."""
+    """Minimises the loss plus w.theta and a ridge; returns the estimate of 2 L theta, with a bound on its error."""
     # Features x / (2 L) have norm at most 1. With the parameter 2 L theta, margins do not change; w becomes w / (2 L),
     # and beta / L^2 becomes beta / (4 L^2).
     dtype, num_samples = features.dtype, features.shape[0]
@@ -266,20 +265,15 @@ def perturbed_minimizer(
 def distance_bound(
     num_samples: int, beta: jax.Array, radius: jax.Array, *, private: jax.Array, zero_sum: bool
 ) -> Callable[[jax.Array, Evaluation], jax.Array]:
-    """Builds a bound on the distance r of a point from the minimiser, for features of norm at most 1.
+    """Builds a bound on the distance of a point from the minimiser, for features of norm at most 1.
 
-    Logistic losses are self-concordant: between a point and the minimiser the Hessian H of the sum shrinks by at most
-    e^-r. Let g be the gradient, mu > 0 the least eigenvalue of H and q = |H^(-1/2) g| / sqrt(mu). For a point in the
-    ball r <= -log(1 - q), and if the minimiser is inside the ball, r <= |H^-1 g| + q^2 / (1 - q). If the minimiser is
-    on the boundary, -g may have a part along theta. The definition of q then has g + nu theta in place of g and H + nu
-    / 2 in place of H, for any nu >= 0. A point u |theta| at a distance d from the boundary is first moved to the
-    boundary, which adds sqrt(2) d |(H + nu)^(1/2) u| e^d to the numerator of q.
+    The section "The certificate" of `docs/proofs/objective_perturbation_full.md` derives the bound.
 
     Args:
         num_samples: number of comparisons.
-        beta: [] float >= 0, regularization; mu is at least beta.
+        beta: [] float >= 0, regularization; the eigenvalues of the Hessian are at least beta.
         radius: [] float > 0, radius of the ball.
-        private: [] bool; if False, mu may be 0, and the result is the norm of the mean gradient.
+        private: [] bool; if False, an eigenvalue may be 0, and the result is the norm of the mean gradient.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:

@@ -40,7 +40,7 @@ class BanditParams:
 
 
 class Bandit(NamedTuple):
-    """One bandit instance.
+    """A bandit with linear rewards, and the policy that collected its data.
 
     Attributes:
         parameter: [dim] float, theta*.
@@ -59,13 +59,13 @@ class Bandit(NamedTuple):
 def offline_bandit(
     *, num_samples: int, dim: int, num_states: int = 20, num_actions: int = 10, max_steps: int = MAX_STEPS
 ) -> Problem:
-    """Draws a bandit for each seed, and comparisons of pairs of actions of a reference policy under a linear reward.
+    """Builds an offline bandit problem: comparisons of a reference policy's actions, from which policies are learned.
 
-    The parameter theta* is uniform on the sphere of radius `radius`; features are N(0, I / dim), shrunk to norm 1;
-    states are uniform. Both actions of a comparison are drawn from the reference policy, with odds exp(expertise phi(s,
-    a).theta*). The better the reference policy is, the less the data show about the actions that it avoids, and the
-    larger are a greedy policy's errors about these actions. Features, states, actions and the reference policy are
-    public; labels are private.
+    Each seed draws a new bandit with linear rewards phi(s, a).theta*. The parameter theta* is uniform on the sphere of
+    radius `radius`; features are N(0, I / dim), shrunk to norm 1; states are uniform. Both actions of a comparison are
+    drawn from the reference policy, with odds exp(expertise phi(s, a).theta*). The better the reference policy is, the
+    less the data show about the actions that it avoids, and the larger are a greedy policy's errors about these
+    actions. Features, states, actions and the reference policy are public; labels are private.
 
     Args:
         num_samples: comparisons, >= 1.

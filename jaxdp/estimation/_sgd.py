@@ -196,7 +196,7 @@ def sgd(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    r"""Builds one pass of projected SGD over labels in the clear: the non-private baseline of `sgd_rr`.
+    r"""Builds an estimator that makes one pass of SGD over labels in the clear: the non-private baseline of `sgd_rr`.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
@@ -257,12 +257,11 @@ def sgd_rr(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    r"""Builds one pass of projected SGD on the de-biased loss of randomized labels.
+    r"""Builds an estimator that makes one pass of SGD on the de-biased loss of randomized labels.
 
-    For the logistic link the gradient of sample t is (2p - 1) [F(x.theta) - ybar] x, with p = sigmoid(epsilon) and the
-    unbiased label ybar = (report - (1 - p)) / (2p - 1). It equals the paper's [grad log p_0 + grad log p_1] /
-    (e^epsilon + 1) - grad log p_report. In expectation it is (2p - 1) times the gradient at the label itself. Its norm
-    is at most 2 L p.
+    The gradient of a sample (see Math) equals the paper's [grad log p_0 + grad log p_1] / (e^epsilon + 1) - grad log
+    p_report. In expectation it is 2p - 1 times the gradient at the label itself, p = sigmoid(epsilon). For the logistic
+    link its norm is at most 2 L p.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).

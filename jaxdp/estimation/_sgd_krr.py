@@ -34,12 +34,10 @@ def sgd_krr(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    r"""Builds one pass of projected SGD on the de-biased Plackett-Luce loss of K-ary randomized choices.
+    r"""Builds an estimator that makes one pass of SGD on the de-biased Plackett-Luce loss of randomized choices.
 
-    The gradient of sample t is sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report. It is computed as g sum_k
-    (p_k - d_k) phi_k, with the unbiased one-hot vector d of the report and g = (e^epsilon - 1) / (e^epsilon + K - 1).
-    In expectation it is g times the gradient at the label itself, for every K. At epsilon = inf this is SGD without
-    privacy.
+    The gradient of a sample (see Math) equals the paper's sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report.
+    In expectation it is g times the gradient at the label itself. At epsilon = inf this is SGD without privacy.
 
     Args:
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.

@@ -61,12 +61,8 @@ class LocalParams(Params):
 def ballot_sensitivity(num_items: int) -> float:
     """Returns the L2 sensitivity of S, the sum of y x over ballots and pairs, to one ballot: sqrt(m (m^2 - 1) / 3).
 
-    The statistics of two ballots differ by D = sum over i < j of d_ij (e_i - e_j), |d_ij| <= 1. Coordinate i of D is
-    the wins minus the losses of item i in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest if
-    every d_ij is -1 or 1. This is a tournament without ties, in which item i has w_i wins and D_i = 2 w_i - (m - 1).
-    Any k items have at least the k (k - 1) / 2 wins among themselves, so w is majorised by (0, 1, ..., m - 1), for
-    which the sum of squares is largest (Landau 1953): |D|^2 <= sum over k of (2k - (m - 1))^2 = m (m^2 - 1) / 3. Two
-    opposite rankings without ties attain this bound. Ties and unranked items have y = 1/2 and are covered.
+    Two opposite rankings without ties attain this bound; ties and unranked items are covered. Proof:
+    `docs/proofs/ballots.md`.
 
     Args:
         num_items: m >= 1.
@@ -193,10 +189,10 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
 def ballot_objective_perturbation(
     *, weights: str = "none", noise: str = "gaussian", max_dim: int | None = None, max_steps: int = MAX_STEPS
 ) -> Estimator:
-    r"""Builds central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic.
+    r"""Builds a BTL estimator that protects ballots centrally: the loss of all pairs with a noisy sufficient statistic.
 
-    Minimises the mean over pairs of log(1 + exp(x.theta)), minus S~.theta / (num_ballots num_pairs), over |theta| <=
-    radius. S~ = S + noise, where S is the sum of y x over ballots and all pairs.
+    Ballots enter the loss only through S, the sum of y x over ballots and all pairs. S is released once with noise, and
+    the estimator minimises the loss with the noisy S (see Math).
 
     Args:
         weights: "none" or "cut", as for `objective_perturbation`. Both give the same estimator here, since the features
@@ -217,8 +213,8 @@ def ballot_objective_perturbation(
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
         - Unit: one whole ballot, including which items it ranks; adjacency: replace one.
         - Sensitivity: Ballots enter only through S. The number of ballots and the items are public, and the features
-          always cover all pairs of items. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items (proof:
-          `ballot_sensitivity`). The noise is from the analytic Gaussian mechanism, or K-norm noise in the m - 1
+          always cover all pairs of items. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items
+          (`docs/proofs/ballots.md`). The noise is from the analytic Gaussian mechanism, or K-norm noise in the m - 1
           dimensions with sum zero, since S has sum zero up to a public vector. The estimate is post-processing. Labels
           outside [0, 2] are clipped.
 
@@ -300,7 +296,7 @@ BUDGET_PER_ANSWER = 2.1773
 
 @reusing_factory
 def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
-    r"""Builds local ballot-private BTL: every voter answers about a few random pairs of items by randomized response.
+    r"""Builds a BTL estimator that protects ballots locally: voters answer about a few random pairs of items.
 
     A voter is asked about k consecutive pairs in the cyclic order of pairs, from a uniform starting pair that does not
     depend on the ballot. An answer is the item that the ballot ranks higher, or a fair coin if the ballot has no

@@ -1,7 +1,7 @@
 """Confidence sets around an estimate, from public features and the known distribution of the privacy noise.
 
-In eq. (7) of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) alpha is failure_prob, lambda is ridge, and Sigma_D + lambda
-I is the set's shape. B is radius. The code computes gamma from B, and uses `curvature` in its place if it is larger.
+Symbols of DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (7), in the code: alpha is failure_prob, lambda is ridge,
+B is radius, Sigma_D + lambda I is the set's shape, and gamma is computed from B or is `curvature`, whichever is larger.
 """
 
 import dataclasses
@@ -116,25 +116,11 @@ def confidence_set(
 ) -> ConfidenceSet:
     """Builds the set of Theorem 4.2 with explicit constants, for minimisers of the logistic objective over a ball.
 
-    width = [G + sqrt(G^2 + 16 gamma^2 ridge radius^2)] / (2 gamma) <= G / gamma + 2 sqrt(ridge) radius, where
-    gamma = min over i of sigmoid'(radius |x_i|). With Sigma_D the mean of w_i x_i x_i^T, A = Sigma_D + ridge I,
-    t = ln(1 / failure_prob) and q_j the eigenvalues of A^(-1/2) Q A^(-1/2), where
-    Q = (spread^2 / (4 n^2)) sum w_i^2 x_i x_i^T + (statistic_stddev^2 / n^2) I,
-    G = sqrt(sum q_j + 2 sqrt(t sum q_j^2) + 2 t max q_j) + (beta / n) radius / sqrt(min eigenvalue of A).
-
-    K-norm noise of scale b in d dimensions is Gaussian noise with the random variance 2 b^2 Y, Y ~ Gamma((d + 1) / 2);
-    its length is Gamma(d, b). Half of failure_prob covers the variance or the length, and the other half the deviation.
-    G is the smaller of two bounds, and each bound holds with probability 1 - failure_prob. The first bound is the
-    formula above, with the (1 - failure_prob / 2)-quantile of the variance as the variance of Gaussian noise. The
-    second bound is the formula above without K-norm noise, plus the same quantile of the length divided by n sqrt(min
-    eigenvalue of A).
-
-    Why: let D = theta - theta*, and g be the gradient of the mean objective at theta*. Optimality over the ball gives
-    gamma |D|^2_Sigma <= -g.D. So gamma |D|^2_A <= |g|_(1/A) |D|_A + 4 gamma ridge radius^2 for A = Sigma_D + ridge I,
-    as |D| <= 2 radius. Given the features, g is linear in independent centred variables: the labels, which are
-    sub-Gaussian with variance proxy (spread w_i)^2 / 4 (Hoeffding), and the Gaussian noise. The tail bound of such a
-    quadratic form (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. With label noise only, this is
-    DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (7) with C = sqrt(3) / 2 and C' = 2.
+    The set is the ellipsoid |theta' - theta|_A <= width with A = Sigma_D + ridge I, where Sigma_D is the mean of
+    w_i x_i x_i^T, and width = [G + sqrt(G^2 + 16 gamma^2 ridge radius^2)] / (2 gamma) <= G / gamma + 2 sqrt(ridge)
+    radius. gamma = min over i of sigmoid'(radius |x_i|) is the least curvature of the loss. With probability
+    1 - failure_prob, G bounds the gradient of the objective at the true parameter, in the norm of A^-1.
+    `docs/proofs/confidence_sets.md` has the formula of G and the proof.
 
     If the searched parameters do not span the space (`zero_sum`), all of this happens within their span: directions
     that comparisons cannot determine appear neither in the shape nor in the noise.
@@ -188,7 +174,7 @@ def confidence_set(
     label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)  # of A^(-1/2) Q A^(-1/2)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
-        """Returns a bound that |g|_(1/A) exceeds with at most this probability, for noise of this stddev."""
+        """Bounds |g|_(1/shape), g the gradient's noise, except with `failure_prob`, for this stddev of noise."""
         q = eigh(label_part + jnp.diag((stddev / num_samples) ** 2 / shape_eigenvalues)).values
         tail = -jnp.log(failure_prob)
         return jnp.sqrt(jnp.sum(q) + 2 * jnp.sqrt(tail * jnp.sum(q**2)) + 2 * tail * jnp.max(q))
@@ -280,7 +266,7 @@ class Params:
 
 @reusing_factory
 def with_confidence(estimator: Estimator) -> Estimator:
-    """Adds the set of `confidence_set` to an estimator's estimate.
+    """Returns an estimator like the given one, with a confidence set around its estimate.
 
     Args:
         estimator: an estimator that has `Estimator.noise` and public features: `mle`, `debiased_rr` or

@@ -93,7 +93,7 @@ def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1
 
 
 def warn_saturated(theta: np.ndarray) -> None:
-    """Warns that theta makes answers nearly certain."""
+    """Warns that the size of theta is arbitrary, because it makes answers nearly certain."""
     warn_caller(
         f"do not rely on the size of theta (its norm is {np.linalg.norm(theta):.2g}): it makes some answers nearly "
         "certain, and the objective may have no minimum, for example because labels can be separated. Give a "
@@ -160,7 +160,7 @@ def _singular_values(columns: np.ndarray) -> np.ndarray:
 def warn_doubts(
     estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any], *, repeats: int, ridge: bool
 ) -> None:
-    """Warns if an estimate should not be trusted.
+    """Warns that a solver stopped early, an unbounded search has no minimum, or float32 or a step size does not fit.
 
     Args:
         estimator: the estimator that returned the estimate.

@@ -32,7 +32,7 @@ from jaxdp.estimation.whitening import ridge_of_spectrum
 def fit_large_labels(
     params: Any, features: np.ndarray, targets: jax.Array, cut: float = 0.0, *, offset: np.ndarray | None = None
 ) -> Estimate:
-    """Fits theta to targets, which are labels in the clear or unbiased reports.
+    """Fits theta by the logistic loss, in blocks of rows, to targets: labels in the clear or unbiased reports.
 
     The weights are min(1, cut / |x_i|); a cut of 0 or infinity means that all weights are 1.
     """

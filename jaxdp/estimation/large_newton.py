@@ -132,7 +132,7 @@ class _Problem:
 def _minimize_in_ball(
     hessian: np.ndarray, directions: np.ndarray, gradient: np.ndarray, theta: np.ndarray, radius: float
 ) -> tuple[np.ndarray, float]:
-    """Returns shares and multiplier of the p = shares @ directions that minimises gradient.p + p.H p / 2 in the ball.
+    """Minimises gradient.p + p.H p / 2 over p = shares @ directions in the ball; returns (shares, multiplier).
 
     The ball is |theta + p| <= radius.
 

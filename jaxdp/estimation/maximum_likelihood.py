@@ -261,7 +261,7 @@ def mle_rr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    r"""Builds the maximum-likelihood estimator from randomized labels under the distribution of the reports.
+    r"""Builds the estimator that maximises the likelihood of the randomized labels, without de-biasing.
 
     Minimises the mean of -log[p F(s x.theta) + (1 - p) F(-s x.theta)], s = 2 report - 1, p = sigmoid(epsilon). The
     objective is not convex in general: its Hessian is positive on |x.theta| <= 2 L B only if epsilon > 4 L B (the paper

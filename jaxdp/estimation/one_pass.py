@@ -21,7 +21,7 @@ BLOCK = 20  # samples of all lanes that are transposed together; 20 to 100 are e
 
 
 class Pass(NamedTuple):
-    """The data of one pass.
+    """The arrays that one pass of SGD reads: samples, step size and terms of the gradient.
 
     Attributes:
         features: [num_samples, dim] float, visited in order; or [num_samples, K, dim], with K margins for each sample.
@@ -45,7 +45,7 @@ class Pass(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """The part of a pass that is fixed at compile time.
+    """The options of a pass of SGD that are fixed at compile time.
 
     Attributes:
         slope: (margin, target) -> derivative of one sample's loss with respect to its margin, elementwise. With K

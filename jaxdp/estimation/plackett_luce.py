@@ -183,12 +183,12 @@ def plackett_luce_objective_perturbation(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    r"""Builds central label-private maximum likelihood from K-wise labels: the loss with a noisy sufficient statistic.
+    r"""Builds a K-wise estimator with central label privacy: maximum likelihood with a noisy sufficient statistic.
 
-    Minimises (1/n) sum_i log sum_k exp(phi_ik.theta) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
-    where S~ = S + noise and S = sum_i phi_i,y_i. (The report is S~ minus the public sum_i mean_k phi_ik.) Rankings are
-    not supported, because they do not enter the loss only through a sum. With `weights="cut"` a sample's logarithm and
-    its term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
+    Labels enter the loss only through S = sum_i phi_i,y_i. S is released once with noise, as S~, and the estimator
+    minimises the loss with S~ (see Math). (The report is S~ minus the public sum_i mean_k phi_ik.) Rankings are not
+    supported: they do not enter the loss only through a sum. With `weights="cut"` a sample's logarithm and its term of
+    S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
 
     Args:
         constants: the calibration of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).

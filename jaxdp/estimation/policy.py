@@ -6,8 +6,8 @@ one; a deterministic policy has a single 1 in each row. Rewards phi(s, a).theta 
 Comparisons determine only differences of rewards. So compute pessimistic values from features relative to a reference
 policy (`relative_features`). Otherwise pessimism also penalises the uncertainty of the part that all actions share.
 
-Privacy: a policy is post-processing of an estimate. States, features and the confidence set's shape and width do not
-depend on the labels.
+A policy is post-processing of an estimate: states, features and the confidence set's shape and width do not depend on
+the labels.
 """
 
 import itertools

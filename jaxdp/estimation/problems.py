@@ -49,7 +49,7 @@ def gaussian_rewards(
     zero_sum: bool = False,
     known: tuple[str, ...] = KNOWLEDGE,
 ) -> Problem:
-    """Draws comparisons of actions with Gaussian features and a Gaussian reward parameter, new for every seed.
+    """Builds a problem: comparisons with Gaussian features and a Gaussian reward parameter, drawn for every seed.
 
     Args:
         num_samples: number of comparisons, >= 1.
@@ -103,7 +103,7 @@ def plackett_luce_rewards(
     zero_sum: bool = False,
     known: tuple[str, ...] = KNOWLEDGE,
 ) -> Problem:
-    """Draws choices among K actions with Gaussian features and a Gaussian reward parameter, new for every seed.
+    """Builds a problem: choices among K actions with Gaussian features and parameter, drawn for every seed.
 
     Args:
         num_samples: number of choices, >= 1.
@@ -198,7 +198,7 @@ class TableParams:
 
 @factory
 def comparison_table(table: ComparisonTable) -> Problem:
-    """Ranks items from a user's comparisons; only the estimators' randomness varies over seeds.
+    """Builds a problem that ranks items from a user's comparisons; only the estimators' randomness varies over seeds.
 
     Args:
         table: the pairs that were compared, and the winners. Comparisons must connect all items.
@@ -217,7 +217,7 @@ def comparison_table(table: ComparisonTable) -> Problem:
 
 @factory
 def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
-    """Ranks items from a user's ballots; only the estimators' randomness varies over seeds.
+    """Builds a problem that ranks items from a user's ballots; only the estimators' randomness varies over seeds.
 
     The estimators must take whole ballots.
 

@@ -17,15 +17,13 @@ def thurstone_rr(
 ) -> Estimator:
     r"""Builds `sgd_rr` with the probit link: one pass of projected SGD on the de-biased loss of randomized labels.
 
-    The gradient of sample t is (2p - 1) times the gradient of -[ybar log Phi(x.theta) + (1 - ybar) log Phi(-x.theta)],
-    with the unbiased label ybar and p = sigmoid(epsilon). In expectation it is (2p - 1) times the gradient at the label
-    itself.
+    In expectation the gradient of a sample (see Math) is 2p - 1 times the gradient at the label itself, p =
+    sigmoid(epsilon).
 
     The loss of labels in the clear is convex. On |x.theta| <= 2 L B it is strongly convex, with curvature at least
-    `probit.curvature(2 L B)`, the curvature of -log Phi at 2 L B. The de-biased loss of one report is not convex: ybar
-    lies outside [0, 1], so one of its two terms is concave, and unlike for the logistic link their sum is not convex.
-    SGD needs only that the expectation over the report is the loss of the label. The certificate of the full-batch
-    minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.
+    `probit.curvature(2 L B)`, the curvature of -log Phi at 2 L B. The de-biased loss of one report is not convex, since
+    the unbiased label lies outside [0, 1]; SGD needs only that its expectation is the loss of the label. The
+    certificate of the full-batch minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.
 
     Labels do not enter this loss through a sum, so `objective_perturbation` has no probit form.
 

@@ -197,7 +197,7 @@ def _uniform(word: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 
 def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, is_needed: jax.Array) -> jax.Array:
-    """Draws binomial counts where `is_needed`, and returns the mode elsewhere; SMALL_MEAN <= n * p and p <= 1/2."""
+    """Draws binomial counts by rejection for n * p >= SMALL_MEAN and p <= 1/2; the mode where not `is_needed`."""
     dtype = p.dtype
     word_bits = 8 * dtype.itemsize
     mode, fraction, log_ratio = _density(n, p)
@@ -254,7 +254,7 @@ def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable
 def _hat(
     stddev: jax.Array, p: jax.Array, centre: jax.Array
 ) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
-    """Returns Hörmann's hat, rounded: a function for the first lattice point of a cell, the spacing, and the scale.
+    """Returns the distribution of proposals, Hörmann's hat on a lattice: (cell -> its first point, spacing, scale).
 
     All cells are equally likely, and so are the lattice points in a cell. In each cell the ratio f(mode + offset) /
     f(mode) is at most the scale divided by the cell's width.

@@ -49,7 +49,7 @@ class EstimatorPrograms(Programs):
         return report, self.estimator.fit(key_fit, params, inputs[0], report)
 
     def check_arguments(self) -> None:
-        """Checks the names of arguments."""
+        """Checks the names of the arguments of `privatize` and `fit`."""
         check_arguments(
             {
                 "privatize": (self.estimator.privatize, ("key", "params", "features", "labels")),

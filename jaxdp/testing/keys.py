@@ -74,7 +74,7 @@ class _Walk:
         return self.number(("fresh", len(self.numbers)), loops)
 
     def number(self, content: Hashable, loops: Iterable[int] = ()) -> int:
-        """Returns the number of a value with this computation."""
+        """Returns a number that equal computations share: a new one if `content` is new."""
         number = self.numbers.setdefault(content, len(self.numbers))
         self.loops.setdefault(number, frozenset(loops))
         return number
@@ -95,7 +95,7 @@ class _Walk:
         return self.number(("constant", str(array.dtype), array.shape, array.tobytes()))
 
     def use(self, number: int, where: str) -> None:
-        """Records the use of a key."""
+        """Records the use of a key; raises an AssertionError if it was used before, or is the same in every run."""
         if number in self.free:
             return
         if number in self.made:

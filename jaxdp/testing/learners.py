@@ -234,7 +234,7 @@ class LearnerPrograms(Programs):
 
     # ---- checks ------------------------------------------------------------------------------------------------------
     def check_arguments(self) -> None:
-        """Checks the names of arguments."""
+        """Checks the names of the arguments of the learner's functions."""
         learner = self.learner
         check_arguments(
             {

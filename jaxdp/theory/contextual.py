@@ -88,7 +88,7 @@ def generalized_linear_order(
 def joint_linear_order(
     epsilon: ArrayLike, delta: ArrayLike, horizon: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    r"""Returns an upper bound on the regret of `linear_ucb_joint`.
+    r"""Returns an upper bound on the regret of `linear_ucb_joint`, of order sqrt(T).
 
     It is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). The noise of a counter grows like a power of ln
     T, while the noise of single reports grows like sqrt(T). So regret has the same order in T as without privacy.

@@ -114,10 +114,10 @@ def objective_perturbation(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    r"""Builds central label-private maximum likelihood under BTL: the logistic loss with a noisy sufficient statistic.
+    r"""Builds a BTL estimator with central label privacy: maximum likelihood with noise on the labels' statistic.
 
-    The objective and S~ are defined under Math. With all weights w_i = 1 the objective is the paper's, with the vector
-    w = S - S~.
+    Labels enter the logistic loss only through the vector S = sum_i w_i y_i x_i. S is released once with noise, as S~,
+    and the estimator minimises the loss with S~ in place of S (see Math). Without weights all w_i are 1.
 
     Features are public, so weights may depend on them: `weights="cut"` uses w_i = min(1, c / |x_i|). The estimate stays
     consistent, and the sensitivity falls from max |x_i| to c. For Gaussian features the c with the least predicted
@@ -202,8 +202,7 @@ def objective_perturbation(
         \tilde S = \sum_i w_i y_i x_i + Z, \quad Z \sim N(0, \sigma^2 I)
         $$
 
-        where $\sigma$ is calibrated to the $L_2$ sensitivity $\max_i w_i |x_i|$, and $w_i = \min(1, c / |x_i|)$ for
-        "cut".
+        where $\sigma$ is calibrated to the $L_2$ sensitivity $\max_i w_i |x_i|$.
     """
     release = check_release(constants, weights, noise, privacy_unit=privacy_unit, geometry=geometry, max_dim=max_dim)
 

@@ -39,7 +39,7 @@ def sgd_objective_perturbation(
     max_dim: int | None = None,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    r"""Builds one pass of projected SGD on the objective of `objective_perturbation`.
+    r"""Builds an estimator that makes one pass of projected SGD on the objective of `objective_perturbation`.
 
     Labels enter gradients only through the noisy statistic S~. Weights, S~ and beta are divided by the mean weight, so
     that weights do not change the size of steps.
@@ -99,7 +99,7 @@ def sgd_objective_perturbation(
 def literal_objective_perturbation(
     *, average: str = "none", optimizer: optax.GradientTransformation | None = None
 ) -> Estimator:
-    r"""Builds the paper's simulation literally: SGD on raw labels, with the linear term w / n in every gradient.
+    r"""Builds the estimator of the paper's simulation: SGD on raw labels, with the linear term w / n in every gradient.
 
     It exists to reproduce the published figure. With a constant step the error of the last iterate does not fall with
     n.

@@ -47,7 +47,7 @@ def choose_engine(
     outcomes: Sequence[str] | None = None,
     hears_all: bool = False,
 ) -> str:
-    """Returns the engine to use.
+    """Returns the name of the engine that plays: `engine` itself, after checks, or the choice for "auto".
 
     Args:
         learner: the learner that plays.

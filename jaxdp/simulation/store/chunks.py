@@ -50,7 +50,7 @@ class Chunk(NamedTuple):
 
     @property
     def region(self) -> tuple[slice, ...]:
-        """The slices of its results in an array of dimensions (*static axes, *axes, seed, ...)."""
+        """The slices of the chunk's results in an array of dimensions (*static axes, *axes, seed, ...)."""
         return tuple(slice(*bounds) for bounds in self.block)
 
     @property
@@ -145,7 +145,7 @@ def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
 def _runs(
     block: Sequence[tuple[int, int]], sizes: Sequence[int], order: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Returns the lane numbers of a block as runs, in the order of the block."""
+    """Returns the lane numbers of a block, in the block's order, as runs (first, one past the last)."""
     runs, width = ((0, 1),), 1
     for (first, last), size, order_of_dim in reversed(list(zip(block, sizes, order, strict=True))):
         indices = order_of_dim[first:last]

@@ -305,10 +305,10 @@ def write_labels(array: Any, values: np.ndarray) -> None:
 
 
 def open_dataset(path: Path) -> "xr.Dataset":
-    """Opens the dataset of a store.
+    """Opens a store's results as an xarray dataset that reads values from disk when they are used.
 
-    Values are read when they are used. This raises an OSError if the store was moved, removed or replaced after it was
-    opened. The values of an axis have the order of the sweep's last call, which may differ from the stored order.
+    Reading raises an OSError if the store was moved, removed or replaced after it was opened. The values of an axis
+    have the order of the sweep's last call, which may differ from the stored order.
 
     Raises:
         ValueError: if there is no store, or its description or its labels are damaged.

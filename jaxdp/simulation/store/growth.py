@@ -79,7 +79,7 @@ class Growth:
         return chunks(layout["static_sizes"], layout["sizes"], layout["chunk"], order=layout["order"])
 
     def write(self) -> None:
-        """Makes the store a store of the larger sweep.
+        """Turns the store into a store of the larger sweep: writes its labels, shapes and identity; stored lanes stay.
 
         The caller has the creation lock, and no process writes the store.
 

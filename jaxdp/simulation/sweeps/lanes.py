@@ -165,7 +165,7 @@ class Program:
             return self._tile.trace(*arguments)
 
     def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int, bool]:
-        """Returns the other fields of `Compiled` for one device."""
+        """Compiles the lowered program for a device; returns (tile, bytes of memory, is loaded from cache)."""
         traced, _, shared = lowered
         options = compiler_options(device.platform)
 

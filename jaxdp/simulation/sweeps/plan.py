@@ -106,7 +106,7 @@ class Plan:
         return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in programs)
 
     def set_tile_size(self, tile_size: int) -> None:
-        """Sets the tile size that a worker chose."""
+        """Sets the tile size, and forgets programs compiled for another one."""
         self.tile_size = tile_size
         self._programs.clear()
 
@@ -192,7 +192,7 @@ class Plan:
         return ", ".join(f"{name}={coordinate([value])[0]}" for name, value in static.items()) or "program"
 
     def identity(self) -> dict[str, Any]:
-        """Returns the identity of this sweep; see `identity.identity`."""
+        """Returns a record of everything that the results of this sweep depend on; see `identity.identity`."""
         return identity(
             key=self.key,
             device=self.devices[0],

@@ -100,7 +100,7 @@ class Reporter:
             self._callback(progress)
 
     def now(self) -> Progress:
-        """Returns the progress."""
+        """Returns the lanes done, the rate and the time left, as a `Progress`."""
         rate = self._counted / max(self._elapsed_seconds(), 1e-9)
         to_do = self._num_lanes - self._lanes
         left = to_do / rate if rate else None if to_do else 0.0
