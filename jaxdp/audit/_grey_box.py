@@ -43,11 +43,11 @@ def grey_box(
 ) -> GreyBox:
     """Measures how far one user moves the values that get noise, and compares this with the declared sensitivities.
 
-    The audit plays the learner against random users. Then it replays this run many times with the same keys and *the
-    same plays and public states*. In each replay one user is replaced, in the leaves of the user's data that the
-    claim's `sensitive_fields` name. A tape records each value to which a mechanism adds noise; the mechanism then gets
-    the original run's value. So every release equals the release of the original run, and a recorded value differs from
-    the original value only by the replaced user's data. The audit finds:
+    The audit plays the learner against random users. Then it replays this run many times with the same keys, plays and
+    public states. In each replay one user is replaced, in the leaves of the user's data that the claim's
+    `sensitive_fields` name. A tape records each value to which a mechanism adds noise; the mechanism then gets the
+    original run's value. So all releases stay the same, and a recorded value changes only by the replaced user's data.
+    The audit finds:
 
     * a declared sensitivity that is exceeded; a sum of costs beyond the claim;
     * a change of anything that the claim's `adversary_view` lets an adversary see (data that avoid the noise);
@@ -253,7 +253,7 @@ def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Ar
 def _judge(
     claim: Guarantee, plays: list[Played], faults: list[str], notes: list[str], num_drawn: Mapping[Site, int]
 ) -> GreyBox:
-    """Builds the result: adds the faults in the recorded releases to the faults in the view."""
+    """Builds the result, with the faults in the recorded releases added to `faults`."""
     runs = [site.run.releases for site in plays]
     sites = measure_sites(runs, num_drawn)
     spent, overspent, unknown, pair = _account(claim, runs, plays)
@@ -291,7 +291,7 @@ def _largest_loss(runs: list[list[Release]]) -> float | None:
 def _account(
     claim: Guarantee, runs: list[list[Release]], plays: list[Played]
 ) -> tuple[float, list[str], list[str], tuple[UserData, UserData] | None]:
-    """Returns the largest epsilon over neighbours, the faults and notes about costs, and the users for whom it occurs.
+    """Returns the largest epsilon over neighbours, faults, notes, and the users of the two runs with this epsilon.
 
     In the shuffle model only the releases in `privatize` count: they make one user's report.
     """

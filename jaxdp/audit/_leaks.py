@@ -56,13 +56,13 @@ def leaks(
     path: str = "rounds",
     randomizes: bool = False,
 ) -> Leaks:
-    """Finds values that a learner releases without noise, by two runs with the same keys at a tiny budget.
+    """Finds values that a learner releases without noise: values that differ between two runs at a tiny budget.
 
-    The test plays two runs with unrelated users and epsilon = 1e-6, mu = 1e-6 or rho = 5e-13. Additive noise that is
-    calibrated to this budget has scale about 1e6 and is the same in both runs. So every noisy number is nearly the same
-    in both runs, and every decision depends only on noise. The test cannot decide in three cases: the claim at these
-    values shows that the noise is calibrated by something else; the learner refuses these values; or reports are
-    randomized responses, that is, the label or its opposite.
+    The test plays two runs with the same keys, unrelated users, and epsilon = 1e-6, mu = 1e-6 or rho = 5e-13. Additive
+    noise that is calibrated to this budget has scale about 1e6 and is the same in both runs. So every noisy number is
+    nearly the same in both runs, and every decision depends only on noise. The test cannot decide in three cases: the
+    claim at these values shows that the noise is calibrated by something else; the learner refuses these values; or
+    reports are randomized responses, that is, the label or its opposite.
 
     The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
     added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. It finds noise that

@@ -171,7 +171,7 @@ def _row(actions: np.ndarray, observed: np.ndarray, num_actions: int) -> np.ndar
 
 
 def with_differences(row: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Returns the numbers of a run, and by how much the observed ones change from round to round."""
+    """Returns the numbers of a run, then the differences of the observed numbers between successive rounds."""
     if observed.size == 0:
         return row
     cut = row[-observed.size :].reshape(observed.shape)
@@ -210,7 +210,7 @@ def _choose_pair(
 
 
 def _judge(sides: list[list[Sample]], num_actions: int, delta: float) -> float:
-    """Fits scores to half of the runs; the other runs test how well the scores distinguish the neighbours."""
+    """Estimates the bound on epsilon, with scores fitted to half of the runs and counts of the other runs."""
     half = len(sides[0]) // 2
     scores = _shape_scores([side[:half] for side in sides], num_actions)
     judging = [side[half:] for side in sides]

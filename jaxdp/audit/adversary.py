@@ -94,7 +94,7 @@ def users_environment(
     rounds: int,
     with_contexts: bool,
 ) -> Environment:
-    """Builds an environment in which each round asks one user; the state of its world is the number of rounds played.
+    """Builds an environment in which each round asks one user; its world is the number of rounds played, [] integer.
 
     It also supports the engine "blocks", and "counts" if the learner's actions are arms or tuples of arms.
 

@@ -105,27 +105,20 @@ class AuditResult:
 def audit(
     key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: float = 0.95, low_bits: bool = False
 ) -> AuditResult:
-    """Attacks a privacy claim by distinguishing two neighbouring inputs.
+    """Bounds a privacy claim from below, by how well outputs of the mechanism distinguish two neighbouring inputs.
 
-    A score is a number that orders the outputs. At most a tenth of the trials fits the scores. If outputs repeat, one
-    score is a histogram of the log likelihood ratio. Unless every outcome occurred often, the scores also include
-    single coordinates (if there are few), the product with the difference of means, and three classifiers: a small
-    network, a logistic regression on piecewise linear functions of each coordinate, and a histogram of each coordinate.
+    A score is a number that orders the outputs. At most a tenth of the trials fits the scores: a histogram of the log
+    likelihood ratio if outputs repeat, single coordinates, and classifiers (see
+    `docs/explanation/what_audits_cannot_see.md`).
 
     For a claim on epsilon, another tenth of the trials chooses at most four guesses of the input. A guess is a rule: it
     names one input if a score is above a threshold, or if the score is not above a threshold. A guess may combine two
     rules on one score: it names one input above a threshold, and the other input if the score is not above a second
-    threshold, which is lower or equal. The chosen guesses are:
-
-    * the one with the largest expected lower bound on the remaining trials, by an estimate that is capped at the
-      claimed number (it gets most of the error probability);
-    * the one with the largest lower bound on this tenth;
-    * two guesses with the largest lower bounds that the remaining trials would prove at the observed frequencies, one
-      from the histogram of repeating outcomes and one from the other scores. Their events may be rare.
+    threshold, which is lower or equal. The guess with the largest expected lower bound gets most of the error
+    probability; the other guesses share the rest, since their events may be rare.
 
     The remaining trials are fresh outputs. A fair coin chooses the input of each output. The audit counts how often
-    each guess is right. The guesses share the error probability. Nothing else is tried on these outputs, so no other
-    correction for multiple testing is needed.
+    each guess is right. Nothing else is tried on these outputs, so no other correction for multiple testing is needed.
 
     The number of right guesses bounds epsilon at the claimed delta, by one Clopper-Pearson limit. For a Gaussian claim,
     counts of events under both inputs bound mu. For a zCDP claim, the audit chooses an order of the Rényi divergence

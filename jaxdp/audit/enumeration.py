@@ -116,10 +116,10 @@ def transcript_distribution(
         changed: the round of the user who differs between neighbours; only the local and the joint model need it.
         answer: (answers, history, action) -> feedback.
         adaptive: whether `answer` reads its `History`. Transcripts with different pasts are then not merged.
-        init_distribution: of `init`: (params) -> values.
-        act_distribution: of `act`: (params, public, context) -> values.
-        report_distribution: of `privatize`: (params, public, context, action, feedback) -> values.
-        update_distribution: of `update`: (params, state, report) -> values.
+        init_distribution: the distribution of `init`: (params) -> values.
+        act_distribution: the distribution of `act`: (params, public, context) -> values.
+        report_distribution: the distribution of `privatize`: (params, public, context, action, feedback) -> values.
+        update_distribution: the distribution of `update`: (params, state, report) -> values.
         digits: significant digits to which floats of the view are rounded, as for `as_outcome`.
 
     Returns:

@@ -1,16 +1,8 @@
 """Bounds epsilon from below by guesses: a fair coin chooses the input of each output, and a rule guesses the input.
 
-Let P and Q be the distributions of the output under the two inputs, and let (epsilon, delta)-DP hold. At delta = 0, an
-output for which the first input is guessed comes from the first input with probability P / (P + Q) <= s, where s = 1 /
-(1 + exp(-epsilon)); the same bound holds for the second input. The coins are independent. So, conditional on the
-outputs, the number of right guesses out of n is stochastically at most binomial with n trials and success probability
-s. A lower Clopper-Pearson limit on s gives the bound on epsilon. (A bound from event counts needs two limits that hold
-at the same time, one under each input.)
-
-At delta > 0, set aside the part max(0, P - exp(epsilon) Q) of P, which has mass at most delta, and the same part of Q
-for guesses of the second input. The argument above holds for the remaining outputs. The number of outputs that are set
-aside is stochastically at most binomial. An upper limit on this number is subtracted from the right guesses, and so
-from all guesses.
+Under the claim, the number of right guesses is stochastically at most binomial with success probability
+1 / (1 + exp(-epsilon)), up to outputs of total probability about delta that are set aside. A lower limit on this
+probability bounds epsilon. Proof: `docs/proofs/guesses.md`.
 
 Source:
     Steinke, Nasr & Jagielski (2023), "Privacy Auditing with One (1) Training Run", Theorem 3.1 and, for delta, the

@@ -37,11 +37,11 @@ def is_seen(claim: Guarantee, what: str) -> bool:
 def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     """Returns, for each part of a transcript, the rounds that an adversary sees.
 
-    *Central*, *shuffle*: all rounds of the parts that `adversary_view` names; of `public`, the values after each round.
-    In the shuffle model these include the server's view of a batch. *Local*: always the report of the user who differs;
-    also the user's play, and `public` before the report, each if `adversary_view` names it. Later values are left out,
-    since they follow from these values and from the data of other users. *Joint*: the actions of all other users, and
-    `public` after every round if `adversary_view` names it.
+    *Central*, *shuffle*: all rounds of the parts that `adversary_view` names. `public` is seen after each round; in the
+    shuffle model it includes the server's view of a batch. *Local*: the report of the user who differs, and the user's
+    play and `public` before the report if `adversary_view` names them. Later values follow from these values and from
+    the data of other users. *Joint*: the actions of all other users, and `public` after every round if `adversary_view`
+    names it.
 
     Args:
         claim: the learner's claim.

@@ -62,7 +62,8 @@ class Target:
             None if unknown.
         second: the same algorithm at a second point, where other caps, budgets and phases bind; None if there is no
             second point.
-        point: for a second point, the difference from the registered values, such as "max_switches=2"; otherwise empty.
+        point: if this target is another target's `second`, the difference from the registered values, such as
+            "max_switches=2"; otherwise empty.
     """
 
     guarantee: Guarantee

@@ -18,10 +18,8 @@ def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
 
     The key of a round, from `jax.random.fold_in`, is 64 pseudo-random bits. `jax.random.bits` computes a Threefry hash
     of about 80 operations for each word. Here word i takes 18 operations: mix(b ^ mix(a + i c)), where a and b are the
-    words of the key and c is a constant. If a and b are uniform, each word is uniform. Words i and j are then mix(u)
-    and mix(u ^ d), where u is uniform and independent of d = mix(a + i c) ^ mix(a + j c). If d were uniform, all pairs
-    would be equally likely; mixing makes d as uniform as a random function would. Joint distributions of three or more
-    words are tested, not proved.
+    words of the key and c is a constant. If a and b are uniform, each word is uniform, and a pair of words is as nearly
+    independent as the mixing is random. Joint distributions of three or more words are tested, not proved.
 
     Use it for simulated worlds, never for noise that privacy depends on or for draws of a learner. Do not draw anything
     else from the key, and do not derive keys from it: this would use the key twice.
@@ -52,6 +50,7 @@ def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
 
 def words_of(data: jax.Array, index: jax.Array) -> jax.Array:
     """Returns the words of `simulation_bits` at the indices, [...] uint32, from the words of a key, [2] uint32."""
+    # Words i and j are mix(u) and mix(u ^ d), where u is uniform and independent of d = mix(a + i c) ^ mix(a + j c).
     return mix(data[1] ^ mix(data[0] + index * GOLDEN))
 
 

@@ -16,7 +16,7 @@ ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
 def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
     """Draws independent events, 1 with the given probability and otherwise 0.
 
-    With the same key, a result never falls if its probability rises. In float32 random bits come from
+    For a fixed key, a larger probability can change a result only from 0 to 1. In float32 random bits come from
     `simulation_bits`: use the function for simulated worlds, not for noise that privacy depends on.
 
     Args:

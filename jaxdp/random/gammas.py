@@ -59,8 +59,8 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     index = jnp.arange(size, dtype=jnp.int32)
     key_first, key_more = jax.random.split(key)
     half_step = 0.5 * float(jnp.finfo(shape.dtype).eps)  # moves uniform variates to midpoints
-    key_normal, uniform_from_key = jax.random.split(key_first)
-    variates = normal(key_normal, size, shape.dtype), pair_uniforms(uniform_from_key, size, shape.dtype) + half_step
+    key_normal, key_uniform = jax.random.split(key_first)
+    variates = normal(key_normal, size, shape.dtype), pair_uniforms(key_uniform, size, shape.dtype) + half_step
     first = own_kernel(_proposals, *variates, shape)  # zero if rejected
 
     def is_any_rejected(carry: tuple[Any, ...]) -> jax.Array:

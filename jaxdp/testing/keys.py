@@ -50,7 +50,7 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
 
 
 class _Walk:
-    """Numbers the values of a jaxpr, so that equal computations have equal numbers, and counts the uses of keys."""
+    """A walk through a jaxpr that numbers values, equal computations alike, and counts the uses of keys."""
 
     def __init__(self) -> None:
         self.numbers: dict[Hashable, int] = {}

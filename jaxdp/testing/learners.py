@@ -82,7 +82,7 @@ class LearnerPrograms(Programs):
     # ---- programs ----------------------------------------------------------------------------------------------------
     @Shared
     def record(self) -> dict[str, RecordFn]:
-        """Records the public state, since it may change without a change in any outcome."""
+        """Functions that record the public state, which may change without a change in any outcome."""
         return record_public(self.learner, self.learner.params(**select_values(self.learner.params, self.values)))
 
     @Shared
@@ -97,12 +97,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def start(self) -> Any:
-        """Compiles `_start`."""
+        """The compiled `_start`."""
         return jax.jit(self._start)
 
     @Shared
     def step(self) -> Any:
-        """Compiles one round: (roots of keys, params, play) -> (play, report, outputs)."""
+        """The compiled round: (roots of keys, params, play) -> (play, report, outputs)."""
         return jax.jit(self._step)
 
     def _step(self, roots: Keys, params: Any, play: Play) -> tuple[Play, Any, dict[str, jax.Array]]:
@@ -207,12 +207,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def blocks(self) -> Any:
-        """Returns the outputs of the same lanes by blocks."""
+        """The outputs of the same lanes by blocks."""
         return compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
 
     @Shared
     def counts(self) -> Any:
-        """Returns outputs of lanes by counts, only at the horizon, so that plans are as long as they may be."""
+        """The outputs of the same lanes by counts, only at the horizon, so that plans are as long as they may be."""
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 

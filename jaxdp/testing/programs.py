@@ -76,12 +76,12 @@ class Programs:
 
     @Shared
     def params_batch(self) -> Any:
-        """Returns the params at all points as one pytree, with a leading axis of points."""
+        """The params at all points as one pytree, with a leading axis of points."""
         return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *self.points)
 
     @Shared
     def trace(self) -> Any:
-        """Traces `run` at the values; `traces` also has the traces at other points."""
+        """The trace of `run` at the values; `traces` also counts traces at other points."""
         self.jitted = jax.jit(self._count)
         return self.jitted.trace(self.keys[0], self.first_point, *self.inputs[0])
 

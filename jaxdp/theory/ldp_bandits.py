@@ -114,11 +114,9 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
 def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
     r"""Returns the upper bound on the regret, T^a c^b, with steps tuned to the second moment of randomized responses.
 
-    A gradient step depends on noise only through the second moment of the report, M2, which is of order c^2. If
-    exploration adds a bias, the best step balances bias and noise. For convex losses, regret of order sqrt(M2 T) / rho
-    + rho T then becomes T^(3/4) M2^(1/4), which grows like c^(1/2). In other problems regret of order M2 / rho^2 + rho
-    T, or sqrt(M2 T) / rho + rho^2 T, becomes a multiple of M2^(1/3), which grows like c^(2/3). Theorem 3 instead
-    multiplies the whole regret by the size of a report, which gives 1 / epsilon.
+    A gradient step depends on noise only through the second moment of the report, M2, which is of order c^2. The best
+    exploration rho balances bias and noise: for convex losses sqrt(M2 T) / rho + rho T becomes T^(3/4) M2^(1/4), which
+    grows like c^(1/2). Theorem 3 instead multiplies the whole regret by the size of a report, which gives 1 / epsilon.
 
     `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the orders without privacy.
 
@@ -285,9 +283,7 @@ def barrier_smooth_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `barrier_smooth`.
 
-    It is theta ln T / eta + 2 eta T d^2 M2 / rho^2 + beta rho^2 R^2 T / 2 + 2 B with eta = rho sqrt(theta ln T / (2 T
-    d^2 M2)), rho = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds if eta d M <= rho / 2,
-    that is, for T >= 2 theta ln T M^2 / M2.
+    The bound holds if eta d M <= rho / 2 (see Math), that is, for T >= 2 theta ln T M^2 / M2.
 
     Source:
         Saha & Tewari (2011), for convex and smooth losses and a barrier with parameter theta.

@@ -106,7 +106,7 @@ def test_blocks_that_follow():
     refuse("blocks.switch_when must return one truth value, got", lambda params, public: jnp.int32(1))
     refuse("blocks.switch_when must return one truth value, got", lambda params, public: jnp.ones(2, bool))
     refuse("the learner's blocks.switch_when does not accept its arguments", lambda public: jnp.asarray(True))
-    refuse("switch_when must be given for all blocks but the last, got None for blocks 1 of 2", None)
+    refuse("switch_when must be given for all blocks except the last, got None for blocks 1 of 2", None)
     refuse("switch_when must be None for the last blocks, got", lambda params, public: public.round > 3, ())
 
 

@@ -115,7 +115,7 @@ def check_many(
     for index, blocks in enumerate(learner.blocks):
         last = index == len(learner.blocks) - 1
         if (blocks.switch_when is None) != last:
-            rule = "must be None for the last blocks" if last else "must be given for all blocks but the last"
+            rule = "must be None for the last blocks" if last else "must be given for all blocks except the last"
             raise ValueError(
                 f"switch_when {rule}, got {blocks.switch_when} for blocks {index + 1} of {len(learner.blocks)}"
             )

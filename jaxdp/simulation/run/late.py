@@ -88,8 +88,8 @@ class _Hearing(NamedTuple):
 def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None) -> Learner:
     """Returns the learner, adapted to feedback that arrives late.
 
-    With a learner by `per_person`, some rounds send no report. If feedback is about one action, these rounds do not
-    change the action for which the learner waits, unless earlier reports arrive in them.
+    A learner made by `per_person` gets no report from some rounds. If feedback is about one action, the action for
+    which the learner waits changes in such a round only if an earlier report arrives.
 
     Args:
         learner: a learner for arms, pairs of arms or experts, without contexts; `per_person` may have adapted this

@@ -45,7 +45,7 @@ class Chunk(NamedTuple):
         return np.concatenate([np.arange(*run) for run in self.runs])
 
     def only(self, keep: np.ndarray) -> "Chunk":
-        """Returns this chunk of a whole block with only the lanes where `keep` ([block's shape] bool) is true."""
+        """Returns the chunk of a whole block with only the lanes where `keep`, [block's shape] bool, is true."""
         return self._replace(runs=_as_runs(self.lanes[keep.ravel()].tolist()))
 
     @property

@@ -71,19 +71,11 @@ def sweep(
     lane's results exist. If the store is complete, the call returns its results even from a read-only folder.
 
     With `grow=True`, the store of a smaller sweep, finished or not, grows to this sweep, which has more seeds or more
-    values of an axis, in any order. Stored lanes are not computed again. The results equal the results of a new sweep
-    bit for bit, since a lane depends only on its values and the index of its seed. Before the store grows, the call
-    checks that
-
-    - the programs, parameters and claims of the smaller sweep have not changed;
-    - if lanes change their positions in tiles (batches of lanes that run together), at least 256 lanes of each program
-      have the same bits in other positions. Contextual bandits fail this check, so their stores can grow only if lanes
-      keep their positions;
-    - if more grid points change a program, one tile of stored lanes has the same bits when it is run again.
-
-    If `tile_size` is not a multiple of 16, a store can grow only if lanes keep their positions. For example, lanes keep
-    their positions if static axes get more values, or if the old and the new number of seeds are multiples of
-    `tile_size`.
+    values of an axis, in any order. Stored lanes are not computed again, and the results equal the results of a new
+    sweep bit for bit. The call first checks this on some lanes; `docs/howto/grow_a_sweep.md` lists the checks. Stores
+    of contextual bandits, and stores with a `tile_size` that is not a multiple of 16, can grow only if lanes keep their
+    positions in tiles (batches of lanes that run together). For example, lanes keep them if static axes get more
+    values, or if the old and the new number of seeds are multiples of `tile_size`.
 
     Warns:
         RuntimeWarning: if results contain NaN (with the number of lanes); if a file of the store was damaged; if memory

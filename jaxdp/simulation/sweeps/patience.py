@@ -13,7 +13,7 @@ LOG = logging.getLogger("jaxdp")
 
 
 class Patience:
-    """Limits how long a sweep waits for an executor."""
+    """A clock that limits how long a sweep waits for an executor."""
 
     def __init__(self, timeout: float | None) -> None:
         """Starts the clock. After `timeout` seconds without an answer, `wait` raises; None waits for ever."""

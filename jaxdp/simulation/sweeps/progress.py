@@ -36,7 +36,7 @@ class Progress(NamedTuple):
 
 
 class Reporter:
-    """Reports progress to a visible bar or to a function."""
+    """A reporter of progress, to a visible bar or to a function."""
 
     def __init__(self, show: bool | Callable[[Progress], object], num_lanes: int, rounds: int | None) -> None:
         """Makes a reporter; if it has a bar, shows the bar with the text "tracing".

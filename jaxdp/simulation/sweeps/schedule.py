@@ -36,7 +36,7 @@ class Lanes(NamedTuple):
 
 
 class Gate:
-    """Lets at most `limit` threads run at once; the limit can be reduced."""
+    """A gate that lets at most `limit` threads run at once; the limit can be reduced."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -95,7 +95,7 @@ def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
 
 
 class Runner:
-    """Runs tiles of one program."""
+    """A runner of the tiles of one program."""
 
     def __init__(self, compiled: Compiled, lanes: Lanes, *, in_flight: int | None = None) -> None:
         """Determines how many tiles run at once; see `max_tiles` for `in_flight`."""
