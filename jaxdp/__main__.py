@@ -121,11 +121,14 @@ def audit_claims(
         list[str] | None, typer.Argument(help="Entries to audit, named as in `list`; all by default.")
     ] = None,
     trials: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="Number of outputs drawn under each of two neighbouring inputs.", parser=whole_number, metavar="<int>"
+            help="Number of outputs drawn under each of two neighbouring inputs.",
+            show_default="1000000; 40000 with --python",
+            parser=whole_number,
+            metavar="<int>",
         ),
-    ] = 10**6,
+    ] = None,
     thorough: Annotated[
         bool,
         typer.Option(
@@ -152,7 +155,7 @@ def audit_claims(
         str | None,
         typer.Option(
             help="Instead of entries, attack a learner of ordinary Python: module:name of a result of "
-            "jaxdp.audit.python_learner, or of a function that returns it. At most 40,000 trials.",
+            "jaxdp.audit.python_learner, or of a function that returns it.",
             show_default=False,
         ),
     ] = None,
@@ -189,14 +192,14 @@ def audit_claims(
         if names or json or thorough:
             raise ValueError(f"python must come without names, --json and --thorough, got {python}")
         read_registry(with_)
-        attack_result = read_python_learner(python).audit(root_key(seed), trials=min(trials, 40_000))
+        attack_result = read_python_learner(python).audit(root_key(seed), trials=40_000 if trials is None else trials)
         typer.echo(f"{attack_result}\n  {attack_result.event}")
         raise typer.Exit(int(attack_result.verdict == "violated"))
     if json is not None and not json.parent.is_dir():
         raise ValueError(f"json must lie in a folder that exists, got {json}")
     read_registry(with_)
     attacks, key = registry.attacks(names or None), root_key(seed)
-    trials = check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
+    trials = check_count("trials", 10**6 if trials is None else trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
     rows = []
     with contextlib.ExitStack() as stack:
         file = None

@@ -1,13 +1,17 @@
 """Learners of ordinary Python: arguments that are refused, and numbers that an adversary sees."""
 
 import math
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jaxdp
+from jaxdp.__main__ import app
 from jaxdp.audit import python_learner
+from jaxdp.audit._python_learner import PythonLearner
 from tests.audit.python_classes import ZEROS, Constant
 
 
@@ -88,3 +92,22 @@ def test_a_learner_that_observes_nothing_is_refused():
     learner = python_learner(Constant, num_actions=2, guarantee=1.0, observe=lambda learner: None)
     with pytest.raises(ValueError, match="observe must return at least one number"):
         learner.run(0, ZEROS)
+
+
+@pytest.mark.parametrize(("options", "trials"), [([], 40_000), (["--trials", "200000"], 200_000)])
+def test_the_command_attacks_with_the_trials_asked_for(options, trials, tmp_path, monkeypatch):
+    (tmp_path / "learner_of_trials.py").write_text(
+        "from jaxdp.audit import python_learner\nfrom tests.audit.python_classes import Constant\n"
+        "learner = python_learner(Constant, num_actions=2, guarantee=1.0)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    asked = []
+
+    def audit(learner, key, *, trials):
+        asked.append(trials)
+        return SimpleNamespace(verdict="consistent", event="")
+
+    monkeypatch.setattr(PythonLearner, "audit", audit)
+    result = CliRunner().invoke(app, ["audit", "--python", "learner_of_trials:learner", *options])
+    assert result.exit_code == 0, result.output
+    assert asked == [trials]
