@@ -65,7 +65,7 @@ def count_noise_variance(epsilon: float) -> float:
 
 
 def fixed_power(setting: Setting, users: float) -> float:
-    """Returns the probability that a test of `users` users, of both arms together, finds the planned difference."""
+    """Returns the probability that a test of `users` users in both arms finds the planned difference, with its sign."""
     signal, null, alternative = _moments(setting, users / 2)
     return float(norm.cdf((signal - norm.isf(setting.failure_prob / 2) * null) / alternative))
 

@@ -46,8 +46,8 @@ def curves(
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
             `hue` have one value.
-        x: dimension on the horizontal axis. None chooses `round`, or else the only other dimension with several values.
-            An infinite value is drawn at the right, behind a break of the axis.
+        x: dimension on the horizontal axis. None chooses `round`; without rounds, the only other dimension with several
+            values. An infinite value is drawn at the right, behind a break of the axis.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows. Curves on the axes are kept.
         band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"

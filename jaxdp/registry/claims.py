@@ -31,7 +31,7 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
       learner (rounds, blocks, counts) is attacked. A grey-box audit also inspects the learner's recorded releases.
     * The output of an estimator is its report and its estimate, on two data sets that differ in one unit.
 
-    If the exact output distributions are known, the target has them, too.
+    If the exact output distributions are known, the target has these distributions.
 
     Args:
         names: names of mechanisms, learners and estimators; None means all, also of installed plugins.

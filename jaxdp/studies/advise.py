@@ -251,7 +251,7 @@ def _schedule(problem: str, people: int | None, visits: int | None, horizon: flo
 def _own_means(
     means: Sequence[float], rate: float | None, lift: float | None, num_arms: int | None, default_arms: int
 ) -> tuple[float, ...]:
-    """Returns the user's means, or the means that the rate and the lift determine; () if none are given."""
+    """Returns the user's means, or the means that rate and lift determine, best first; () if none are given."""
     if rate is None and lift is None:
         if len(means) == 0:
             return ()

@@ -300,7 +300,7 @@ FEWEST_ROUNDS = 1000
 
 
 def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
-    """Returns a number of rounds, at most the horizon, that every candidate can play within the time limit."""
+    """Returns a number of rounds, up to the horizon, that all candidates play within the time limit, or 1,000."""
     slowest = max(seconds) * lanes
     if slowest * horizon <= SECONDS_OF_A_CANDIDATE:
         return horizon

@@ -146,7 +146,7 @@ def has_user_contexts(results: xr.Dataset) -> bool:
 
 
 def learning(results: xr.Dataset) -> xr.DataArray:
-    """Returns whether the mean regret is below `LEARNS` of uniform play's regret: (learner, epsilon, round) bool."""
+    """Returns whether the mean regret is below `LEARNS` of uniform play's regret, bool without the dimension seed."""
     return results.pseudo_regret.mean("seed") < LEARNS * results.uniform_regret
 
 
