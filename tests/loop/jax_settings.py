@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from pathlib import Path
 
 import jax
 
@@ -30,6 +31,8 @@ gc.set_threshold(200_000, 20, 100)
 LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 LOWERED_CACHES = ("pjit", "_pjit_lower"), ("interpreters.pxla", "_cached_lowering_to_hlo")
 SOME, MANY = 50, 3000
+# Compiled programs are mapped memory. A process of many audits reached Linux's limit of 65,530 maps, and crashed.
+MANY_MAPS = 30_000
 counts = {"lowered": 0, "since all": 0}
 
 
@@ -52,6 +55,14 @@ def forget_lowered() -> bool:
     return True
 
 
+def number_of_maps() -> int:
+    """Returns the number of this process's maps of memory; 0 where the system does not list them."""
+    try:
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
 ENABLED = "jax_enable_compilation_cache"
 is_enabled = getattr(jax.config, ENABLED)
 
@@ -64,7 +75,7 @@ def pytest_runtest_logfinish() -> None:
         return
     limit = MANY if forget_lowered() else 10 * SOME
     counts["lowered"] = 0
-    if counts["since all"] >= limit:
+    if counts["since all"] >= limit or number_of_maps() >= MANY_MAPS:
         jax.clear_caches()
         gc.collect()
         counts["since all"] = 0
