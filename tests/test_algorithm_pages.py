@@ -11,6 +11,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import check_site  # noqa: E402
+import site_pages.examples as examples_module  # noqa: E402
 from site_pages.algorithm_pages import algorithm_page, algorithms, claim_cells, index_page, uses  # noqa: E402
 from site_pages.examples import LONGEST, examples, output_of, outputs  # noqa: E402
 from site_pages.literature import first_sentence, literature_page, regret_bound  # noqa: E402
@@ -51,6 +52,17 @@ def test_a_program_prints_what_its_page_shows(name):
         assert is_close(output_of(examples()[name]), outputs()[name])
 
 
+def test_an_output_without_a_program_is_removed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(examples_module, "OUTPUTS", tmp_path / "outputs.json")
+    monkeypatch.setattr(examples_module, "examples", lambda: {"kept": "print(1)"})
+    examples_module.OUTPUTS.write_text('{"gone": "0", "kept": "1"}')
+    for status, output in ((0, "gone: removed its output"), (1, "gone: no program has this name")):
+        monkeypatch.setattr("sys.argv", ["examples.py", "gone"])
+        assert examples_module.main() == status
+        assert output in capsys.readouterr().out
+        assert examples_module.outputs() == {"kept": "1"}
+
+
 def test_another_output_is_seen():
     assert is_close("1-DP, local\nregret: 110", "1-DP, local\nregret: 108")
     assert not is_close("2-DP, local\nregret: 108", "1-DP, local\nregret: 108")
@@ -59,6 +71,9 @@ def test_another_output_is_seen():
 
 @pytest.mark.parametrize("name", algorithms())
 def test_a_page_has_all_sections(name):
+    assert name in uses(), f"{name} must be in USES, in its module of jaxdp/registry"
+    assert name in examples(), f"{name} must have a program in docs/site_pages/examples.py"
+    assert name in outputs(), f"python docs/site_pages/examples.py {name} records the output of its program"
     page = algorithm_page(algorithms()[name])
     for title in ("Mathematics", "Privacy claim", "Example", "Parameters", "Paper", "Deviations"):
         assert f"\n{title}\n{'-' * len(title)}\n" in page
@@ -148,7 +163,7 @@ def test_a_bound_on_the_regret_is_found_by_its_sentence():
 
 
 def test_every_page_says_when_to_use_the_algorithm_and_when_not():
-    assert list(uses()) == list(algorithms())
+    assert set(uses()) == set(algorithms())
     for name, sentences in uses().items():
         text = f"{sentences['use']} {sentences['not']}"
         assert sentences["use"].startswith("Use it")

@@ -45,11 +45,23 @@ PURE = "epsilon=1.0"
 LEARNERS: dict[str, dict[str, tuple[str, ...]]] = {
     "bandits": {
         **dict.fromkeys(
-            ("tsallis_inf", "ucb", "thompson", "thompson_central", "ucb_central", "successive_elimination_central"),
+            (
+                "tsallis_inf",
+                "ucb",
+                "thompson",
+                "thompson_central",
+                "ucb_central",
+                "successive_elimination_central",
+            ),
             ("num_arms=3", BANDIT, PURE),
         ),
         **dict.fromkeys(
-            ("lil_ucb", "successive_elimination", "pairwise_elimination", "pairwise_elimination_central"),
+            (
+                "lil_ucb",
+                "successive_elimination",
+                "pairwise_elimination",
+                "pairwise_elimination_central",
+            ),
             ("num_arms=3", BANDIT, PURE, "50_000"),
         ),
         "explore_then_commit": ("num_arms=3, explore_rounds=60", BANDIT, PURE),
@@ -58,7 +70,13 @@ LEARNERS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "bandits.convex": {
         **dict.fromkeys(
-            ("fkm", "strongly_convex_one_point", "barrier_smooth", "barrier_strongly_convex"), (FIXED, BALL, PURE)
+            (
+                "fkm",
+                "strongly_convex_one_point",
+                "barrier_smooth",
+                "barrier_strongly_convex",
+            ),
+            (FIXED, BALL, PURE),
         ),
         "two_point": (FIXED, PAIRS, PURE),
         "stochastic_1d": ("horizon=2_000", "quadratic_losses(dim=1)", PURE),
@@ -75,17 +93,43 @@ LEARNERS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "experts": {
         **dict.fromkeys(
-            ("exponential_weights", "limited_updates_oblivious", "svt_restarts", "svt_lazy"), (EXPERTS, LOSSES, PURE)
+            (
+                "exponential_weights",
+                "limited_updates_oblivious",
+                "svt_restarts",
+                "svt_lazy",
+            ),
+            (EXPERTS, LOSSES, PURE),
         ),
-        **dict.fromkeys(("lazy_weights", "counter_weights"), (EXPERTS, LOSSES, APPROXIMATE)),
+        **dict.fromkeys(
+            (
+                "lazy_weights",
+                "counter_weights",
+            ),
+            (EXPERTS, LOSSES, APPROXIMATE),
+        ),
         "limited_updates": ("num_experts=3", LOSSES, PURE),
         "mirror_descent": (f"{EXPERTS}, num_switches=2", LOSSES, APPROXIMATE),
         "fixed_share": (f"{EXPERTS}, num_switches=2", LOSSES, ""),
         "hedge": (EXPERTS, LOSSES, ""),
     },
     "dueling": {
-        **dict.fromkeys(("ebs_phased", "rucb", "double_thompson", "versatile_sparring"), ("num_arms=3", DUELS, PURE)),
-        **dict.fromkeys(("ebs_elimination", "ebs_local"), ("num_arms=3, horizon=2_000", DUELS, PURE)),
+        **dict.fromkeys(
+            (
+                "ebs_phased",
+                "rucb",
+                "double_thompson",
+                "versatile_sparring",
+            ),
+            ("num_arms=3", DUELS, PURE),
+        ),
+        **dict.fromkeys(
+            (
+                "ebs_elimination",
+                "ebs_local",
+            ),
+            ("num_arms=3, horizon=2_000", DUELS, PURE),
+        ),
         "ebs_shuffle": ("num_arms=3", DUELS, APPROXIMATE),
         "g_optimal_elimination": (
             "features=[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]",
@@ -244,17 +288,27 @@ def outputs() -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs the named programs, or all, and records their outputs. Returns 1 if a program fails."""
+    """Runs the named programs, or all, and records their outputs; removes outputs without a program.
+
+    Returns 1 if a program fails.
+    """
     programs = examples()
     recorded, failed = outputs() if OUTPUTS.exists() else {}, 0
     for name in sys.argv[1:] or programs:
-        try:
-            recorded[name] = output_of(programs[name])
-        except Exception as error:
-            print(f"{name}: {error!r}")
-            failed = 1
-            continue
-        print(name, recorded[name], sep="\n", flush=True)
+        if name not in programs:
+            if recorded.pop(name, None) is None:
+                print(f"{name}: no program has this name")
+                failed = 1
+                continue
+            print(f"{name}: removed its output, as it has no program")
+        else:
+            try:
+                recorded[name] = output_of(programs[name])
+            except Exception as error:
+                print(f"{name}: {error!r}")
+                failed = 1
+                continue
+            print(name, recorded[name], sep="\n", flush=True)
         kept = {each: recorded[each] for each in sorted(programs) if each in recorded}
         OUTPUTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return failed

@@ -1,6 +1,7 @@
 """Writes the page of references, from `refs.bib` and from the `Source` sections of docstrings.
 
-`python docs/site_pages/references.py` adds an entry for each reference that a docstring cites and `refs.bib` lacks.
+`python docs/site_pages/references.py` adds an entry for each reference that a docstring cites and `refs.bib` lacks,
+and removes each entry that no docstring cites.
 The identifiers of an entry (`doi`, `eprint`, `url`) are typed by hand, and only from a text that prints the
 identifier beside the title and the authors. An entry without any of them is marked as not verified.
 """

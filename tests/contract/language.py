@@ -1,13 +1,14 @@
 """Counts habits of prose and of names that readers stumble over, for each package.
 
 `language.json` has the largest count that each package may have; a habit without an entry may not occur. Counts only
-fall: `python -m tests.contract.language` lowers the file to the counts of today, and never raises one. If code moves to
-another package, its counts move with it by hand.
+fall: `python -m tests.contract.language` lowers the file to the counts of today, and never raises one; with names of
+files it prints the habits in them. If code moves to another package, its counts move with it by hand.
 """
 
 import ast
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -227,7 +228,12 @@ def _comments(source: str, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
 
 
 def main() -> None:
-    """Lowers the limits to the counts of today."""
+    """Prints the habits in the named files; without a name, lowers the limits to the counts of today."""
+    if sys.argv[1:]:
+        for file in sys.argv[1:]:
+            for habit, place, text in findings(Path(file).resolve()):
+                print(f"{place}: {habit}: {text}")
+        return
     counts = {package: count(paths) for package, paths in packages().items()}
     FILE.write_text(json.dumps(lower(read_limits(), counts), indent=1) + "\n", encoding="utf-8")
 

@@ -6,6 +6,9 @@ from tests.contract import language
 from tests.contract.language import NO_VERB, PARTICIPLE, VAGUE, count, excesses, findings, lower, packages, read_limits
 
 PACKAGES = packages()
+ADVICE = (
+    f"{language.COMMAND} FILE lists the habits in a new file; after a rewrite, {language.COMMAND} lowers the counts"
+)
 GOOD = """
 def count_rows(table):
     \"\"\"Returns the number of rows.\"\"\"
@@ -18,7 +21,7 @@ def count_rows(table):
 def test_no_habit_is_more_frequent_than_before(package):
     found = [finding for path in PACKAGES[package] for finding in findings(path)]
     messages = excesses(read_limits().get(package, {}), found)
-    assert not messages, "\n".join([*messages, f"after a rewrite, {language.COMMAND} lowers the counts"])
+    assert not messages, "\n".join([*messages, ADVICE])
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,14 @@ def test_a_bad_sentence_or_name_is_counted(tmp_path, old, new, habit):
     (message,) = [message for message in excesses({}, findings(path)) if message.startswith(habit)]
     assert f"{path}:" in message
     assert not excesses(count([path]), findings(path))
+
+
+def test_habits_of_a_named_file_are_listed(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "rows.py"
+    path.write_text(GOOD.replace("num_rows", "found"))
+    monkeypatch.setattr("sys.argv", ["language", str(path)])
+    language.main()
+    assert capsys.readouterr().out == f"{path}:4: {VAGUE}: found\n"
 
 
 def test_a_hash_in_a_string_is_no_comment(tmp_path):

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 LIBRARY, TESTS = ROOT / "jaxdp", ROOT / "tests"
 ALGORITHMS = ("mechanisms", "estimation", "bandits", "dueling", "experts")
 ZOO = TESTS / "privacy" / "test_mutants.py"
-OVER_ENTRIES = re.compile(r"parametrize\(.*\b(LEARNERS|MECHANISMS|ESTIMATORS|ENTRIES|NAMES)\b")
+OVER_ENTRIES = re.compile(r"parametrize\(.*\b(LEARNERS|MECHANISMS|ESTIMATORS|ENTRIES|NAMES|algorithms)\b")
 FROM_TESTS = re.compile(r"^from (tests[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 Definition = tuple[Path, str]  # a file, and a name at its top level
 

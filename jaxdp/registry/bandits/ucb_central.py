@@ -54,3 +54,13 @@ ENTRIES = {
         horizon=10,
     ),
 }
+USES = {  # for pages of the site
+    "ucb_central": {
+        "use": "Use it with a curator and fixed means; it is the first choice for regret at ε around 1.",
+        "not": (
+            "At ε of a few hundredths `successive_elimination_central` may have a lower regret. Without a curator "
+            'use `ucb` or `thompson`. The variant `release="tree"` is there for comparison: at the same ε its regret '
+            "is larger, and it is slower."
+        ),
+    },
+}

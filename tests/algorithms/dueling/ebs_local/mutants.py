@@ -16,9 +16,9 @@ def responses_at_twice_epsilon() -> Case:
         twice = dataclasses.replace(params, epsilon=2 * params.epsilon)
         return right.privatize(key, twice, public, context, action, feedback)
 
-    users = tuple(UserData(np.full((1, 2, 2), won, np.int32)) for won in (0, 1))
+    users = UserData(np.zeros((1, 2, 2), np.int32)), UserData(np.ones((1, 2, 2), np.int32))
     wrong, twin = (
-        learner_attack(one, {"epsilon": 1.0}, users, answer=feedback_of_pair)  # pyright: ignore[reportArgumentType]
+        learner_attack(one, {"epsilon": 1.0}, users, answer=feedback_of_pair)
         for one in (right._replace(privatize=privatize), right)
     )
     return Case(wrong=wrong, right=(twin,), trials=2_000)
