@@ -68,6 +68,16 @@ def test_the_page_shows_the_kept_results():
             )
 
 
+def test_the_letters_name_the_kept_bounds():
+    letters = Path(run.__file__).with_name("letters.md").read_text()
+    for repository, rows in json.loads(run.RESULTS.read_text()).items():
+        letter = letters.partition(f"## {repository}")[2].partition("## ")[0]
+        for code, row in rows.items():
+            if row["verdict"] == "violated":
+                assert f"`{code}`" in letter
+                assert f"{row['lower_bound']:.2f}" in letter, code
+
+
 def test_other_files_than_the_attacked_commit_are_refused(tmp_path, monkeypatch, capsys):
     repository = REPOSITORIES["MIFA-Lab/LDPbandit2020"]
     with pytest.raises(ValueError, match="checkout must be a folder with src"):
