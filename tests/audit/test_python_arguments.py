@@ -57,6 +57,19 @@ def test_a_function_that_makes_no_learner_is_refused(make, got):
         python_learner(make, num_actions=2, guarantee=1.0)
 
 
+def test_a_function_as_act_forces_the_actions_that_update_gets():
+    class Reporting(Constant):
+        def update(self, arm, reward):
+            self.arm_played = arm
+
+    learner = python_learner(
+        lambda: Reporting(1), num_actions=2, guarantee=1.0, act=lambda learner: 0, observe=["arm_played"]
+    )
+    actions, shown = learner.run(0, ZEROS)
+    assert not actions.any()
+    assert not shown.any()
+
+
 class Observed(Constant):
     """Has numbers of many kinds; `bounds` is infinite at first, `mean` is not a number after the fourth reward."""
 
