@@ -170,4 +170,4 @@ def test_every_page_says_when_to_use_the_algorithm_and_when_not():
         assert len(text.split()) <= 65
         named = set(re.findall(r"`(\w+)`", text)) - {"Deviations", "Privacy", "combine", "debias_scalar", "report"}
         assert named - {"predicted_errors"} <= set(algorithms()) - {name}, name
-    assert "it is the first choice for regret" in algorithm_page(algorithms()["ucb_central"])
+    assert "upper bounds must hold with a proved probability" in algorithm_page(algorithms()["ucb_central"])

@@ -11,6 +11,7 @@ from benchmarks.settings import ARMS, EPSILON, KEEP, MEANS, SMALL
 from jaxdp.bandits import (
     bernoulli_bandit,
     explore_then_commit,
+    imed_central,
     noisy_argmax,
     pairwise_elimination,
     pairwise_elimination_central,
@@ -126,6 +127,13 @@ ROWS = [
         learner=lambda horizon: thompson_central(num_arms=ARMS),
         world=bandit,
         horizon=200,
+        **SIZES,
+    ),
+    LearnerRow(
+        title="imed_central",
+        learner=lambda horizon: imed_central(num_arms=ARMS),
+        world=bandit,
+        horizon=LONG,
         **SIZES,
     ),
     LearnerRow(

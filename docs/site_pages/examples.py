@@ -50,6 +50,7 @@ LEARNERS: dict[str, dict[str, tuple[str, ...]]] = {
                 "ucb",
                 "thompson",
                 "thompson_central",
+                "imed_central",
                 "ucb_central",
                 "successive_elimination_central",
             ),

@@ -4,6 +4,7 @@ from jaxdp.bandits import contextual, convex
 from jaxdp.bandits._drifting import drifting_bandit
 from jaxdp.bandits._exp3 import exp3
 from jaxdp.bandits._explore_then_commit import explore_then_commit
+from jaxdp.bandits._imed_central import imed_central
 from jaxdp.bandits._lil_ucb import lil_ucb
 from jaxdp.bandits._logged_rewards import logged_rewards
 from jaxdp.bandits._noisy_argmax import noisy_argmax
@@ -35,6 +36,7 @@ __all__ = [
     "explore_then_commit",
     "gaussian_bandit",
     "heavy_tailed_bandit",
+    "imed_central",
     "lil_ucb",
     "logged_rewards",
     "noisy_argmax",

@@ -1,12 +1,12 @@
 """UCB1 in the central model: upper confidence bounds of means, from noisy totals of rewards."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits import _ucb_central_bulk as bulk
+from jaxdp.bandits._arm_blocks import ArmBlocks, Public
 from jaxdp.bandits._means_kernels import largest_bound  # kernels for XLA on CPU, for any number of arms
 from jaxdp.core import (
     Guarantee,
@@ -24,12 +24,10 @@ from jaxdp.core import (
 )
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import laplace, tree_counter
+from jaxdp.mechanisms import tree_counter
 from jaxdp.mechanisms.continual_counting.arity import best_arity, num_digits
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta, nodes_delta
-from jaxdp.mechanisms.some_lanes import in_flagged_lanes
-from jaxdp.numerics import compensated
 from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
@@ -51,35 +49,6 @@ class Params:
     epsilon: Scalar
     exploration_rate: Scalar
     counter: Any
-
-
-class Private(NamedTuple):
-    """The curator's private state with release="blocks"; with "tree" it is the counters' states.
-
-    Attributes:
-        total: [] integer, the sum of rewards in the current block; reset to zero in the first round of a block.
-    """
-
-    total: jax.Array
-
-
-class Public(NamedTuple):
-    """Public state: released values, and statistics of them; "blocks" and "tree" are values of `release`.
-
-    Attributes:
-        round: [] integer, rounds played.
-        plays: [num_arms] integer, plays of each arm: "blocks", in blocks that have ended; "tree", in all rounds.
-        sums: [num_arms] noisy sums of each arm's rewards: "blocks", compensated sums; "tree", the counters' estimates.
-        arm: [] int32: "blocks", the arm of the current block or, between two blocks, of the next block; "tree", the arm
-            of the next round.
-        played: [] integer: "blocks", rounds played in the current block; "tree", 0.
-    """
-
-    round: jax.Array
-    plays: jax.Array
-    sums: Any
-    arm: jax.Array
-    played: jax.Array
 
 
 @factory
@@ -191,45 +160,11 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
             numerical_delta=laplace_delta(epsilon) if counter is None else nodes_delta(epsilon, levels),
         )
 
-    def init(key, params: Params) -> State:
+    def init_tree(key, params: Params) -> State:
+        assert counter is not None
         plays, sums = jnp.zeros(num_arms, integer), jnp.zeros(num_arms, default_float())
-        public = Public(plays[0], plays, sums if is_tree else compensated.zero(sums), jnp.int32(0), plays[0])
-        if counter is None:
-            return State(Private(plays[0]), public)
+        public = Public(plays[0], plays, sums, jnp.int32(0), plays[0])
         return State(counter.init(key, params.counter, (num_arms,), clocks=(num_arms,)), public)
-
-    def act(key, params: Params, public: Public, context: None) -> jax.Array:
-        del key, params, context
-        return public.arm
-
-    def update_blocks(key, params: Params, state: State, report) -> State:
-        _, reward = report
-        return advance(key, params, state, jnp.clip(reward, 0, 1).astype(integer), jnp.ones((), integer))
-
-    def length(public: Public) -> jax.Array:
-        """Returns the length of the block in rounds: the arm's plays before it, at least 1.
-
-        If the arm's plays would exceed the largest integer, it returns this integer: the block never ends.
-        """
-        before = public.plays[public.arm]
-        return jnp.where(before > jnp.iinfo(integer).max // 2, jnp.iinfo(integer).max, jnp.maximum(before, 1))
-
-    def advance(key, params: Params, state: State, reward: jax.Array, num_rounds: jax.Array) -> State:
-        """Advances by `num_rounds` rounds of a block, with total `reward`; at the block's end, releases its total."""
-        public = state.public
-        total = jnp.where(public.played == 0, 0, state.private.total) + reward
-        after = public._replace(round=public.round + num_rounds, played=public.played + num_rounds)
-
-        def end_block(key: jax.Array, params: Params, total: jax.Array, after: Public) -> Public:
-            is_played = jnp.arange(num_arms, dtype=after.arm.dtype) == after.arm
-            noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
-            sums = compensated.add(after.sums, jnp.where(is_played, noisy, 0))
-            plays = after.plays + jnp.where(is_played, after.played, 0)
-            next_arm = best(key, params, after.round, plays, sums.total - sums.excess)
-            return Public(after.round, plays, sums, next_arm, jnp.zeros_like(after.played))
-
-        is_end = after.played == length(public)
-        return State(Private(total), in_flagged_lanes(is_end, end_block, after, key, params, total, after))
 
     def update_tree(key, params: Params, state: State, report) -> State:
         assert counter is not None
@@ -262,20 +197,19 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
 
     def best_action(params: Params, public: Public) -> jax.Array:
         del params
-        sums = public.sums if is_tree else public.sums.total - public.sums.excess
-        plays = jnp.maximum(public.plays, 1).astype(sums.dtype)
-        return jnp.argmax(jnp.where(public.plays > 0, sums / plays, -jnp.inf)).astype(jnp.int32)
+        plays = jnp.maximum(public.plays, 1).astype(public.sums.dtype)
+        return jnp.argmax(jnp.where(public.plays > 0, public.sums / plays, -jnp.inf)).astype(jnp.int32)
 
-    algorithm = bulk.Algorithm(num_arms, integer, length, advance)
+    blocks = ArmBlocks(num_arms, choose=best, growth=lambda params: 1.0)
+    if not is_tree:
+        return blocks.learner(params, guarantee_for(params, claim))
     return Learner(
         params=params,
         guarantee=guarantee_for(params, claim),
-        init=init,
-        act=act,
+        init=init_tree,
+        act=blocks.act,
         privatize=reveal_feedback,
-        update=update_tree if is_tree else update_blocks,
-        blocks=() if is_tree else (bulk.blocks(algorithm),),
-        counts=None if is_tree else bulk.counts(algorithm),
+        update=update_tree,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
         best_action=best_action,

@@ -34,6 +34,23 @@ def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype:
     return UserData(never), UserData(once)
 
 
+def first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
+    """Returns users of two runs: the first arm pays 0 (in the second run not in round one), other arms pay 1."""
+    return one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
+
+
+def first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
+    """Returns users of two runs in which the first arm plays several blocks.
+
+    Only the first arm pays, in one run always and in the other run except in round one.
+    """
+    always = np.zeros((18, num_arms), np.int32)
+    always[:, 0] = 1
+    once = always.copy()
+    once[0, 0] = 0
+    return UserData(always), UserData(once)
+
+
 def every_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of one round: all rewards are 0 in the first run, and 1 in the second."""
     nothing, paid = (UserData(np.full((1, num_arms), pay, np.int32)) for pay in (0, 1))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.algorithms.bandits.exp3.golden import exp3
+from tests.algorithms.bandits.imed_central.golden import imed_central
 from tests.algorithms.bandits.successive_elimination_central.golden import successive_elimination_central
 from tests.algorithms.bandits.thompson.golden import thompson
 from tests.algorithms.bandits.thompson_central.golden import thompson_central
@@ -51,6 +52,8 @@ CASES = {
     "ucb_central": (ucb_central_blocks, FEW_LANES, {"horizon": MANY_ROUNDS, "rate": 1.0}),
     "ucb_central_tree": (ucb_central_tree, LANES, {"horizon": ROUNDS, "rate": 0.5}),
     "thompson_central": (thompson_central, LANES, {"horizon": ROUNDS, "growth": 0.5, "weight": 0.5}),
+    "imed_central": (imed_central, FEW_LANES, {"horizon": MANY_ROUNDS, "growth": 0.5}),
+    "imed_central_kl_ucb": (imed_central, FEW_LANES, {"horizon": MANY_ROUNDS, "growth": 0.5, "index": "kl_ucb"}),
 }
 
 

@@ -51,6 +51,12 @@ OURS = Lazy(
             {"growth": 0.5, "noise_weight": 0.5},
             {"epsilon": 1.4},
         ),
+        "imed_central": lambda: (bandits.imed_central(num_arms=3), {"growth": 0.5}, {"growth": 0.4}),
+        "imed_central_kl_ucb": lambda: (
+            bandits.imed_central(num_arms=3, index="kl_ucb"),
+            {"growth": 0.5},
+            {"epsilon": 1.3},
+        ),
     }
 )
 

@@ -1,7 +1,7 @@
-"""Plays many rounds of `ucb_central` at once: in blocks, and by counts of plays.
+"""Plays many rounds of the learners of `_arm_blocks` at once: in blocks, and by counts of plays.
 
 The results of blocks equal the results of single rounds bit for bit. All rounds that are played at once lie in one
-doubling block of the algorithm, in which one arm is played.
+block of the algorithm, in which one arm is played.
 """
 
 from collections.abc import Callable
@@ -23,25 +23,25 @@ class Algorithm(NamedTuple):
     Attributes:
         num_arms: number of arms.
         integer: the type of counts.
-        length: (public) -> [] integer, rounds of the doubling block.
+        length: (params, public) -> [] integer, rounds of the algorithm's block.
         advance: (key, params, state, total reward, rounds) -> state after this number of rounds.
     """
 
     num_arms: int
     integer: jnp.dtype
-    length: Callable[[Any], jax.Array]
+    length: Callable[[Any, Any], jax.Array]
     advance: Callable[..., State]
 
-    def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
-        return jnp.minimum(limit, self.length(public) - public.played)
+    def rounds_ahead(self, params: Any, public: Any, limit: jax.Array) -> jax.Array:
+        return jnp.minimum(limit, self.length(params, public) - public.played)
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
     """Returns the functions that play blocks of rounds."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
-        del params, contexts
-        return BlockPlan(jnp.full(len(keys), public.arm), algorithm.rounds_ahead(public, limit))
+        del contexts
+        return BlockPlan(jnp.full(len(keys), public.arm), algorithm.rounds_ahead(params, public, limit))
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         _, feedback = report
@@ -55,9 +55,9 @@ def counts(algorithm: Algorithm) -> Counts:
     """Returns the functions that play rounds by counts of plays."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
-        del key, params
+        del key
         is_played = jnp.arange(algorithm.num_arms, dtype=jnp.int32) == public.arm
-        return CountPlan(jnp.where(is_played, algorithm.rounds_ahead(public, limit), 0))
+        return CountPlan(jnp.where(is_played, algorithm.rounds_ahead(params, public, limit), 0))
 
     def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, totals = report

@@ -1,0 +1,121 @@
+"""Releases noisy totals of blocks, in which one arm is played; learners in the central model choose arms by them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits import _arm_blocks_bulk as bulk
+from jaxdp.core import Interface, Learner, Space, State, arms, default_float
+from jaxdp.core.central import reveal_feedback
+from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.some_lanes import in_flagged_lanes
+from jaxdp.numerics import compensated
+
+
+class Private(NamedTuple):
+    """The curator's private state.
+
+    Attributes:
+        total: [] integer, the sum of rewards in the current block; reset to zero in the first round of a block.
+    """
+
+    total: jax.Array
+
+
+class Public(NamedTuple):
+    """Public state: released values, and statistics of them; `ucb_central(release="tree")` has it too.
+
+    Attributes:
+        round: [] integer, rounds played.
+        plays: [num_arms] integer, plays of each arm in blocks that have ended; "tree", in all rounds.
+        sums: [num_arms] noisy sums of each arm's rewards, compensated; "tree", the counters' estimates.
+        arm: [] int32, the arm of the current block or, between two blocks, of the next block; "tree", the arm of the
+            next round.
+        played: [] integer, rounds played in the current block; "tree", 0.
+    """
+
+    round: jax.Array
+    plays: jax.Array
+    sums: Any
+    arm: jax.Array
+    played: jax.Array
+
+
+class ArmBlocks(NamedTuple):
+    """Plays one arm in each block, and releases the block's total with Laplace(1 / epsilon) noise at its end.
+
+    Attributes:
+        num_arms: number of arms.
+        choose: (key, params, rounds, plays, sums) -> [] int32, the next arm. `sums` are [num_arms] floats, and `plays`
+            the numbers of rewards in them, 0 for an arm without a release. `params` has the field `epsilon`.
+        growth: (params) -> plays of a block divided by the arm's plays before it; a block has at least one play.
+    """
+
+    num_arms: int
+    choose: Callable[..., jax.Array]
+    growth: Callable[[Any], Any]
+
+    def init(self, key, params) -> State:
+        del key, params
+        plays, sums = jnp.zeros(self.num_arms, jnp.result_type(int)), jnp.zeros(self.num_arms, default_float())
+        return State(Private(plays[0]), Public(plays[0], plays, compensated.zero(sums), jnp.int32(0), plays[0]))
+
+    def act(self, key, params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return public.arm
+
+    def update(self, key, params, state: State, report) -> State:
+        _, reward = report
+        integer = jnp.result_type(int)
+        return self.advance(key, params, state, jnp.clip(reward, 0, 1).astype(integer), jnp.ones((), integer))
+
+    def length(self, params, public: Public) -> jax.Array:
+        """Returns the length of the block in rounds: `growth` times the arm's plays before it, at least 1.
+
+        If the arm's plays would exceed the largest integer, it returns this integer: the block never ends.
+        """
+        before, largest = public.plays[public.arm], jnp.iinfo(public.plays.dtype).max
+        grown = self.growth(params) * before.astype(default_float())
+        is_endless = grown >= float(largest) - before.astype(grown.dtype)
+        return jnp.where(is_endless, largest, jnp.maximum(grown.astype(before.dtype), 1))
+
+    def advance(self, key, params, state: State, reward: jax.Array, num_rounds: jax.Array) -> State:
+        """Advances by `num_rounds` rounds of a block, with total `reward`; at the block's end, releases its total."""
+        public = state.public
+        total = jnp.where(public.played == 0, 0, state.private.total) + reward
+        after = public._replace(round=public.round + num_rounds, played=public.played + num_rounds)
+
+        def end_block(key: jax.Array, params, total: jax.Array, after: Public) -> Public:
+            is_played = jnp.arange(self.num_arms, dtype=after.arm.dtype) == after.arm
+            noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
+            sums = compensated.add(after.sums, jnp.where(is_played, noisy, 0))
+            plays = after.plays + jnp.where(is_played, after.played, 0)
+            next_arm = self.choose(key, params, after.round, plays, sums.total - sums.excess)
+            return Public(after.round, plays, sums, next_arm, jnp.zeros_like(after.played))
+
+        is_end = after.played == self.length(params, public)
+        return State(Private(total), in_flagged_lanes(is_end, end_block, after, key, params, total, after))
+
+    def best_action(self, params, public: Public) -> jax.Array:
+        del params
+        sums, plays = public.sums.total - public.sums.excess, public.plays
+        means = sums / jnp.maximum(plays, 1).astype(sums.dtype)
+        return jnp.argmax(jnp.where(plays > 0, means, -jnp.inf)).astype(jnp.int32)
+
+    def learner(self, params: Callable[..., Any], guarantee: Callable[..., Any]) -> Learner:
+        """Returns the learner for binary rewards, which can also play many rounds at once."""
+        algorithm = bulk.Algorithm(self.num_arms, jnp.result_type(int), self.length, self.advance)
+        return Learner(
+            params=params,
+            guarantee=guarantee,
+            init=self.init,
+            act=self.act,
+            privatize=reveal_feedback,
+            update=self.update,
+            blocks=(bulk.blocks(algorithm),),
+            counts=bulk.counts(algorithm),
+            interface=Interface(arms(self.num_arms), Space("integers", (), 0, 1)),
+            best_action=self.best_action,
+        )
