@@ -10,6 +10,7 @@ import numpy as np
 from jaxdp.audit.adversary import Answer, UserData, feedback_of_action
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import play
+from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.audit.seen import stop_is_seen
 from jaxdp.audit.units import map_units
 from jaxdp.core import Guarantee, Learner
@@ -115,7 +116,7 @@ def leaks(
         return Leaks(found=(), notes=(note,))
     pair = users[0], map_units(claim, lambda old, new: new, *users)
 
-    @jax.jit
+    @jit_quickly
     def observe(key: jax.Array, users: UserData) -> Any:
         transcript = play(learner, answer, key, params, users, path=path)
         return {name: getattr(transcript, _ATTRIBUTES[name]) for name in _names_to_compare(claim, learner)}

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.domains import Domain
+from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.audit.sampling import LARGEST_CHUNK, Outputs, Release, output_size, outputs_of
 from jaxdp.core import Guarantee, default_float
 from jaxdp.validation import check_count, check_key
@@ -228,7 +229,7 @@ def _evolve(release: Release, domain: Domain, effort: SearchEffort, delta: float
         population, totals, looks = jax.tree.map(lambda x: x[-1], survivors)
         return population, totals / looks - FEWER / looks
 
-    return jax.jit(program)
+    return jit_quickly(program)
 
 
 def _like(flags: jax.Array, x: jax.Array) -> jax.Array:

@@ -18,6 +18,7 @@ import numpy as np
 from jaxdp.audit.adversary import Answer, History, UserData, feedback_of_action, num_rounds
 from jaxdp.audit.exact import TOLERANCE, OutputDistribution
 from jaxdp.audit.play import Transcript
+from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.audit.seen import Parts, rounds_seen, visible_history
 from jaxdp.audit.steps import at
 from jaxdp.checks import check_made
@@ -174,7 +175,7 @@ def transcript_distribution(
         history = history if adaptive else _Forgotten()
         return answer(answers, history, action)
 
-    answer_on_host = jax.jit(ask)
+    answer_on_host = jit_quickly(ask)
 
     nodes: _Nodes = {}
     for state, chance in init(params):
@@ -240,7 +241,7 @@ def _values_function(
     name: str, function: Callable[..., Any], argument: str, distribution: Told | None
 ) -> Callable[..., Values]:
     """Returns a memoized function (params, ...) -> all possible values of a function of (key, params, ...)."""
-    draw = jax.jit(lambda keys, *arguments: jax.vmap(lambda key: function(key, *arguments))(keys))
+    draw = jit_quickly(lambda keys, *arguments: jax.vmap(lambda key: function(key, *arguments))(keys))
     keys = jax.random.split(jax.random.key(0), NUM_KEYS)
     cache: dict[Any, Values] = {}
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxdp.audit.adversary import Answer, History, UserData, example
 from jaxdp.audit.play import draw_key, play
+from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.audit.seen import visible_history
 from jaxdp.audit.steps import Scene, history_of
 from jaxdp.core import Guarantee, Learner, Visit
@@ -33,7 +34,7 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
     """Returns a function (key of users, key of the run) -> (scene of a played run, its users [rounds, ...])."""
     example, needs_no_history = _example(base), draws_without_history(base)
 
-    @jax.jit
+    @jit_quickly
     def run(key: jax.Array, users: UserData) -> Any:
         return play(
             base.learner,
@@ -73,7 +74,7 @@ def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array)
     starts = np.flatnonzero(np.asarray(scene.transcript.length))
     start = jnp.asarray(starts[np.searchsorted(starts, np.asarray(rounds), side="right") - 1])
 
-    @jax.jit
+    @jit_quickly
     @jax.vmap
     def draw(key: jax.Array, start: jax.Array, round_: jax.Array) -> UserData:
         return jax.tree.map(jnp.asarray, base.draw_user(key, history=history_of(scene, start, round_)))

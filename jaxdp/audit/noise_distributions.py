@@ -8,7 +8,8 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
-from jaxdp.audit.replay import COMPILER_OPTIONS, NOT_CONCRETE, Release, Site, traced_apart
+from jaxdp.audit.quick_programs import quick_options
+from jaxdp.audit.replay import NOT_CONCRETE, Release, Site, traced_apart
 from jaxdp.audit.steps import at, choose, react, step_keys
 from jaxdp.audit.unrecorded import Played, played_plan
 from jaxdp.core import State
@@ -111,7 +112,7 @@ def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, 
     every = jax.vmap(one)
     try:  # one program; it fails for a release behind a branch or a loop, or in an inner `jit`
         with traced_apart(object()):
-            noises = jax.jit(every, compiler_options=COMPILER_OPTIONS)(keys)
+            noises = jax.jit(every, compiler_options=quick_options())(keys)
     except NOT_CONCRETE:
         with jax.disable_jit():
             noises = every(keys)

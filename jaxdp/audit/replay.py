@@ -14,12 +14,12 @@ import numpy as np
 
 from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import UserData
+from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.seen import is_seen, stop_is_seen
 from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
 from jaxdp.core import State, Visit
 from jaxdp.mechanisms import tape
 
-COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly: each program runs few steps
 LANE = "jaxdp_lane"
 Use = Callable[[jax.Array], jax.Array]
 traced_apart = jax.make_user_context(None)  # called with a name: JAX reuses a cached trace only under the same name
@@ -262,7 +262,7 @@ def _run_compiled(
             play_one = _player(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
             return jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
 
-        programs[kind] = Program(jax.jit(run, compiler_options=COMPILER_OPTIONS), records, object())
+        programs[kind] = Program(jax.jit(run, compiler_options=quick_options()), records, object())
     program = programs[kind]
     if program is None:
         return None

@@ -9,10 +9,10 @@ import numpy as np
 
 from jaxdp.audit.forced import Base, draws_without_history
 from jaxdp.audit.play import play
+from jaxdp.audit.quick_programs import quick_options
 
 RUNS = 4096  # in about one of 4096 runs, noise that is 1% too large or too small changes a choice
 LARGEST = 2**24  # most numbers in the transcripts of all runs together
-COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly: each program is called once
 
 
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
@@ -32,7 +32,7 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
     users = jax.vmap(partial(_users, base))(jax.random.split(key_users, count))
 
     def runs(path: str) -> Any:
-        compiled = jax.jit(jax.vmap(partial(play_run, path)), compiler_options=COMPILER_OPTIONS)
+        compiled = jax.jit(jax.vmap(partial(play_run, path)), compiler_options=quick_options())
         return compiled(jax.random.split(key_runs, count), users)
 
     blocks, rounds = runs("blocks"), runs("rounds")

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.adversary import UserData
+from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.audit.replay import Changed, Run, base_value, replay, visible
 from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
 from jaxdp.core import State
@@ -107,7 +108,7 @@ def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]
     """Returns, for the first `count` steps, which entries of the base's view change with the key."""
     scene, users = played.scene, at(played.streams, 0)
     key_init, keys = jax.vmap(lambda k: step_keys(scene, k))(jax.random.split(key, KEYS))
-    private, public = jax.jit(jax.vmap(lambda k: scene.learner.init(k, scene.params)))(key_init)
+    private, public = jit_quickly(jax.vmap(lambda k: scene.learner.init(k, scene.params)))(key_init)
     _, right_keys = step_keys(scene, played.key)
     views = []
     for step in played.steps[:count]:
@@ -138,7 +139,7 @@ def _many_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ...]) -> 
     """Compiles a step of the transcript, to run with many keys: returns where the view varies, and the next states."""
     axis = None if scene.sees_public else 0
 
-    @jax.jit
+    @jit_quickly
     def go(transcript, start, keys, users, private, public, plan):
         scene_now, step_now = scene._replace(transcript=transcript), step._replace(start=start)
 

@@ -1,0 +1,39 @@
+"""Compiles programs that run for milliseconds without optimisation: compiling them takes most of an audit."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+UNOPTIMISED: dict[str, Any] = {"xla_backend_optimization_level": 0}
+ON_CPU: dict[str, Any] = {"xla_cpu_parallel_codegen_split_count": 1}
+ON_OLDER_CPU: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}  # JAX 0.12 no longer knows it
+
+
+@functools.cache
+def quick_options() -> dict[str, Any]:
+    """Returns the compiler options for a program that runs briefly, on the default kind of device."""
+    if jax.default_backend() != "cpu":
+        return UNOPTIMISED
+    options = UNOPTIMISED | ON_CPU
+    try:
+        jax.jit(lambda: 0).lower().compile(options | ON_OLDER_CPU)
+    except jax.errors.JaxRuntimeError:
+        return options
+    return options | ON_OLDER_CPU
+
+
+def jit_quickly(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Wraps a function by `jax.jit` with these options; on a CPU, programs are compiled without optimisation."""
+
+    @functools.cache
+    def program() -> Callable[..., Any]:  # made at the first call, as JAX must not start when a module is imported
+        compiler_options = quick_options() if jax.default_backend() == "cpu" else None
+        return jax.jit(function, compiler_options=compiler_options, **options)
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        return program()(*arguments)
+
+    return call
