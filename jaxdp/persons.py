@@ -162,7 +162,8 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
 
     Raises:
         ValueError: as in `per_person`; if unit is neither "round" nor "person"; or if the learner's claim is for a
-            person already, and unit is "round" or reports is neither 1 nor `learner.reports`.
+            person already, and unit is "round", or reports is neither 1 nor `learner.reports`. If `learner.reports` is
+            None (`person_means`), reports is not checked.
     """
     check_choice("unit", unit, UNITS)
     if learner.reports is None and learner.visits is None:

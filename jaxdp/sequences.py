@@ -55,7 +55,7 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
 def kept_numbers(
     name: str, values: ArrayLike, axes: tuple[str, ...], check: Callable[[np.ndarray], None] | None = None
 ) -> np.ndarray:
-    """Checks an array with one entry of the first axis for each round, and returns it in a small type, read-only.
+    """Checks an array with one entry of the first axis for each round, and returns it read-only.
 
     Args:
         name: name of the values, for errors.
@@ -92,7 +92,7 @@ def kept_numbers(
             check_finite(name, array, is_private=True)  # counts all wrong entries
         with np.errstate(over="ignore"):
             if not np.isfinite(part.astype(dtype)).all():
-                raise ValueError(f"{name} must be within the range of {dtype}, got larger numbers")
+                raise ValueError(f"{name} must be within the range of {dtype}, got numbers outside of it")
         if check is not None:
             check(part)
 

@@ -65,7 +65,7 @@ def count_noise_variance(epsilon: float) -> float:
 
 
 def fixed_power(setting: Setting, users: float) -> float:
-    """Returns the probability that a test of `users` users in both arms finds the planned difference, with its sign."""
+    """Returns the probability that `users` users of both arms together show the planned difference, with its sign."""
     signal, null, alternative = _moments(setting, users / 2)
     return float(norm.cdf((signal - norm.isf(setting.failure_prob / 2) * null) / alternative))
 
@@ -105,7 +105,7 @@ def _moments(setting: Setting, arm_users: float) -> tuple[float, float, float]:
 
 
 def smallest_lift(setting: Setting, users: float) -> float:
-    """Returns the smallest lift of the planned sign at which `users` users give the planned power; NaN for none."""
+    """Returns the smallest lift of the planned sign at which `users` of both arms give the planned power; else NaN."""
     sign = math.copysign(1.0, setting.lift)
     largest_size = 1.0 if sign < 0 else 1 / setting.rate - 1
 
@@ -119,7 +119,7 @@ def smallest_lift(setting: Setting, users: float) -> float:
 
 
 def least_epsilon(setting: Setting, users: float) -> float:
-    """Returns the least epsilon at which `users` users give the planned power; NaN if no epsilon is enough."""
+    """Returns the least epsilon at which `users` of both arms give the planned power; NaN if no epsilon is enough."""
 
     def missing(log_epsilon: float) -> float:
         return fixed_power(setting._replace(epsilon=math.exp(log_epsilon)), users) - setting.power

@@ -136,7 +136,7 @@ class AnytimeLocal(NamedTuple):
 
         Warns:
             UserWarning: if the arms' sizes are not compatible with a fair coin (p < 1e-4); if an arm's reports seem to
-                be sorted; if a share of ones is impossible or far from the planned rates, as in `evaluate_counts`.
+                be sorted; if a share of ones is impossible, or a rate is far from the plan, as in `evaluate_counts`.
 
         Raises:
             ValueError: if a report is not 0 or 1, or an arm has no reports.

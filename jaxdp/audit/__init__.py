@@ -23,8 +23,8 @@ holds all that the claim lets the adversary see. A learner is attacked on every 
 counts.
 
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this number of trials, found nothing.
-A leak stays hidden between other inputs, at other values or sizes, in events rarer than about 1 / trials, in the tails
-of a zCDP or Gaussian claim, in low bits of floats, in timing or memory, and in shapes that the scores cannot express.
+A leak can stay hidden between other inputs, at other values or sizes, in events rarer than about 1 / trials, in the
+tails of a zCDP or Gaussian claim, in low bits of floats, in timing or memory, and in shapes that scores cannot express.
 `docs/explanation/what_audits_cannot_see.md` gives these limits in numbers. If outputs are few enough to write down
 their distribution, compute exact budgets: they have none of the limits of sampling. Only a proof shows that a claim is
 right.

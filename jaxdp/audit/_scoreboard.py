@@ -346,7 +346,7 @@ class _Audit:
         return self.run_attempt(what, attempt) or []
 
     def at(self, point: AttackPoint) -> None:
-        """Attacks the first path at other parameter values; if thorough, also between inputs that a search finds."""
+        """Attacks the first path at other values or sizes; if thorough, also between inputs that a search finds."""
         path = next(iter(self.target.attacks), "")
         self.attack(Way(path, point.name, point.make), self.first)
         if self.thorough:

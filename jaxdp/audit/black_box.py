@@ -105,17 +105,17 @@ class AuditResult:
 def audit(
     key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: float = 0.95, low_bits: bool = False
 ) -> AuditResult:
-    """Bounds a privacy claim from below, by how well outputs of the mechanism distinguish two neighbouring inputs.
+    """Bounds the budget of a mechanism from below, by how well its outputs distinguish two neighbouring inputs.
 
     A score is a number that orders the outputs. At most a tenth of the trials fits the scores: a histogram of the log
-    likelihood ratio if outputs repeat, single coordinates, and classifiers (see
-    `docs/explanation/what_audits_cannot_see.md`).
+    likelihood ratio if outputs repeat; and, unless every outcome occurred often, single coordinates (if there are few)
+    and classifiers (see `docs/explanation/what_audits_cannot_see.md`).
 
     For a claim on epsilon, another tenth of the trials chooses at most four guesses of the input. A guess is a rule: it
     names one input if a score is above a threshold, or if the score is not above a threshold. A guess may combine two
     rules on one score: it names one input above a threshold, and the other input if the score is not above a second
     threshold, which is lower or equal. The guess with the largest expected lower bound gets most of the error
-    probability; the other guesses share the rest, since their events may be rare.
+    probability; the other guesses, of which two may be of rare events, share the rest.
 
     The remaining trials are fresh outputs. A fair coin chooses the input of each output. The audit counts how often
     each guess is right. Nothing else is tried on these outputs, so no other correction for multiple testing is needed.

@@ -80,7 +80,7 @@ def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Ar
 def judge_people(
     learner: Learner, visits: Visits, arrivals: np.ndarray, replaced: list[np.ndarray], runs: list[list[Release]]
 ) -> tuple[list[str], list[str]]:
-    """Compares each change with the declared sensitivity of a report, times the number of the person's reports so far.
+    """Compares each change with a report's declared sensitivity, times the number of the person's reports heard so far.
 
     A learner that is made for a schedule declares the sensitivity of a person instead.
 
@@ -92,8 +92,8 @@ def judge_people(
         runs: the releases of each run.
 
     Returns:
-        (faults, notes). A note says if no release comes after a replaced person's last report. For a learner that is
-        made for a schedule, there is a note if there is no release.
+        (faults, notes). There is a note if no release comes after a replaced person has reached the largest number of
+        reports of a person. For a learner that is made for a schedule, there is a note if there is no release.
     """
     reports = visits.most if learner.reports is None else learner.reports
     faults: dict[str, None] = {}

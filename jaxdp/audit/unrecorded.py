@@ -136,7 +136,7 @@ def played_plan(
 
 
 def _many_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ...]) -> Any:
-    """Compiles a step of the transcript, to run with many keys: returns where the view varies, and the next states."""
+    """Compiles a step for many keys; the program returns where the view varies with the key, and the next states."""
     axis = None if scene.sees_public else 0
 
     @jit_quickly

@@ -30,7 +30,7 @@ class Params:
         slopes: [NUM_SLOPES] float > 0, the values l in the e-value.
         worse_costs: [NUM_SLOPES] float, log cosh(l): each discordant pair subtracts it from the logarithm of the
             e-value, in tests that an arm is worse.
-        near_costs: [NUM_SLOPES] float, the same in tests that an arm is worse by at most the tolerance.
+        near_costs: [NUM_SLOPES] float, the numbers subtracted in tests that an arm is worse by at most the tolerance.
         threshold: [] float; a test rejects if the logarithm of the e-value reaches it.
     """
 

@@ -56,7 +56,7 @@ class Params:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         ends: [NUM_EPOCHS] integer, plays of each active arm at the end of each epoch; the largest integer stands for an
             epoch that is too long to end.
-        stakes: [NUM_STAKES] float in (0, 1), the stakes v (see Math).
+        stakes: [NUM_STAKES] float in (0, 1), the stakes v in section Math of `pairwise_elimination_central`.
         log_weights: [NUM_STAKES] float, logarithms of the stakes' weights in the e-value.
         tolerance: [] float in [0, 1), w.
         threshold: [] float; a test rejects if the logarithm of the e-value reaches it.

@@ -76,7 +76,7 @@ def tsallis_inf(
 ) -> Learner:
     r"""Plays Tsallis-INF, with small regret for both stochastic and adversarial rewards (best of both worlds).
 
-    The probability w_i of arm i in a round is a function of the sums of estimated losses so far (see Math). A
+    The probability w_i of arm i is a function of the round and of the sums of estimated losses so far (see Math). A
     decreasing affine function maps each report to a loss y, clipped to [0, 1].
 
     Args:

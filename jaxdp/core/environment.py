@@ -55,7 +55,10 @@ class HindsightFn(Protocol):
 
 
 class MeansFn(Protocol):
-    """Returns the public mean feedback of every action or, with contexts, the smallest and the largest mean."""
+    """Returns the public mean feedback of every action or, with contexts, the smallest and the largest mean.
+
+    It is called on the host.
+    """
 
     def __call__(self, params: Any) -> Any: ...
 

@@ -145,8 +145,8 @@ def versatile_sparring(
         report: "rr", randomized response; or "gaussian", the outcome plus Gaussian noise of standard deviation s, from
             the analytic calibration. A Gaussian report is mapped to (report + m) / (1 + 2 m), clipped to [0, 1], where
             m = s sqrt(2 ln(2 T / failure_prob)).
-        losses: how the losses of a round are estimated, if the player drew arm I and lost y: "importance", importance
-            weighting, y 1[i = I] / w_i; or "reduced_variance" (see Math).
+        losses: how a player estimates the losses of a round in which it drew arm I, with reported loss y: "importance",
+            importance weighting, y 1[i = I] / w_i; or "reduced_variance" (see Math).
         horizon: rounds T, >= 1; required for Gaussian reports, and not allowed otherwise.
 
     Returns:

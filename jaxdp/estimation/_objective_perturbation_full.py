@@ -62,7 +62,7 @@ class Params:
 
 
 class Release(NamedTuple):
-    """The estimate that the curator releases, and whether the solver converged.
+    """Everything that the curator releases: the estimate, and whether the solver converged.
 
     Attributes:
         theta: [dim] float, the noisy minimiser; NaN if the solver did not converge.

@@ -27,9 +27,8 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
     """
     before = shares.total - shares.excess
     gained = before * jnp.expm1(scaled_losses.min() - scaled_losses)
-    growth = (jnp.sum(before) - 1) + jnp.sum(
-        gained
-    )  # of the sum; it is common to all shares: its error cancels in odds
+    # The growth of the sum is common to all shares, so its rounding error cancels in odds.
+    growth = (jnp.sum(before) - 1) + jnp.sum(gained)
     absorbed = gained - (before + gained) * (growth / (1 + growth))
     after_losses = before + absorbed
     passed = switch_rate * ((1 - after_losses) / (len(before) - 1) - after_losses)

@@ -22,7 +22,7 @@ def noisy_leads(
 ) -> jax.Array:
     r"""Adds Laplace(l1_sensitivity / epsilon) noise to each total, and subtracts the largest noisy total.
 
-    Selection needs only differences of totals, the leads. Floats hold small leads exactly even if the totals are large:
+    Selection needs only differences of totals, the leads. Floats distinguish small leads even if the totals are large:
     counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
 
     Args:

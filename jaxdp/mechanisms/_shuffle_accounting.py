@@ -75,8 +75,8 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
         batch: users who are shuffled together, in [1, 10,000].
 
     Returns:
-        k in [0, batch). If k of the other users hold a one, the auditor's evidence that the user's bit is 1 is a large
-        count. If batch - 1 - k of them hold a one, a small count is equally strong evidence that the bit is 0.
+        k in [0, batch). If k of the other users hold a one, a large count is the strongest evidence that the user's bit
+        is 1. If batch - 1 - k of them hold a one, a small count is equally strong evidence that the bit is 0.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.

@@ -36,7 +36,7 @@ def bound(
             to pass through that curve's first mark, and gives it that curve's colour. "lowest" scales the bound to pass
             through the lowest first mark of all curves; a number scales the bound to have that height at the first x.
         label: legend text. Bounds with equal texts share one legend entry.
-        color: colour of the line. None: grey, or the colour of the curve that the bound passes through.
+        color: colour of the line. None: the colour of the curve that `through` names, otherwise grey.
         legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
 
     Returns:

@@ -34,7 +34,7 @@ def paired(
         differences: a dataset with `difference`, `low` and `high`. If it has p-values (`p_adjusted`, or else
             `p_value`), a mark is open (hollow) unless its p-value is at most 0.05.
         x: dimension on the horizontal axis. None chooses `epsilon`; without this dimension, `round`; otherwise the only
-            dimension with several values.
+            other dimension with several values.
         hue: dimension with one curve for each value; None chooses the only other dimension with several values.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: legend text of each value of `hue`.

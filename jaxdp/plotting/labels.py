@@ -168,7 +168,7 @@ def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", o
 
 
 def natural_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
-    """Returns the default dimension of the horizontal axis: `round`, or the only dimension with several values.
+    """Returns the default dimension of the horizontal axis: `round`, or the only other dimension with several values.
 
     Raises:
         ValueError: if there is no such dimension, or more than one.

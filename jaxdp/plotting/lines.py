@@ -193,7 +193,7 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
 
 
 def _beside(where: Places, step: float, count: int) -> np.ndarray:
-    """Returns a curve's positions, all moved by the same length of the axis, so that bars of curves do not overlap."""
+    """Returns a curve's positions, all moved by the same length of the axis; bars at neighbouring x stay apart."""
     at = np.log(where.at) if where.scale == "log" else where.at
     length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)
     at = at + step * min(DODGE * length, BETWEEN * least / max(1, count - 1))

@@ -88,7 +88,7 @@ def curves_on(ax: Axes) -> list[Drawn]:
 
 
 def style_index(ax: Axes, label: str, usual: int) -> int:
-    """Returns the index of a new curve's style: in a figure, curves with the same label have the same style.
+    """Returns the index of a new curve's style: in a figure, one label has one style, and one style has one label.
 
     Args:
         ax: axes to draw on.

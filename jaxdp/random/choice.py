@@ -182,7 +182,7 @@ def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
 
 
 def _index_of_many(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the drawn index by three kernels: they sum 16 columns of weights, draw a column, and draw its row."""
+    """Returns the drawn index by separate kernels: they sum 16 columns of weights, draw a column, and draw its row."""
     size, dtype = len(weights), jax.eval_shape(as_uniform, source).dtype
 
     def add_rows(weights):

@@ -265,7 +265,7 @@ PROBLEMS = {
 
 
 def with_means(problem: Problem, means: tuple[float, ...]) -> Problem:
-    """Returns the problem "best-arm" with these means as its only instance, for up to 10^9 rounds."""
+    """Returns the problem "best-arm" with these means as its only instance, and with 10^9 rounds by default."""
     text = f"means {', '.join(f'{mean:g}' for mean in means)}; a learner may err with probability {FAILURE_PROB:g}"
     return problem._replace(horizon=10**9, instances={"your": means}, instances_text=text)
 

@@ -185,7 +185,8 @@ def notes(results: xr.Dataset, count: int) -> list[str]:
         "A resampled electorate votes like these voters. It shows how many answers privacy needs, and nothing about "
         "the votes of other people:\nthese numbers do not include the sampling error of the ballots.",
         "Learners that drop alternatives name the last alternative left; all other learners name the alternative that "
-        "leads against the\nmost others by reported wins. Learners that need a number of rounds get the total.\n"
+        "leads against the\nmost others by reported wins. Learners that need a number of rounds get the number of all "
+        "rounds.\n"
         f"δ is {float(results.delta):g} for Gaussian noise.",
     ]
     if any(str(name).startswith("g_optimal") for name in results.learner.values):

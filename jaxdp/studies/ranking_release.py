@@ -127,7 +127,7 @@ def ranking_release(
         See `objective_perturbation` and `confidence_set`.
 
     Deviations:
-        The curvature is the smallest at the released abilities, or is proved from it.
+        If `curvature` is None, it is the smallest curvature at the released abilities, or is proved from it.
     """
     check_number("epsilon", check_epsilon(epsilon))
     if delta is None:

@@ -76,7 +76,7 @@ def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
     """Formats how many ballots state no preference, and the winner under the other reading of unranked items.
 
     The text is empty if every ballot ranks all items. A file does not state its reading: in an election unranked items
-    lose, but a voter who was asked about some items does not compare all other items.
+    lose, but a voter who was asked about some items does not compare the other items.
     """
     if ballots.data_type.endswith("c"):
         return ""

@@ -2,7 +2,8 @@
 
 After t rounds V is the sum of x x^T, plus its noise B, plus a shift c times the identity; u is the sum of y x, plus its
 noise. The model is V^-1 u, L bounds the eigenvalues of B, and c = 2 L. `docs/proofs/linear_models.md`, section
-"Confidence ellipsoids", proves that the ellipsoid contains the true model.
+"Confidence ellipsoids", proves that the ellipsoid contains the true model in all rounds with probability 1 -
+failure_prob.
 """
 
 import math
@@ -83,7 +84,7 @@ def ball_radii(
         horizon: rounds T.
         failure_prob: in (0, 1).
         noise_stddev: >= 0, the root mean square of each coordinate of a report; 0 for reports without noise.
-        cross_stddev: >= 0; in every direction, the noise of one report's y x is sub-Gaussian with this standard
+        cross_stddev: >= 0; in every direction, the noise that one report adds to u is sub-Gaussian with this standard
             deviation.
         report_radius: radius of the sphere.
         noise_proxy: variance proxy of rewards, > 0.
@@ -140,7 +141,8 @@ def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) ->
 def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev: float) -> Radii:
     """Returns the radii of the published Upsilon_t and beta_t, for noise of standard deviation noise_stddev n.
 
-    `Radii.log_term` is ln T here, and `Radii.noise_proxy` is not used. Use `published_width` for the width.
+    Every entry of the noise has this standard deviation. `Radii.log_term` is ln T here, and `Radii.noise_proxy` is not
+    used. Use `published_width` for the width.
 
     Args:
         dim: d of contexts.

@@ -51,8 +51,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
 
     The learner plays x + rho A u (see Math), where u is a random direction and A the inverse square root of the
     barrier's Hessian at x. This point lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 does. From
-    the report of the loss at this point the learner estimates the gradient, and moves x to the point that minimises the
-    sum of estimated gradients plus the barrier, which has a closed form. Expected regret is of order T^(2/3) M2^(1/3),
+    the report of the loss at this point the learner estimates the gradient. x moves to the minimum of eta <sum of
+    estimated gradients, x> plus the barrier, which has a closed form. Expected regret is of order T^(2/3) M2^(1/3),
     where M2 is the second moment of a report.
 
     Args:

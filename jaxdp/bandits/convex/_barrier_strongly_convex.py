@@ -53,9 +53,9 @@ def barrier_strongly_convex(
     r"""Follows the leader regularised by a self-concordant barrier and the losses' own curvature (Hazan & Levy).
 
     The learner plays a random point near x, at a distance that shrinks as rounds add curvature (see Math). From the
-    report of the loss at this point it estimates the gradient. x moves to the point that minimises the barrier of
-    `barrier_smooth` plus, for each past round, the estimated gradient and a quadratic of the losses' curvature mu about
-    that round's x.
+    report of the loss at this point it estimates the gradient. x moves to the minimum of the barrier of
+    `barrier_smooth`, divided by eta, plus for each past round <estimated gradient, x> and a quadratic of the losses'
+    curvature mu about that round's x.
 
     Args:
         dim: as for `barrier_smooth`.

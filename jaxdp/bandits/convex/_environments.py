@@ -116,7 +116,7 @@ def quadratic_losses(
     Returns:
         An environment as `linear_losses`. Losses are 0 plus `noise` at the centre, and at most curvature (D^2 / 2 +
         target D) + (tilt + drift + push) D plus `noise` elsewhere; their Lipschitz constant is curvature (D + target) +
-        tilt + drift + push.
+        tilt + drift + push, with D as in `linear_losses`.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.

@@ -68,7 +68,7 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 
 @factory
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
-    r"""Plays two arms by draws from a posterior: an arm that beats most others, and an arm that may beat it (D-TS).
+    r"""Draws two arms from the posterior: an arm that beats the most others, and an arm that beats this one (D-TS).
 
     * An arm i is a candidate for the left arm if its upper bounds on P[i, j] exceed 1/2 for the largest number of arms
       j. The left arm is the candidate that beats the most arms in a draw from the posterior of all pairs; ties are

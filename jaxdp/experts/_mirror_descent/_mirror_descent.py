@@ -60,9 +60,9 @@ def mirror_descent(
 
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one; losses may react to everything released.
-        - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. A draw is an exponential mechanism of range 2
-          rate, and with fixed share the range shrinks by a factor k < 1 in every later round: D = k^2 + k^4 + ... +
-          k^(2T). "clipped": D = T. Released: draws. Private: the weights.
+        - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. With fixed share, the i-th draw after a replaced
+          vector is an exponential mechanism of range 2 rate k^i, k <= 1: D = k^2 + k^4 + ... + k^(2T). "clipped":
+          the range is at most 2 rate, and D = T. Released: draws. Private: the weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
         - "intervals": rho-zCDP in the central model. Half of rho is for the draws of the levels, the other half for the

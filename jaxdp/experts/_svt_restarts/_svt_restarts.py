@@ -72,7 +72,7 @@ class Private(NamedTuple):
         regrets: [num_experts] sums over the epoch: losses of the plays less the losses of each expert.
         allowed: [] regret of the epoch that is attributed to chance, without the terms of windows; it depends only on
             public values.
-        windows: the values of `regrets` and `allowed` at the times at which windows start.
+        windows: the values of `regrets` and `allowed` at the times after which windows start.
     """
 
     selection: selection.Private

@@ -17,8 +17,8 @@ SECOND = {"epsilon": 0.6, "delta": 3e-2}  # at the second point
 def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
     """Returns users of the first phase: the first arm loses or wins the duel of the first user.
 
-    The number of wins among the other users of the first arm's batch is chosen so that the count of wins reveals most
-    of the first user's answer. All other arms win on the left, so that only the first arm may be dropped.
+    The number of wins among the other users of the first arm's batch is chosen so that the count of reported wins
+    reveals most of the first user's answer. All other arms win on the left, so that only the first arm may be dropped.
     """
     values = values or VALUES
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**values)

@@ -53,7 +53,7 @@ def draw_any_losses(key: jax.Array, num_experts: int) -> UserData:
 
 
 def first_or_others(num_experts: int, *who: str) -> np.ndarray:
-    """Returns a round for each name, "first", "others", "all" or "none": these experts lose, that is, more than 1."""
+    """Returns a round for each name: the experts with a loss (above 1) are "first", the "others", "all" or "none"."""
     first = np.arange(num_experts) == 0
     rows = {"first": first, "others": ~first, "all": first | True, "none": first & False}
     return np.where([rows[name] for name in who], HIGH, LOW)

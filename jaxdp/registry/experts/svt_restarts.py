@@ -68,7 +68,7 @@ def svt_restarts_distribution(
 
 
 def a_question_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of three rounds who differ in round 2: the first expert, or all other experts have a loss."""
+    """Returns users of three rounds who differ in round 2: only the first expert has a loss, or all others."""
     return blame_moves(num_experts, 1, "none", "first")
 
 

@@ -151,7 +151,7 @@ def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -
 
 
 def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
-    """Returns the reasons why a store cannot grow to a sweep, from their records; empty if it can."""
+    """Returns the reasons why a store cannot grow to a sweep, as far as their records show; empty if none."""
     sweep = json.loads(json.dumps(sweep))
     grid = ("axes", "static_axes", "num_seeds", "programs")
     sweep_values, stored_values = (
