@@ -115,7 +115,7 @@ def audit(
     names one input if a score is above a threshold, or if the score is not above a threshold. A guess may combine two
     rules on one score: it names one input above a threshold, and the other input if the score is not above a second
     threshold, which is lower or equal. The guess with the largest expected lower bound gets most of the error
-    probability; the other guesses, of which two may be of rare events, share the rest.
+    probability; the other guesses share the rest, and two of them may be of rare events.
 
     The remaining trials are fresh outputs. A fair coin chooses the input of each output. The audit counts how often
     each guess is right. Nothing else is tried on these outputs, so no other correction for multiple testing is needed.

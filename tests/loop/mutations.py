@@ -44,13 +44,6 @@ EQUIVALENT: dict[str, str] = {
     "in end = math.log(min(largest, (1 - 1e-9) / scale))": "scipy's bounded search stays 1e-5 away from its end",
     "jaxdp/dueling/_pair_blocks.py off by one: left < right -> (left <= right) "
     "in lower_won = jnp.where(left < right, won, 1 - won)": "wins of an arm over itself are never released",
-    "jaxdp/estimation/_offline_bandit.py constant: 2 -> (4) "
-    "in uniforms = jax.random.uniform(key_actions, (2, num_samples, 1), cumulative.dtype)": (
-        "two more rows are drawn, which nothing reads, and the first two stay the same"
-    ),
-    "jaxdp/estimation/public_weights.py arguments: _matmul(inverse, covariance) -> (_matmul(covariance, inverse)) "
-    "in errors = jnp.sum(_matmul(inverse, covariance) * inverse, axis=(1, 2))  "
-    "# the trace, as inverses are symmetric": "both traces are those of inverse covariance inverse",
     "jaxdp/mechanisms/continual_counting/steps.py off by one: grid.step > unit_of(total) -> "
     "(grid.step >= unit_of(total)) in remainder = jnp.where(grid.step > unit_of(total), "
     "jnp.round(remainder / grid.step) * grid.step, remainder)": "rounding to steps of one unit keeps whole units",
