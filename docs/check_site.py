@@ -137,7 +137,7 @@ def main() -> int:
         print(problem)
     print(f"{len(pages)} pages, {len(known)} names, {len(dead)} dead links, {len(missing)} names missing")
     displayed = sum('display="block"' in page.text for page in pages.values())
-    unverified = sum(not entry.verified for entry in references().values())
+    unverified = sum(not entry.is_verified for entry in references().values())
     print(f"{displayed} pages with displayed formulas, {len(algorithms())} algorithm pages, {len(incomplete)} gaps")
     print(f"{unverified} of {len(references())} references not verified")
     print(f"{len(WALKS)} walks of at most three links, {len(lost)} lost")

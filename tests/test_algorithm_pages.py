@@ -97,7 +97,7 @@ def test_the_bibliography_has_every_cited_reference_and_marks_what_is_not_verifi
     assert set(entries) == set(cited_references()), "python docs/site_pages/references.py adds entries"
     assert all(key == key_of(entry.author, entry.year) for key, entry in entries.items())
     page = references_page()
-    assert page.count(UNVERIFIED) == 1 + sum(not entry.verified for entry in entries.values())
+    assert page.count(UNVERIFIED) == 1 + sum(not entry.is_verified for entry in entries.values())
     for key, link in {
         "lu-zhang-2019": "`arXiv:1909.02187 <https://arxiv.org/abs/1909.02187>`__",
         "dwork-roth-2014": "`doi:10.1561/0400000042 <https://doi.org/10.1561/0400000042>`__",

@@ -50,7 +50,7 @@ class Reference(NamedTuple):
     url: str = ""
 
     @property
-    def verified(self) -> bool:
+    def is_verified(self) -> bool:
         """Returns whether an identifier is confirmed."""
         return bool(self.doi or self.eprint or self.url)
 
@@ -92,8 +92,8 @@ def references_page() -> str:
     lines = [
         *heading("References", "="),
         "This page lists the papers that docstrings name as their source, with the full reference if a source paper",
-        "has one. ``docs/refs.bib`` has the same entries. A DOI, an arXiv number or an address stands here only if",
-        f"a text at hand prints it beside the title and the authors. Other papers are marked *{UNVERIFIED}*.",
+        "has one. ``docs/refs.bib`` has the same entries. A DOI, an arXiv number or an address is given only if it",
+        f"was read in a text that also has the title and the authors. Other papers are marked *{UNVERIFIED}*.",
         "",
     ]
     for key, entry in sorted(references().items()):

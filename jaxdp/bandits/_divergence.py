@@ -6,7 +6,9 @@ from jax.scipy.special import logit
 
 from jaxdp.core import Scalar
 
-LARGEST_SLOPE = 80.0  # exp(80) is finite in float32; larger slopes change results only for estimates next to 0 or 1
+LARGEST_SLOPE = (
+    80.0  # exp(80) is finite in float32; larger slopes matter only for estimates below e^-80 and means next to 1
+)
 
 
 def divergence(estimate: jax.Array, mean: jax.Array, epsilon: Scalar) -> jax.Array:

@@ -1,4 +1,4 @@
-"""IMED and KL-UCB in the central model: indices that know the Laplace noise of released totals."""
+"""IMED and KL-UCB in the central model: indices that account for the Laplace noise of released totals."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
     A block plays one arm. The first block of an arm has one play. A later block has `growth` times the arm's plays in
     earlier blocks, rounded down, but at least one. At a block's end its total is released with Laplace(1 / epsilon)
     noise, and the next arm is chosen. All totals of an arm are added: nothing is forgotten. Arms that have not been
-    played go first, in turn. Among equal indices, each arm is equally likely.
+    played go first, one after the other. Among equal indices, each arm is equally likely.
 
     * "imed": plays the arm with the least n d + ln n. Here d is the divergence of the largest estimated mean from the
       arm's own, and n the number of the arm's plays. The arm with the largest estimated mean has d = 0.
@@ -56,8 +56,8 @@ def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         growth: > 0 and finite, by default 1: doubling blocks. A smaller growth has a lower median regret. But the index
-            accounts for one noise variate an arm, and more blocks have more: at small epsilon more runs then leave the
-            best arm for good.
+            accounts for the noise of one release for each arm, and more blocks have more releases: at small epsilon
+            more runs then leave the best arm for good.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -75,9 +75,8 @@ def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
     Deviations:
         *The paper's text was not available.* Its abstract was read, and a summary by others that states the divergence,
         both indices, blocks that grow by a constant factor and that past rewards are kept. Lengths of first blocks, the
-        factor of its experiments and ties could not be compared. The paper proves that the regret divided by ln T tends
-        to at most the sum of (1 + growth) gap / d over worse arms; this proof was not read. Noise is integer, as in
-        `laplace`.
+        factor of its experiments and ties could not be compared. By the summary, the regret divided by ln T tends to at
+        most the sum of (1 + growth) gap / d over worse arms; the proof was not read. Noise is integer, as in `laplace`.
 
     Math:
         Let $\hat\mu_i$ be the sum of arm $i$'s released totals divided by its number of plays $n_i$, clipped to $[0,

@@ -58,7 +58,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards and x = exploration_rate
     ln t after t rounds. The noise in S is at most q, with probability at least 1 - t^-exploration_rate. The sampling
     error of the mean is at most sqrt(x / (2 n)), with at least the same probability. Arms that have not been played go
-    first, in turn. Among equal bounds, each arm is equally likely.
+    first, one after the other. Among equal bounds, each arm is equally likely.
 
     * "blocks": a block ends when its arm has 1, 2, 4, 8, ... plays in all. Then the total since the arm's last release
       gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of the arm's J totals. For every l in

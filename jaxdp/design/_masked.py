@@ -160,7 +160,7 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
 
 
 def _make_room(slots: _Slots) -> _Slots:
-    """If all slots have weight, empties the slot with the least weights_k |z_k|^2_{V^-1}; see `_move`."""
+    """Empties the slot with the least weights_k |z_k|^2_{V^-1}, if all slots have weight; see `_move`."""
     # The sum of weights_k |z_k|^2 is the rank, so the least term is at most rank / num_slots.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
     return _move(slots, least, _emptying_step(slots.weights[least]))

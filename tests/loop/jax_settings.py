@@ -56,7 +56,7 @@ def forget_lowered() -> bool:
 
 
 def number_of_maps() -> int:
-    """Returns the number of this process's maps of memory; 0 where the system does not list them."""
+    """Returns the number of this process's memory maps; 0 where the system does not list them."""
     try:
         return Path("/proc/self/maps").read_bytes().count(b"\n")
     except OSError:

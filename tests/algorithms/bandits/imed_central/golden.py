@@ -32,23 +32,20 @@ def largest_mean(estimate, level, epsilon):
     return low
 
 
-def play_blocks(generator, epsilon, *, means, horizon, lanes, growth, scores_of, forgets=False):
+def play_blocks(generator, epsilon, *, means, horizon, lanes, growth, scores_of):
     """Plays blocks in all lanes; `scores_of` gets rounds [lanes, 1], plays and noisy sums [lanes, arms]."""
     num, rows, rounds = len(means), np.arange(lanes), np.zeros(lanes, int)
-    plays, counted, sums = np.zeros((lanes, num), int), np.zeros((lanes, num), int), np.zeros((lanes, num))
+    plays, sums = np.zeros((lanes, num), int), np.zeros((lanes, num))
     for start in range(horizon):
         is_first = start < num
-        arm = np.full(lanes, start) if is_first else largest(generator, scores_of(rounds[:, None], counted, sums))
+        arm = np.full(lanes, start) if is_first else largest(generator, scores_of(rounds[:, None], plays, sums))
         each = np.minimum(np.maximum(np.floor(growth * plays[rows, arm]), 1).astype(int), horizon - rounds)
         noise = generator.laplace(0, 1 / epsilon, lanes) if epsilon < math.inf else 0
-        kept = 0 if forgets else 1
-        sums[rows, arm] = kept * sums[rows, arm] + generator.binomial(each, means[arm]) + noise
-        counted[rows, arm] = kept * counted[rows, arm] + each
+        sums[rows, arm] += generator.binomial(each, means[arm]) + noise
         plays[rows, arm] += each
         rounds += each
         if np.all(rounds == horizon):
             break
-        counted = np.maximum(counted, plays > 0)  # lanes that have ended play blocks of no rounds
     return plays
 
 

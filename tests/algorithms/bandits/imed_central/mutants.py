@@ -21,7 +21,7 @@ def half_of_the_noise() -> Case:
 
 
 def total_not_reset() -> Case:
-    """Adds the total of the block before, in a block of one round: its rewards enter two releases."""
+    """Adds the total of the previous block to a block of one round: its rewards enter two releases."""
     right = imed_central(num_arms=2)
 
     def update(key, params, state, report):
