@@ -10,11 +10,16 @@ import pytest
 import jaxdp
 from jaxdp.estimation import (
     Estimate,
+    ballot_election,
+    ballot_mle,
     gaussian_rewards,
+    mle,
+    plackett_luce_mle,
     sgd,
     sgd_objective_perturbation,
     sgd_rr,
 )
+from jaxdp.preferences import Ballots
 
 
 def run_of(*names):
@@ -98,3 +103,24 @@ def test_a_value_that_is_given_wins_over_what_the_problem_knows():
     key = jax.random.key(0)
     assert run(key, given)["l2_error"] != run(key, params)["l2_error"]
     assert np.isfinite(run(jax.random.key(0), params)["l2_error"]).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "values"),
+    [
+        (mle(), {}),
+        (sgd_rr(), {"epsilon": 1.0}),
+        (ballot_mle(), {}),
+        (plackett_luce_mle(), {}),
+    ],
+)
+def test_an_estimator_refuses_a_problem_of_another_kind(estimator, values):
+    """Three ballots about the three pairs of three items have shapes that broadcast."""
+    ballots = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (2,), (0,))), (2, 1))
+    problem = ballot_election(ballots)
+    takes_ballots = estimator.made_by == ballot_mle().made_by
+    problem = gaussian_rewards(num_samples=3, dim=3) if takes_ballots else problem
+    run = jaxdp.estimation_run({"E": estimator}, problem)
+    shapes = r"features \(3, 3\) and labels \(3,\)" if takes_ballots else r"features \(3, 3\) and labels \(3, 3\)"
+    with pytest.raises(ValueError, match=rf"estimators\['E'\] must take the problem's data.*{shapes}"):
+        run.simulate(jax.random.key(0), run.params(radius=1.0, **values))

@@ -1,8 +1,9 @@
 """Makes runs of estimators on a problem."""
 
+import contextlib
 import dataclasses
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -46,8 +47,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         ValueError: if there are no estimators, or one of them or the problem has the wrong type (for example a factory
             that was not called). `params` raises if no estimator and no problem has an argument of a given name, or if
             a required value is missing. For an estimator with private features, you must give the values that the
-            problem computes from the features. The run raises if its key is not a typed key, or its parameters were not
-            made by its `params`.
+            problem computes from the features. The run raises if its key is not a typed key, if its parameters were not
+            made by its `params`, or if an estimator does not take data of the problem's shapes.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(
@@ -148,8 +149,9 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         for name, estimator in estimators.items():
             key_privatize, key_fit = jax.random.split(_fold_in_name(key_estimators, name))
             estimator_params = fill_facts(name, params["estimators"][name], sample)
-            report = estimator.privatize(key_privatize, estimator_params, sample.features, sample.labels)
-            estimate = estimator.fit(key_fit, estimator_params, sample.features, report)
+            with _naming_data(name, estimator, sample):
+                report = estimator.privatize(key_privatize, estimator_params, sample.features, sample.labels)
+                estimate = estimator.fit(key_fit, estimator_params, sample.features, report)
             outputs.append(problem.metrics(params["problem"], sample, estimate))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *outputs)
 
@@ -161,6 +163,23 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         coords={"estimator": list(estimators), **problem.coords},
         made_by=MadeBy("estimation_run", {"estimators": estimators, "problem": problem}, ("estimators", "problem")),
     )
+
+
+@contextlib.contextmanager
+def _naming_data(name: str, estimator: Estimator, sample: Sample) -> Iterator[None]:
+    """Raises ValueError, with the shapes of the data, for an estimator that does not take this kind of data."""
+    features, labels = np.shape(sample.features), np.shape(sample.labels)
+    got = f"got a problem with features {features} and labels {labels}"
+    # Shapes that fit by accident would broadcast, and the estimates would be wrong without an error.
+    if estimator.check is None and (len(features) != 2 or labels != features[:1]):
+        raise ValueError(
+            f"estimators[{name!r}] must take the problem's data; it takes compared pairs, features [num_samples, dim] "
+            f"and labels [num_samples]; {got}"
+        )
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"estimators[{name!r}] must take the problem's data, {got}: {error}") from error
 
 
 def _fold_in_name(key: jax.Array, name: str) -> jax.Array:
