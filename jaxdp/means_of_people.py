@@ -143,7 +143,7 @@ def person_means(
     Values:
         epsilon: the privacy budget of a person, > 0.
         failure_prob: with several phases: in (0, 1), by default 0.05. With `releases` = 1 and people in random order,
-            the best arm is dropped with at most this probability.
+            a phase before the last drops the best arm with at most this probability.
         taste: with several phases: a bound on the standard deviation of people's mean rewards in units of the range of
             rewards, if these are normally distributed around the population's mean; by default 0.
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
@@ -177,7 +177,7 @@ def person_means(
         Z_a \sim \mathrm{Lap}(J / \varepsilon)
         $$
 
-        After each phase but the last, an arm is dropped if $\hat \mu_a + c_a < \max_b (\hat \mu_b - c_b)$. With $K$
+        After each phase, an arm is dropped if $\hat \mu_a + c_a < \max_b (\hat \mu_b - c_b)$. With $K$
         arms, $P$ phases, $s_a = \sum_{i : a_i = a} 1 / v_i$ and $L = \ln(2 K (P - 1) / \beta)$, where $\beta$ is
         `failure_prob`,
 

@@ -285,7 +285,7 @@ class Dice:
 
 
 def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) -> Any:
-    """Replaces no entry, one, some or all entries of each leaf of a row by special numbers."""
+    """Replaces entries of each leaf that has special numbers: none, one, all by one number, or all by two numbers."""
     leaves, tree = jax.tree.flatten(row)
     changed = []
     for leaf, numbers in zip(leaves, specials, strict=True):

@@ -25,7 +25,7 @@ class Measured:
         site: names of the mechanism and of the function that calls it.
         norm: norm of the changes, named as in `tape.Entry`.
         declared: declared sensitivity; None if there is none.
-        measured: largest change found.
+        measured: change that is the largest relative to the declared sensitivity.
         releases: number of releases at the site in one run.
         drawn: number of noise values of the site that were compared with their recorded distribution; 0 if none.
     """
@@ -114,7 +114,10 @@ def _is_sum(entry: tape.Entry) -> bool:
 
 
 def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple[Measured, ...]:
-    """Returns the largest change by neighbours at each site over all runs, with the number of compared noise values."""
+    """Returns, for each site, the largest change by neighbours over all runs, relative to the declared sensitivity.
+
+    `drawn` has, for each site, the number of noise values that were compared with their recorded distribution.
+    """
     changes: dict[Site, list[tuple[float, float | None, str]]] = {}
     for release in (release for releases in runs for release in releases):
         sensitivity = release.entry.sensitivity

@@ -166,7 +166,8 @@ _draw = jax.jit(outputs_of, static_argnums=(0, 1))
 
 @functools.partial(jax.jit, static_argnums=0)
 def _count(functions, outputs, weights, thresholds, wanted):
-    """Counts scores above each threshold among the first `wanted` outputs; equal shapes share the program."""
+    """Counts the first `wanted` outputs, by score and by how many thresholds are below it: [scores, thresholds + 1]."""
+    # Functions of equal shapes share the program.
     is_wanted = jnp.arange(len(outputs.bucket), dtype=jnp.int32) < wanted
     scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
     return jax.vmap(_bins, (0, None, 0))(scores, is_wanted, thresholds.astype(scores.dtype))

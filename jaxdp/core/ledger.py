@@ -265,7 +265,7 @@ class Ledger:
         return {hashlib.sha256(f"{self._salt}:{person}".encode()).hexdigest()[:32] for person in ids}
 
     def _largest_spent(self, hashes: set[str] | None) -> Spent:
-        """Returns, for each sum, the most that one of these persons (None: of all) spent, with releases of everyone."""
+        """Returns each sum's largest value over these persons, or over all (None); releases of everyone count for each."""
         if hashes is None:
             return self._everyone.plus(self._largest_of_persons)
         spent = [self._persons.get(person_hash, Spent()) for person_hash in hashes]

@@ -167,7 +167,10 @@ def _make_room(slots: _Slots) -> _Slots:
 
 
 def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
-    """Takes a step towards the longest vector, or away from the shortest one with weight, if the gap is not reached."""
+    """Takes a step towards the longest vector, or away from the shortest one that has weight.
+
+    The step is 0 as soon as no length exceeds (1 + gap) size.
+    """
     far = jnp.argmax(slots.lengths)
     near = jnp.argmin(jnp.where(slots.weights > 0, slots.lengths, jnp.inf))
     towards = slots.lengths[far] - size >= size - slots.lengths[near]

@@ -72,7 +72,7 @@ def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> fl
 
 
 def tree_steps(stddev: float, unit: float) -> float:
-    """Returns a bound on the grid steps in the stddev of a Gaussian tree's noise; all sums are multiples of `unit`."""
+    """Returns an upper bound on the stddev of a Gaussian tree's noise in grid steps; sums are multiples of `unit`."""
     return max(2.0**26, 2 * stddev / unit)
 
 

@@ -241,7 +241,10 @@ def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
 
 
 def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, last: str) -> ComparisonTable:
-    """Builds a table from rows of (place in the file, columns, fields, count of the row)."""
+    """Builds a table from rows of (place in the file, names of columns, fields, number of copies of the row).
+
+    Errors name the file `name`, and the place `last` if there is no comparison.
+    """
     counts: dict[tuple[str, str], int] = {}
     ties: dict[tuple[str, str], int] | None = None
     total = 0

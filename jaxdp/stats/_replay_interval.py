@@ -28,9 +28,9 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
         confidence: confidence of each interval, in (0, 1).
 
     Returns:
-        A Dataset without `over`, in float64: `mean`, `low` and `high`; and `effective_sample_size`, the number of
-        independent rounds with a mean that has the same sampling error, which is at least the mean number of matched
-        rounds. All results are NaN if a seed has no matched round.
+        A Dataset without `over`, in float64: `mean`, `low` and `high`; and `effective_sample_size`: the mean of this
+        many independent rounds would have the same sampling error; it is at least the mean number of matched rounds.
+        All results are NaN if a seed has no matched round.
 
     Warns:
         RuntimeWarning: if there is one seed. Seeds may differ by more than the error of the rounds, because learners

@@ -103,7 +103,7 @@ def smallest_epsilon(
 
 
 def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: float) -> float:
-    """Returns the smallest number of seeds that can show the bound; infinity if no number can."""
+    """Returns the smallest number of seeds with which a test can show that the mean reaches the bound, or infinity."""
     if method == "t":
         return 2
     share = bound if is_at_least else 1 - bound  # share of hits, or of misses: both need the same number of seeds

@@ -180,7 +180,7 @@ def larger(results: xr.Dataset) -> str:
 
 
 def notes(results: xr.Dataset, count: int) -> list[str]:
-    """Returns notes on the results."""
+    """Returns the notes of the report: the meaning of the numbers, and the deltas; `count` is the number of ballots."""
     texts = [
         "A resampled electorate votes like these voters. It shows how many answers privacy needs, and nothing about "
         "the votes of other people:\nthese numbers do not include the sampling error of the ballots.",

@@ -131,7 +131,10 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
 
 
 def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: bool) -> ReleasedHead:
-    """Fits a head to the labels after secret randomized response, with the loss of `debiased_rr`."""
+    """Fits a head to randomized responses to the labels, which secret random bits draw, with the loss of `debiased_rr`.
+
+    With `per_person`, the labels of a person share epsilon; `margin_stddev` determines the radius.
+    """
     reported = private_labels(part.labels, epsilon, persons=part.persons if per_person else None, release=True)
     params = debiased_rr().params(epsilon=epsilon, radius=local_radius(part, margin_stddev))
     targets = unbiased_labels(jnp.asarray(reported.reports), jnp.asarray(reported.epsilons, default_float()))

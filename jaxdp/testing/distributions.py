@@ -119,7 +119,17 @@ def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) ->
 
 
 def check_distribution(learner: Learner, environment: Environment, values: Mapping[str, float], **options: Any) -> None:
-    """Draws lanes by rounds and by counts, and compares the distributions of all outputs; options of `sampling`."""
+    """Checks by samples that the engines "rounds" and "counts" give all outputs the same distribution.
+
+    Args:
+        learner: a learner that has both engines.
+        environment: its world.
+        values: the learner's values.
+        **options: further arguments of `sampling`.
+
+    Raises:
+        AssertionError: as `check_same_distribution`.
+    """
     plan = sampling(learner, environment, values, **options)
     check_same_distribution(plan, draw(plan, "rounds"), draw(plan, "counts"))
 

@@ -28,8 +28,8 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
 
     Args:
         closed: a closed jaxpr, from `jax.make_jaxpr`.
-        num_carried: number of inputs, the last ones, that are the first outputs of the previous repetition; 0 if the
-            function is not repeated.
+        num_carried: the last `num_carried` inputs are the first `num_carried` outputs of the previous repetition; 0 if
+            the function is not repeated.
         free: indices of inputs that may be used freely, together with all keys derived from them.
 
     Raises:

@@ -77,7 +77,7 @@ class Weighing(NamedTuple):
 
 
 def weigh_sequences(chain: SequenceClass) -> Weighing:
-    """Returns the weights of sequences that may switch, which are floats."""
+    """Returns the `Weighing` of sequences that may switch experts; its weights are floats, not exact sums."""
 
     def absorb(rate: Scalar, weights: Any, step: jax.Array, losses: Sum) -> Any:
         return chain.forward(weights, step, scale_losses(rate, losses).astype(default_float()))

@@ -106,7 +106,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         )
 
     def grid_of(params: GaussianParams, total: Exact, size: int) -> Grid:
-        """Returns the grid of noise on `size` sums; the noise covers one step of rounding at each level."""
+        """Returns the grid of noise on `size` sums; the noise also covers rounding by up to two steps in each sum."""
         return noise_grid(params, unit_of(total), shares.min(), NORMAL_STEP, 2 * np.sqrt(levels * max(size, 1)))
 
     def draw_and_record(

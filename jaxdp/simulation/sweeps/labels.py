@@ -109,8 +109,9 @@ def empty_dataset(
         Variables with dimensions (*static_axes, *axes, seed, *dimensions of the output), in C order, not initialised.
 
     Raises:
-        ValueError: if an output or its dimension has the name of an axis, a coordinate has the wrong length, or a
-            coordinate or dimension has the name of a result.
+        ValueError: if an output has the name of an axis or of a coordinate, a dimension of an output has the name of an
+            axis, a coordinate has the wrong length, or a coordinate or dimension has a name in
+            `jaxdp.validation.RESULT_NAMES`.
     """
     import xarray  # here, to keep `import jaxdp` fast: xarray imports pandas
 

@@ -41,7 +41,10 @@ def which_share(
 
 
 def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
-    """Returns (index, count) from variables of SLURM or Kubernetes; a task of a SLURM array may have processes."""
+    """Returns this process's (index, count) from variables of SLURM or Kubernetes; Kubernetes gives no count: None.
+
+    In a SLURM array they count the processes of all tasks.
+    """
 
     def number(name: str) -> int:
         try:
