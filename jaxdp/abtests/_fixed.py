@@ -96,7 +96,10 @@ def fixed_users(setting: Setting) -> int:
 
 
 def _moments(setting: Setting, arm_users: float) -> tuple[float, float, float]:
-    """Returns the mean absolute difference of counts, and its standard deviations under equal and planned rates."""
+    """Returns the absolute value of the mean difference of counts, and the difference's standard deviations.
+
+    These are the standard deviations under equal rates and under the planned rates.
+    """
     control, treatment = setting.rates
     pooled, noise = (control + treatment) / 2, setting.noise_variance
     null = 2 * pooled * (1 - pooled) * arm_users + noise

@@ -76,10 +76,12 @@ def user_pairs(
     changes_contexts: bool,
     changes_last: bool,
 ) -> list[Pair]:
-    """Returns pairs to try: extreme, equal, alternating and random users; early, middle and late changes.
+    """Returns pairs to try: extreme, equal, alternating and random users.
 
-    `persons` [rounds] are the persons of the rounds; None if each round has a new person. `changes_contexts` is whether
-    the context of a changed user changes, too. `changes_last` is whether pairs may differ in the last round.
+    `persons` [rounds] are the persons of the rounds; None if each round has a new person. Without persons, the users of
+    a pair differ in one early, middle or late round, and in the last round only if `changes_last`. With persons, they
+    differ in all rounds of one of the `MOST_PERSONS` persons with the most rounds. `changes_contexts` is whether the
+    context of a changed user changes, too.
     """
     if persons is None:
         late = (rounds - 2, rounds - 1) if changes_last else (rounds - 2,)

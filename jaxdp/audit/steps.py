@@ -210,7 +210,8 @@ def history_of(scene: Scene, start: Any, round_: Any) -> History:
     """Returns the past that users of a round may react to, in the step that started at `start`.
 
     The past includes the actions of the user who differs, even in the joint model, where the adversary does not see
-    them. All replays have the same later users, so this is a valid test: the claim must hold for any later users.
+    them. Later users are drawn once, and are the same in all replays: they do not react to the change. The test is
+    valid, because the claim must hold for any later users.
     """
     return _seen_history(scene, start, round_, scene.transcript.actions)
 

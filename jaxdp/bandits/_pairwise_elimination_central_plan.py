@@ -26,7 +26,11 @@ def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np
 
 
 def ends_of_epochs(pilot: int, first_look: int, growth: float, spacing: float, largest: int) -> np.ndarray:
-    """Returns the number of plays of each active arm at the end of each epoch, [NUM_EPOCHS] integer."""
+    """Returns the number of plays of each active arm at the end of each epoch, [NUM_EPOCHS] integer.
+
+    The first two are `pilot` and `first_look`. An epoch with `plays` before it adds growth * plays, or at most `plays`
+    but spacing * sqrt(plays), whichever is more. From the first end above half of `largest`, all ends are `largest`.
+    """
     ends = [pilot, first_look]
     while len(ends) < NUM_EPOCHS:
         plays = ends[-1]

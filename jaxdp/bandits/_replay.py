@@ -52,8 +52,7 @@ class LoggedParams:
         contexts: [horizon, num_arms, dim], in the stored type; None without contexts.
         actions: [horizon] integers in [0, num_arms), the arms that were played.
         rewards: [horizon], in the stored type, the rewards of these arms.
-        coins: [horizon] float in (0, 1], the probabilities with which coins let rounds count; None if all rounds may
-            count.
+        coins: [horizon] float in (0, 1], the probability that a coin keeps each round; None if no coins are tossed.
     """
 
     contexts: np.ndarray | None

@@ -122,7 +122,7 @@ class Ledger:
         return self._fits(self._cost(guarantee), self._hashes(persons))
 
     def balance(self, person: Any = EVERYONE) -> float:
-        """Returns the epsilon (accounting "sums") or rho ("zcdp") left for a person, or for a release of everyone.
+        """Returns the epsilon (accounting "sums") or rho ("zcdp") that is left for a person, by default for everyone.
 
         `spend` may refuse a release within this balance if too little delta is left.
         """
@@ -265,7 +265,7 @@ class Ledger:
         return {hashlib.sha256(f"{self._salt}:{person}".encode()).hexdigest()[:32] for person in ids}
 
     def _largest_spent(self, hashes: set[str] | None) -> Spent:
-        """Returns each sum's largest value over these persons, or over all (None); releases of everyone count for each."""
+        """Returns the largest of each sum over these persons (None: over all); releases of everyone count for each."""
         if hashes is None:
             return self._everyone.plus(self._largest_of_persons)
         spent = [self._persons.get(person_hash, Spent()) for person_hash in hashes]

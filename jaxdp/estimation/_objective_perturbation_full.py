@@ -271,9 +271,12 @@ def distance_bound(
 
     Args:
         num_samples: number of comparisons.
-        beta: [] float >= 0, regularization; the eigenvalues of the Hessian are at least beta.
+        beta: [] float >= 0, regularization on the scale of the sum over samples: num_samples times an eigenvalue of the
+            mean objective's Hessian is at least beta.
         radius: [] float > 0, radius of the ball.
-        private: [] bool; if False, an eigenvalue may be 0, and the result is the norm of the mean gradient.
+        private: [] bool; if False, an eigenvalue may be 0, and the result is no bound: it is the norm of the mean
+            gradient or, at a finite radius and if this is less, the distance to the sphere plus the norm of the mean
+            gradient without its part along -theta.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:

@@ -191,8 +191,8 @@ def ballot_objective_perturbation(
 ) -> Estimator:
     r"""Builds a BTL estimator that protects ballots centrally: the loss of all pairs with a noisy sufficient statistic.
 
-    Ballots enter the loss only through S, the sum of y x over ballots and all pairs. S is released once with noise, and
-    the estimator minimises the loss with the noisy S (see Math).
+    Ballots enter the loss only through S, the sum of y x over ballots and all pairs, where x = e_i - e_j and y is
+    half the label. S is released once with noise, and the estimator minimises the loss with the noisy S (see Math).
 
     Args:
         weights: "none" or "cut", as for `objective_perturbation`. Both give the same estimator here, since the features
@@ -215,7 +215,7 @@ def ballot_objective_perturbation(
         - Sensitivity: Ballots enter only through S. The number of ballots and the items are public, and the features
           always cover all pairs of items. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items
           (`docs/proofs/ballots.md`). The noise is from the analytic Gaussian mechanism, or K-norm noise in the m - 1
-          dimensions with sum zero, since S has sum zero up to a public vector. The estimate is post-processing. Labels
+          dimensions of vectors with sum zero, as S has sum zero. The estimate is post-processing. Labels
           outside [0, 2] are clipped.
 
     Source:

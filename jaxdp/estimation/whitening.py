@@ -205,7 +205,11 @@ def _least_error(
 
 
 def _ridge_errors(spectrum, moments, variance, margin_stddev, *, whitened: bool = True):
-    """Computes a grid of ridges, and the predicted mean squared error of margins for each ridge."""
+    """Computes a grid of ridges, and the predicted mean squared error of margins for each ridge.
+
+    `spectrum` [dim] has the eigenvalues of the features' second moment, and `moments` the sums over samples of weights
+    and of squared weights. `variance` is the noise's, for each coordinate; if `whitened`, in units of its eigenvalue.
+    """
     sums, squares = moments
     total = spectrum.sum(dtype=spectrum.dtype)
     ridges = sums * total * 0.5**_HALVINGS

@@ -56,6 +56,6 @@ def project(shares: jax.Array, floor: float) -> jax.Array:
 
 
 def odds(totals: Sum, learning_rate: Scalar) -> jax.Array:
-    """Returns exp(-learning_rate * total), [num_experts] float: the odds of exponential weights, from public totals."""
+    """Returns exp(-learning_rate * (total - smallest total)), [num_experts] float: the odds of exponential weights."""
     # Differences first: they are small, and the rounding excess of large totals matters for them.
     return jnp.exp(-learning_rate * ((totals.total - totals.total.min(-1, keepdims=True)) - totals.excess))

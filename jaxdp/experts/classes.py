@@ -233,8 +233,8 @@ def markov(*, switch_rate: float | None = None) -> Sequences:
     """Returns the class of all sequences; the prior switches after each round with a constant probability.
 
     A switch leads to one of the other experts, drawn uniformly. A sequence of S switches has the log inverse prior ln N
-    + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate S / (T - 1), about ln(S) / 2 nats more
-    than in `switching`.
+    + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate S / (T - 1), about ln(2 pi S) / 2
+    nats more than in `switching`, for S from 1 to much less than T.
 
     Args:
         switch_rate: in (0, 1). None averages the priors of the rates 1/2, 1/4, ..., down to 1 / T or less, with equal

@@ -150,16 +150,16 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
 
 
 def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
-    """Returns the step, a power of two in [1, largest], at which noise of this scale has at most about `FEW` steps.
-
-    If `largest` is too small for this, or below 1, it is the result.
-    """
+    """Returns a power of two >= 1, at most `largest`: noise of this scale is then at most about `FEW` such steps."""
     times = scale * ((1 + COARSEST) * 2 / FEW)  # with room for the change by rounding
     return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, largest)
 
 
 def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
-    """Returns the grid for normal noise of a standard deviation calibrated for an L2 sensitivity; both [] float64."""
+    """Returns the grid for normal noise of a standard deviation calibrated for an L2 sensitivity; both [] float64.
+
+    Without a sensitivity, `UNKNOWN` times the standard deviation counts as the sensitivity.
+    """
     positive_stddev = jnp.where(stddev > 0, stddev, 1.0)
     step = power_below(positive_stddev) * NORMAL_STEP
     declared = positive_stddev * UNKNOWN if sensitivity is None else sensitivity

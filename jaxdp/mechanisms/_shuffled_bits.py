@@ -111,7 +111,7 @@ def odds(local_epsilon: float) -> tuple[float, float]:
 
 
 def count_distribution(ones: int, local_epsilon: float, batch: int) -> np.ndarray:
-    """Computes `reports_distribution` for batch - 1 users, if `ones` of them hold a 1."""
+    """Returns the distribution of the number of reports 1 from batch - 1 users, if `ones` of them hold a 1."""
     return reports_distribution(ones, batch - 1 - ones, local_epsilon)
 
 

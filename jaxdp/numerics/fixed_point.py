@@ -95,7 +95,7 @@ def from_floats(values: jax.Array) -> Sum:
 
 
 def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> Sum:
-    """Adds to `running`, or to 0 if `restart` ([] bool) is true, the units of one datum or of up to 2^10 data."""
+    """Adds `more`, integer units of up to 2^10 data, to `running`, or to 0 if `restart` ([] bool) is true."""
 
     def add_part(running: Sum, more: jax.Array, restart: jax.Array | None = None) -> Sum:
         if restart is not None:

@@ -62,7 +62,7 @@ def read_pairs(
         ties: "half" returns float32 labels, in which 1/2 is a tie. "coin" decides ties by a fair coin of the key, for
             algorithms that take only labels 0 and 1. "drop" removes rows that tie or have no label.
         ties_public: whether others may know which rows tie or have no label. It must be True for "drop", and then
-            `Pairs.restate` states it in claims.
+            `Pairs.restate` states it in claims; otherwise it must be False.
         drop_duplicates: whether to keep only the first row in the file for each unordered pair and person, whichever
             response won.
         drop_identical: whether to remove rows with two equal responses.

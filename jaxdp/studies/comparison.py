@@ -95,7 +95,7 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
 def distinct_learners(
     left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
 ) -> dict[str, LearnerEntry]:
-    """Returns registered candidates, without `left_out` keywords; if entries are then equal, only the first one."""
+    """Removes `left_out` keywords from registered variants, and returns the candidates; of equal ones, the first."""
     candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
         variant = {key: value for key, value in entry.variant.items() if key not in left_out}

@@ -118,7 +118,7 @@ def _as_csv(tables: Sequence[Table]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Returns a number without the commas between thousands, and any other text unchanged."""
+    """Returns a text without surrounding spaces, and a number also without the commas between thousands."""
     number = text.strip().replace(",", "")
     try:
         float(number)

@@ -83,7 +83,7 @@ class Adversary(NamedTuple):
 
     Attributes:
         make: (setting, gap) -> the environment.
-        kind: the row of the paper's Table 1: "shifting", "oblivious" or "adaptive".
+        kind: the row of Table 1 of Asi et al. (2025): "shifting", "oblivious" or "adaptive".
         mean_loss: (num_experts, gap) -> expected loss of uniform play per round; None if it is not known.
     """
 

@@ -19,7 +19,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        released: the noisy wins of each pair of arms.
+        released: the noisy leads (wins minus losses) of pairs of arms, and values computed from the plays.
     """
 
     round: jax.Array

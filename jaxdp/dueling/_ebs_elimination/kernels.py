@@ -25,7 +25,7 @@ def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the line that `counters.noise_line` returns."""
+    """Returns `counters.noise_line`, a bound on each counter's noise: (intercept, slope per leaf), each [num_arms]."""
     float_ = params.intercepts.dtype
     counts, half = digits.astype(float_), jnp.asarray(trees.arity // 2, float_)
     lowest = chosen = steepness = jnp.full(counts.shape[1:], jnp.inf, float_)

@@ -63,7 +63,7 @@ def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Does what `largest_short` does for the last columns, those of `whole`; their regrets may not fit in an integer."""
+    """Computes `largest_short` for the last columns, which `whole` has; regrets may exceed the range of an integer."""
     part = low[:, -whole.shape[1] :] & (UNITS - 1)
     return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, part)), axis=0)
 

@@ -61,7 +61,7 @@ def blamed_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns the users of `given_up_late`, then users with losses of all experts, beyond the cap on selections."""
+    """Returns users like `given_up_late`; all experts have losses until the horizon, beyond the cap on selections."""
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 
 

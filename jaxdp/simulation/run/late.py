@@ -76,7 +76,15 @@ class LateReport(NamedTuple):
 
 
 class _Hearing(NamedTuple):
-    """The values that change while the learner uses the reports that arrived in one round."""
+    """The values that change while the learner uses the reports that arrived in one round.
+
+    Attributes:
+        state: the learner's state.
+        used: number of reports used so far, for each slot.
+        action: the action with the report that is used next.
+        waits: whether the learner waits for a report of this action; otherwise `act` chooses the next action.
+        number: number of reports used in this round so far.
+    """
 
     state: State
     used: jax.Array

@@ -90,7 +90,7 @@ def sweep(
         num_seeds: number of seeds at every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
         tile_size: number of lanes that are compiled together, >= 1; memory grows with it. None is the tile size of the
-            store, if there is a store. Otherwise it is 256 on a CPU; on a GPU it is the number of lanes of a program,
+            store, if a store is read. Otherwise it is 256 on a CPU; on a GPU it is the number of lanes of a program,
             rounded up to a multiple of 1,024, but at most 65,536 and at most as many as should fit in 4 GiB. With an
             executor, the first worker's kind of device decides. Several tiles run at once if memory allows; if memory
             runs out, the number is halved.

@@ -130,7 +130,7 @@ class Program:
         _ = self._lowering
 
     def compile(self) -> Compiled:
-        """Compiles the program for each device, unless this process has compiled it before.
+        """Compiles the program for each device, unless `EXECUTABLES` has it. Programs that call the host are not kept.
 
         Each device has a separate program for whole tiles, as a program that is partitioned over CPU devices would
         deadlock in batched eigh, svd and qr.
