@@ -53,12 +53,20 @@ def _ratio(row: Mapping[str, Any], name: str) -> str:
     return "-" if ratio is None else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x"
 
 
+def _vectors(processor: str) -> str:
+    """Returns the widest vector instructions of an x86 processor as text, or an empty text for other processors."""
+    features = processor.split()
+    widest = [name for name in ("avx512f", "avx2", "avx") if name in features][:1]
+    return "".join(f", {'AVX-512' if name == 'avx512f' else f'{name.upper()} without AVX-512'}" for name in widest)
+
+
 def section(record: Mapping[str, Any]) -> str:
     """Returns the page's section "Measured" for a record."""
     minutes, seconds = divmod(round(record["seconds"]), 60)
     clock, load = record["rows"][0]["clock"], record["load_at_the_end"]
-    about = f"{record['machine']}. {record['date'][:10]}, commit {record['commit']}: {len(record['rows'])} rows in "
-    about += f"{minutes} min {seconds} s; medians of {record['repeats']} turns by {clock} time"
+    about = f"{record['machine']}{_vectors(record['processor'])}. {record['date'][:10]}, commit {record['commit']}: "
+    about += f"{len(record['rows'])} rows in {minutes} min {seconds} s; "
+    about += f"medians of {record['repeats']} turns by {clock} time"
     about += "." if load is None else f"; load at the end {load:.1f}."
     return f"{about}\n\n{as_markdown(record['rows'])}\n"
 

@@ -99,6 +99,7 @@ def test_a_peer_that_computes_something_else_is_refused():
 
 RECORD = {
     "machine": "x86_64, 2 cores",
+    "processor": "AuthenticAMD-25-1 avx avx2 fma sse",
     "date": "2026-01-02T03:04:05",
     "commit": "abc",
     "repeats": 7,
@@ -123,7 +124,8 @@ def test_the_page_has_the_table_of_a_record(tmp_path):
     page.write_text(table.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     table.write_page(page, RECORD)
     text = page.read_text(encoding="utf-8")
-    assert "x86_64, 2 cores. 2026-01-02, commit abc: 2 rows in 2 min 5 s; medians of 7 turns by wall time" in text
+    assert "x86_64, 2 cores, AVX2 without AVX-512. 2026-01-02, commit abc: 2 rows in 2 min 5 s; medians of 7" in text
+    assert "medians of 7 turns by wall time; load at the end 0.5.\n" in text
     assert "| ucb, by rounds | 16 x 40 | 17.7 | 2.35x | 12.3x | 0.8 s | 2,040 | 0.17x |\n" in text
     assert "| words | 8 | 2 | 4.00x jax.random | - | - | - | - |\n" in text
     assert "| thompson, by rounds |" not in text  # the former table is gone
