@@ -14,7 +14,7 @@ CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs
 WORKERS ?= 2
 
 .PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations begin set-up \
-	newer docs notebooks lint gpu-counts style bench lock release paper
+	newer docs notebooks pages-data lint gpu-counts style bench lock release paper
 
 # Each number of comparisons is a program, and compiling takes most of the time: the study's default has five.
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
@@ -119,6 +119,12 @@ docs: $(VENV)/.ready-docs  ## the site, in results/site/html; a warning is an er
 	$(KEPT) $(BIN)/python notebooks/make.py run --changed
 	JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d .cache/site -b html docs results/site/html
 	$(BIN)/python docs/check_site.py results/site/html
+
+# A learner that no instance fits makes the second line fail, as do results of other versions, which stay: this is shown.
+pages-data: $(READY)  ## plays the benchmark (hours) with learners that changed or have no results; all of them with ALL=1
+	$(BIN)/python docs/site_pages/measured.py $(if $(ALL),--remove-all,--remove)
+	-$(BIN)/python -m jaxdp bench --all --out benchmarks/suite/full
+	$(BIN)/python docs/site_pages/measured.py
 
 lint: style
 	$(TYPES)

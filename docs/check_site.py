@@ -1,7 +1,8 @@
 """Checks that the site describes every public name and has no dead link inside: `python docs/check_site.py SITE`.
 
-It also checks that every algorithm's page has a displayed formula, an example, and a reference or a proof, and that
-readers find the pages of `WALKS` by at most three links from the home page.
+It also checks that every algorithm's page has a displayed formula, an example, and a reference or a proof, that readers
+find the pages of `WALKS` by at most three links from the home page, and that committed results of the benchmark are
+results of the current programs.
 """
 
 import re
@@ -14,8 +15,11 @@ from urllib.parse import unquote, urlsplit
 sys.path.insert(0, str(Path(__file__).parent))
 
 from site_pages.algorithm_pages import algorithms
+from site_pages.measured import FULL
 from site_pages.names import everything
 from site_pages.references import references
+
+from jaxdp.suite.results import outdated_learners, read_full
 
 INDEX = "reference/api/algorithms.html"
 ALGORITHM = "reference/api/algorithm/{}.html"
@@ -126,6 +130,14 @@ def lost_readers(site: Path, pages: dict[Path, Page], walks: dict[str, tuple[tup
     return problems
 
 
+def outdated_results(folder: Path = FULL) -> list[str]:
+    """Returns a sentence for each learner whose committed results are results of another program."""
+    return [
+        f"{name}: its results in {folder.name}/ are of another program; make pages-data plays it again"
+        for name in outdated_learners(read_full(folder))
+    ]
+
+
 def main() -> int:
     """Runs the command. Returns 1 if something is missing."""
     site = Path(sys.argv[1]).resolve()
@@ -133,7 +145,8 @@ def main() -> int:
     dead, known = dead_links(pages), inventory(site / "objects.inv")
     missing = [name.path for name in everything() if name.path not in known]
     incomplete, lost = incomplete_algorithms(site, pages), lost_readers(site, pages, WALKS)
-    for problem in (*dead, *(f"not described: {name}" for name in missing), *incomplete, *lost):
+    old = outdated_results()
+    for problem in (*dead, *(f"not described: {name}" for name in missing), *incomplete, *lost, *old):
         print(problem)
     print(f"{len(pages)} pages, {len(known)} names, {len(dead)} dead links, {len(missing)} names missing")
     displayed = sum('display="block"' in page.text for page in pages.values())
@@ -141,7 +154,8 @@ def main() -> int:
     print(f"{displayed} pages with displayed formulas, {len(algorithms())} algorithm pages, {len(incomplete)} gaps")
     print(f"{unverified} of {len(references())} references not verified")
     print(f"{len(WALKS)} walks of at most three links, {len(lost)} lost")
-    return 1 if dead or missing or incomplete or lost else 0
+    print(f"{len(read_full(FULL))} learners with full results, {len(old)} of another program")
+    return 1 if dead or missing or incomplete or lost or old else 0
 
 
 if __name__ == "__main__":

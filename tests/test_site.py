@@ -29,6 +29,7 @@ from jaxdp.studies import STUDIES  # noqa: E402
 WRITTEN = {f"reference/api/{page}.rst" for page in (*PAGES, "algorithms", "environments", "theorems", "deviations")}
 WRITTEN |= {
     "reference/api/commands.rst",
+    "reference/api/standings.md",
     *(f"reference/api/{page}.rst" for page in ("references", "literature", "gallery")),
 }
 EXECUTED = {f"tutorials/{path.stem}.ipynb" for path in (ROOT / "notebooks").glob("[0-9]*.py")}

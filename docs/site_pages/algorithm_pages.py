@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from site_pages.docstrings import escape, formulas, plain, sections, to_rst
 from site_pages.examples import examples, outputs
+from site_pages.measured import measured_section
 from site_pages.names import everything
 from site_pages.references import links
 from site_pages.rst import heading, table
@@ -141,6 +142,7 @@ def algorithm_page(algorithm: Algorithm) -> str:
         "",
         *textwrap.indent(outputs()[algorithm.name], "   ").splitlines(),
         "",
+        *measured_section(algorithm.name, algorithm.entries),
         *heading("Parameters", "-"),
         *_lists(parts, ("Args", "Returns", "Values", "Raises")),
         "",

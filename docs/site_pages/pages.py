@@ -1,7 +1,8 @@
 """Writes the generated pages of the reference, for the site's build or as `python docs/site_pages/pages.py`.
 
 These pages list the functions and types of every public module, the algorithms, the environments, the theorems, the
-deviations from the papers, the references, the literature, the gallery, and the help of every command.
+deviations from the papers, the references, the literature, the gallery, the standings of the benchmark, and the help of
+every command.
 """
 
 import importlib
@@ -14,12 +15,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from site_pages.algorithm_pages import algorithm_pages, index_page
+from site_pages.algorithm_pages import algorithm_pages, algorithms, index_page
 from site_pages.commands import commands_page
 from site_pages.docstrings import escape, section, to_rst
 from site_pages.gallery import gallery_page
 from site_pages.literature import literature_page
+from site_pages.measured import standings_page, write_pictures
 from site_pages.names import KINDS, Name, names_by_page
+from site_pages.pictures import write_changed
 from site_pages.references import references_page
 from site_pages.rst import heading, table
 
@@ -157,7 +160,7 @@ def write(folder: Path = API) -> dict[str, str]:
     """Writes every generated page, except pages with unchanged text.
 
     Returns:
-        The text of each page by its name.
+        The text of each page by its name, except the standings, which are Markdown.
     """
     pages = {page: module_page(page, modules) for page, modules in names_by_page().items()}
     pages |= {
@@ -171,14 +174,15 @@ def write(folder: Path = API) -> dict[str, str]:
         "gallery": gallery_page(EXECUTED, folder / "thumbnails"),
         **algorithm_pages(),
     }
+    found = algorithms()
+    write_pictures({name: algorithm.entries for name, algorithm in found.items()}, folder)
+    page_of = {entry: name for name, algorithm in found.items() for entry in algorithm.entries}
+    write_changed(folder / "standings.md", standings_page(page_of))
     for path in folder.rglob("*.rst"):
         if path.relative_to(folder).as_posix().removesuffix(".rst") not in pages:
             path.unlink()
     for name, text in pages.items():
-        path = folder / f"{name}.rst"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        write_changed(folder / f"{name}.rst", text)
     return pages
 
 

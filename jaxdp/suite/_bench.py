@@ -8,6 +8,7 @@ import json
 import math
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from jaxdp.suite import _attack, v1
 if TYPE_CHECKING:
     import pandas as pd
 
+LIST = re.compile(r"\[\n([^][]*)\n *\]")  # of numbers: JSON texts have no line breaks
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
 # Required arguments that are the same for every learner: a size, or its function of the horizon.
 FIXED: Mapping[str, Callable[[int], int]] = {
@@ -103,7 +105,7 @@ def bench(
         "suite_hash": v1.suite_hash(),
         "protocol": ("quick" if quick else "full") + (" verify" if verify else ""),
         "learner": name,
-        "code": _code_hash(name, factory),
+        "code": code_hash(name),
         "arguments": {key: repr(value) for key, value in variant.items()},
         "tuned": {key: repr(value) for key, value in tuned.items()},
         "versions": {**{package: version(package) for package in PACKAGES}, "python": platform.python_version()},
@@ -260,14 +262,23 @@ def _read(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:
-    """Writes the record, and replaces the file in one step."""
+    """Writes the record, with one line for each list, and replaces the file in one step."""
+    text = json.dumps(record, indent=1, sort_keys=True)
     beside = path.with_name(path.name + ".part")
-    beside.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    beside.write_text(LIST.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n")
     os.replace(beside, path)
 
 
-def _code_hash(name: str, factory: Any) -> str:
-    """Returns the first 16 hexadecimal digits of the SHA-256 of the program in the learner's source file."""
+def code_hash(name: str) -> str:
+    """Returns the first 16 hexadecimal digits of the SHA-256 of the program in the learner's source file.
+
+    Args:
+        name: as for `resolve`.
+
+    Raises:
+        ValueError: if there is no such learner or estimator.
+    """
+    factory, _ = resolve(name)
     module = name.partition(":")[0]
     file = sys.modules[module].__file__ if ":" in name else inspect.getsourcefile(inspect.unwrap(factory))
     return hashlib.sha256(_without_comments(Path(file).read_bytes())).hexdigest()[:16] if file else ""

@@ -54,7 +54,7 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
 def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown") -> str:
     """Formats all standings: no table mixes trust models, privacy units or kinds of claim."""
     texts = []
-    for group, scores in _tables(records).items():
+    for group, scores in score_tables(records).items():
         table = tables.FORMATS[format](_contents(scores, group))
         if format != "markdown":
             texts.append(table)
@@ -71,7 +71,7 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
         ValueError: if no learner played all instances of its table.
     """
     drawn = {}
-    for group, scores in _tables(records).items():
+    for group, scores in score_tables(records).items():
         least = LEAST_SCORES[group[0]]
         means = xr.apply_ufunc(np.log10, scores.mean("seed", skipna=False).clip(min=least))
         means = means.where(np.isfinite(means))
@@ -99,8 +99,8 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
     return figure
 
 
-def _tables(records: Mapping[str, Mapping[str, Any]]) -> dict[Group, xr.DataArray]:
-    """Returns the scores of each table."""
+def score_tables(records: Mapping[str, Mapping[str, Any]]) -> dict[Group, xr.DataArray]:
+    """Returns the scores of each table: (learner, instance, epsilon, seed)."""
     groups: dict[Group, list[str]] = {}
     for name, record in records.items():
         for group in dict.fromkeys(_group(instance, played) for instance, played in record["instances"].items()):

@@ -1,0 +1,288 @@
+"""Shows committed results of the benchmark on the pages of algorithms, and all standings on one page.
+
+`python docs/site_pages/measured.py` prints the learners whose results are outdated or missing. With --remove it removes
+outdated files, with --remove-all all files, so that `python -m jaxdp bench --all` plays these learners again.
+"""
+
+import functools
+import math
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from site_pages import pictures
+from site_pages.docstrings import escape
+from site_pages.rst import heading, table
+
+from jaxdp.comparisons.tables import format_budget
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry, MechanismEntry
+from jaxdp.suite import results, v1
+from jaxdp.suite._standings import LEAST_SCORES, draw_standings, score_tables, standings
+
+FULL = Path(__file__).parents[2] / "benchmarks" / "suite" / "full"
+FOLDER = "measured"  # of the pictures, beside the generated pages
+NOT_YET = "not measured yet"
+
+
+@functools.cache
+def records() -> dict[str, dict]:
+    """Returns the committed full results, by the learner's name; none before the first ones are committed."""
+    return results.read_full(FULL)
+
+
+@functools.cache
+def measurements() -> dict[str, dict[str, results.Measurement]]:
+    """Returns the committed full results, by instance and learner."""
+    return results.measurements(records())
+
+
+def not_measured() -> list[str]:
+    """Returns the registered learners and estimators without full results."""
+    return [name for name in (*LEARNERS, *ESTIMATORS) if name not in records()]
+
+
+def scores_of(name: str) -> dict[str, list[float]]:
+    """Returns a learner's mean scores, by instance: regret, or error, over the regret or error of uniform play."""
+    return {
+        instance: (learners[name].means / v1.INSTANCES[instance].uniform(quick=False)).tolist()
+        for instance, learners in measurements().items()
+        if name in learners
+    }
+
+
+def measured_section(algorithm: str, entries: Mapping[str, Entry]) -> list[str]:
+    """Returns the section of an algorithm's page with its measured regrets or errors, or with its noise.
+
+    Args:
+        algorithm: the name of the page.
+        entries: the algorithm's entries in the registry, by name.
+    """
+    mechanisms = _mechanisms(entries)
+    if mechanisms:
+        return _noise_section(algorithm, mechanisms)
+    what, unit = "error" if entries.keys() & ESTIMATORS.keys() else "regret", _unit(entries)
+    lines = heading(f"Measured {what}", "-")
+    shown = [name for name in entries if scores_of(name)]
+    if not shown:
+        names = " and ".join(f"``{name}``" for name in entries)
+        return [*lines, f"{names}: {NOT_YET} with the :doc:`frozen benchmark </howto/bench>`.", ""]
+    first = scores_of(shown[0])
+    lines += [
+        *_picture(f"../{FOLDER}/{algorithm}.svg", pictures.scores_in_words(shown[0], unit, _short(first))),
+        f"Mean {what} in the :doc:`frozen benchmark </howto/bench>`, ± half the width of its 95% interval. In",
+        "brackets: the median of the means of its peers. Peers are the other measured learners of the same family and",
+        "trust model, except variants on this page. Their privacy units and kinds of claim may differ;",
+        f":doc:`standings <../standings>` keep these apart. The last columns have the {what} of {unit}, and the least",
+        f"mean in the family without privacy (ε = ∞). In the picture, the score is the {what} divided by that of",
+        f"{unit}; scores below {pictures.LEAST_SCORE:g} are drawn at this value.",
+        "",
+    ]
+    for name in entries:
+        lines += _table_of(name, frozenset(entries), unit) if name in shown else [f"``{name}``: {NOT_YET}.", ""]
+    return lines
+
+
+def write_pictures(algorithms: Mapping[str, Mapping[str, Entry]], folder: Path) -> None:
+    """Writes the picture of each page, and of the standings, and removes other pictures.
+
+    Args:
+        algorithms: the entries of each page, by its name.
+        folder: the folder of the generated pages.
+    """
+    drawn = {}
+    for algorithm, entries in algorithms.items():
+        if mechanisms := _mechanisms(entries):
+            if noise := _noises(tuple(mechanisms)):
+                drawn[algorithm] = pictures.draw_noises(algorithm, _label(mechanisms), noise)
+        elif shown := [name for name in entries if scores_of(name)]:
+            drawn[algorithm] = pictures.draw_scores(shown[0], _unit(entries), _short(scores_of(shown[0])))
+    if _best():
+        drawn["standings"] = draw_standings(records())
+    for path in (folder / FOLDER).glob("*.svg"):
+        if path.stem not in drawn:
+            path.unlink()
+    for name, figure in drawn.items():
+        pictures.write_changed(folder / FOLDER / f"{name}.svg", pictures.svg(figure))
+
+
+def standings_page(pages: Mapping[str, str]) -> str:
+    """Returns the page of the standings, in Markdown.
+
+    Args:
+        pages: the page of each registered entry, by the entry's name.
+    """
+    lines = [
+        "# Standings",
+        "",
+        "This page compares the committed full results of the [frozen benchmark](../../howto/bench.md), in a table for "
+        "each family, trust model, privacy unit and kind of claim. Across tables nothing is ranked. "
+        "[How to read the standings](../../howto/bench.md#how-to-read-the-standings) explains scores, marks and the "
+        "column on privacy.",
+        "",
+    ]
+    if best := _best():
+        words = f"Mean log score of every learner against epsilon, a panel for each table. Least at epsilon 1: {best}."
+        lines += [f"![{words}]({FOLDER}/standings.svg)", ""]
+    if records():
+        lines += [_with_links(standings(records()), pages), ""]
+    if missing := not_measured():
+        lines += [f"## {NOT_YET.capitalize()}", "", f"{', '.join(f'`{name}`' for name in missing)}.", ""]
+    return "\n".join(lines)
+
+
+def _best() -> str:
+    """Returns the learner with the least mean log score at epsilon 1 in each table of the picture; empty if none."""
+    parts = []
+    for group, scores in score_tables(records()).items() if records() else ():
+        means = xr.apply_ufunc(np.log10, scores.mean("seed", skipna=False).clip(min=LEAST_SCORES[group[0]]))
+        means = means.where(np.isfinite(means))
+        if means.sizes["instance"] > 1 and len(complete := means.dropna("learner")["learner"]):
+            best = means.sel(learner=complete, epsilon=1.0).mean("instance")
+            least = int(best.values.argmin())
+            claims = "no" if group[3] == "none" else group[3]
+            name = f"{complete.values[least]} ({10 ** best.values[least]:.2g})"
+            parts.append(f"{group[0]}, {group[1]} model, {group[2]}, {claims} claims: {name}")
+    return "; ".join(parts)
+
+
+def _with_links(text: str, pages: Mapping[str, str]) -> str:
+    """Returns the standings; in the first cell of a row, a registered name links to its page."""
+
+    def link(row: re.Match[str]) -> str:
+        return f"| [{row[1]}](algorithm/{pages[row[1]]}.rst) |" if row[1] in pages else row[0]
+
+    return re.sub(r"^\| (\w+) \|", link, text, flags=re.MULTILINE)
+
+
+def _table_of(name: str, page: frozenset[str], unit: str) -> list[str]:
+    """Returns the table of one learner, a row for each instance that it played.
+
+    Args:
+        name: the learner.
+        page: names on the same page, which are not peers.
+        unit: what scores are relative to.
+    """
+    rows, counts = [], []
+    for instance, learners in measurements().items():
+        if name not in learners:
+            continue
+        own, peers = learners[name], results.peers(learners, name, page)
+        medians = results.peers_median(peers)
+        counts.append(len(peers))
+        cells = [
+            cell.text("±").replace(" ", "\u00a0") + (f" ({_number(median)})" if peers else "")
+            for cell, median in zip(own.cells, medians, strict=True)
+        ]
+        best, least = results.least_without_privacy(learners)
+        short = instance.partition(".")[2]
+        metric = "" if own.metric == "pseudo_regret" else f" ({own.metric.replace('_', ' ')})"
+        uniform = _number(v1.INSTANCES[instance].uniform(quick=False))
+        rows.append([f"{short}{metric}", *map(escape, cells), uniform, f"{_number(least)}: ``{best}``"])
+    families = sorted({instance.partition(".")[0] for instance in scores_of(name)})
+    sizes = sorted({(p.seeds, p.horizon) for learners in measurements().values() if (p := learners.get(name))})
+    played_at = " and ".join(f"{s} seeds" + (f" of {h:,} rounds" if h else "") for s, h in sizes)
+    least_peers, most = min(counts), max(counts)
+    peers_text = f"{most} peers" if least_peers == most else f"{least_peers} to {most} peers"
+    left_out = [
+        instance.partition(".")[2]
+        for instance in v1.INSTANCES
+        if instance.partition(".")[0] in families and instance not in scores_of(name)
+    ]
+    heads = [f"ε = {format_budget(epsilon)}" for epsilon in v1.EPSILONS]
+    lines = [
+        f"``{name}``, {', '.join(families)}: {played_at}, {peers_text}."
+        + (f" Not played: {', '.join(left_out)}." if left_out else ""),
+        "",
+    ]
+    return [*lines, *table(["instance", *heads, unit, "least without privacy"], rows, "15 17 17 17 17 12 15")]
+
+
+def _unit(entries: Mapping[str, Entry]) -> str:
+    """Returns the name of the play, or estimate, that scores are relative to."""
+    return "the estimate 0" if entries.keys() & ESTIMATORS.keys() else "uniform play"
+
+
+def _mechanisms(entries: Mapping[str, Entry]) -> dict[str, MechanismEntry]:
+    return {name: entry for name, entry in entries.items() if isinstance(entry, MechanismEntry)}
+
+
+@functools.cache
+def _noises(names: tuple[str, ...]) -> dict[str, list[float]]:
+    return pictures.noises({name: MECHANISMS[name] for name in names})
+
+
+def _noise_section(algorithm: str, entries: Mapping[str, MechanismEntry]) -> list[str]:
+    noise = _noises(tuple(entries))
+    if not noise:
+        return []
+    label = _label(entries)
+    settings = "; ".join(f"``{name}``: {_settings(entries[name])}" for name in noise)
+    return [
+        *heading("Noise", "-"),
+        *_picture(f"../{FOLDER}/{algorithm}.svg", pictures.noises_in_words(label, noise)),
+        f"The picture shows the {label}, computed from the mechanism's own functions at the values of its",
+        f"entries in the registry. {settings}. A line ends where the mechanism does not accept ε.",
+        "",
+    ]
+
+
+def _settings(entry: MechanismEntry) -> str:
+    fixed = {**entry.values, **entry.variant, **entry.sizes}
+    fixed.pop("epsilon", None)
+    if "horizon" in fixed:
+        fixed["horizon"] = pictures.COUNTED
+    return ", ".join(f"{name} = {value}" for name, value in fixed.items()) or "no other values"
+
+
+def _label(entries: Mapping[str, MechanismEntry]) -> str:
+    kind = next(iter(entries.values())).factory
+    name = getattr(kind, "__name__", "")
+    if name.endswith("_counter"):
+        return f"standard deviation of the count after {pictures.COUNTED:,} entries"
+    if name.endswith("_randomizer"):
+        return "root mean square of one user's estimate"
+    return "standard deviation of the noise"
+
+
+def _picture(path: str, words: str) -> list[str]:
+    return [f".. image:: {path}", f"   :alt: {escape(words)}", ""]
+
+
+def _short(scores: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    """Returns the scores by the names of instances without the family, or with it if there are several families."""
+    families = {instance.partition(".")[0] for instance in scores}
+    return {name if len(families) > 1 else name.partition(".")[2]: values for name, values in scores.items()}
+
+
+def _number(value: float) -> str:
+    """Formats a number with three significant digits; only small numbers have an exponent."""
+    if not math.isfinite(value):
+        return "∞"
+    if 0 < abs(value) < 1e-4:
+        return f"{value:.3g}"
+    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{round(value, digits):,.{max(0, digits)}f}"
+
+
+def main() -> int:
+    """Runs the command. Returns 1 if results are outdated, and stay."""
+    old = results.outdated_learners(records())
+    removes = "--remove-all" in sys.argv[1:], "--remove" in sys.argv[1:]
+    for name in [*records()] if removes[0] else old if removes[1] else []:
+        (FULL / f"{name}.json").unlink()
+        print(f"{name}: removed its results")
+    for name in () if any(removes) else old:
+        print(f"{name}: its results are of another program: make pages-data")
+    for name in not_measured():
+        print(f"{name}: {NOT_YET}")
+    return 1 if old and not any(removes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""Draws the small pictures on pages of algorithms: scores of the benchmark, and noise of mechanisms."""
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+from jaxdp import plotting
+from jaxdp.comparisons.tables import format_budget
+from jaxdp.mechanisms import Counter
+from jaxdp.plotting.style import style
+from jaxdp.registry import MechanismEntry
+from jaxdp.suite import v1
+
+BUDGETS = tuple(float(epsilon) for epsilon in np.geomspace(0.1, 10, 13))
+COUNTED = 1_000  # entries of a counter
+LEAST_SCORE = 1e-3  # smaller scores are drawn here
+SALT = "jaxdp"  # names in pictures are equal in every build
+
+
+def svg(figure: plotting.Figure) -> str:
+    """Returns a figure as SVG, on a white ground; the same figure gives the same text."""
+    file = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": SALT}):
+        figure.savefig(file, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
+
+
+def write_changed(path: Path, text: str) -> None:
+    """Writes a file, except if it has this text already."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def draw_scores(title: str, unit: str, scores: Mapping[str, Sequence[float]]) -> plotting.Figure:
+    """Draws scores against epsilon: a line for each instance, and one at the score 1.
+
+    Args:
+        title: the learner.
+        unit: name of the play, or estimate, with the score 1.
+        scores: for each instance, the mean score at each value of `v1.EPSILONS`.
+    """
+    figure = plotting.panels(width=5.2, height=3.0)
+    (ax,) = figure.axes
+    positions = range(len(v1.EPSILONS))
+    for index, (name, values) in enumerate(scores.items()):
+        heights = np.maximum(values, LEAST_SCORE)
+        ax.plot(positions, np.where(np.isfinite(heights), heights, np.nan), label=name, **style(index, ax))
+    ax.axhline(1, color="#888888", linewidth=1.0, linestyle=":", label=unit)
+    ax.set_xticks(positions, [format_budget(epsilon) for epsilon in v1.EPSILONS])
+    ax.set_yscale("log")
+    ax.set(title=title, xlabel="ε", ylabel="score")
+    ax.legend(fontsize="small")
+    return figure
+
+
+def scores_in_words(name: str, unit: str, scores: Mapping[str, Sequence[float]]) -> str:
+    """Returns the alternative text of `draw_scores`."""
+    ends = [f"{at} from {_number(values[0])} to {_number(values[-1])}" for at, values in scores.items()]
+    return (
+        f"Score of {name} (1 is {unit}, less is better) on a logarithmic axis against epsilon. "
+        f"From epsilon 0.1 to no privacy: {'; '.join(ends)}."
+    )
+
+
+def noise_of(entry: MechanismEntry, epsilon: float) -> float | None:
+    """Returns the standard deviation of a mechanism's noise in one number, from the mechanism's own functions.
+
+    It is for the entry's values and sizes, except that a counter counts `COUNTED` entries and the noise is in the last
+    count. For a local randomizer it is the root mean square of a user's estimate, for the worst value. None if there is
+    no such number, or if the mechanism does not accept this epsilon.
+    """
+    values = {**entry.values, "epsilon": epsilon}
+    if entry.factory is None:
+        return None
+    kind = entry.factory.__name__
+    try:
+        if entry.family == "local randomizers":
+            return math.sqrt(entry.factory(**{**entry.variant, **entry.sizes}).second_moment(**values))
+        if kind.endswith("_counter"):
+            counter: Counter = entry.factory(**{**entry.variant, **entry.sizes, "horizon": COUNTED})
+            return math.sqrt(float(counter.variance(counter.params(**values), COUNTED)))
+        params = entry.make().params(**values)
+    except ValueError:
+        return None
+    if kind == "gaussian":
+        return float(params)
+    if kind == "laplace":
+        return math.sqrt(2) * float(params.unit) / float(params.epsilon)
+    if kind == "k_norm":  # length G ~ Gamma(d, unit / epsilon): E G^2 / d = (d + 1) (unit / epsilon)^2
+        return math.sqrt(entry.sizes["num_counts"] + 1) * float(params.unit) / float(params.epsilon)
+    return None
+
+
+def noises(entries: Mapping[str, MechanismEntry]) -> dict[str, list[float]]:
+    """Returns, for each entry with such a number, `noise_of` at each of `BUDGETS`; NaN if the mechanism refuses it."""
+    found = {name: [noise_of(entry, epsilon) for epsilon in BUDGETS] for name, entry in entries.items()}
+    return {
+        name: [math.nan if value is None else value for value in values]
+        for name, values in found.items()
+        if any(value is not None for value in values)
+    }
+
+
+def draw_noises(title: str, label: str, noise: Mapping[str, Sequence[float]]) -> plotting.Figure:
+    """Draws standard deviations against `BUDGETS`: a line for each entry."""
+    figure = plotting.panels(width=5.2, height=3.0)
+    (ax,) = figure.axes
+    for index, (name, values) in enumerate(noise.items()):
+        ax.plot(BUDGETS, values, label=name, **style(index, ax))
+    ax.set(title=title, xlabel="ε", ylabel=label, xscale="log", yscale="log")
+    ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    ax.legend(fontsize="small")
+    return figure
+
+
+def noises_in_words(label: str, noise: Mapping[str, Sequence[float]]) -> str:
+    """Returns the alternative text of `draw_noises`."""
+    parts = []
+    for name, values in noise.items():
+        finite = [(epsilon, value) for epsilon, value in zip(BUDGETS, values, strict=True) if math.isfinite(value)]
+        (first, start), (last, end) = finite[0], finite[-1]
+        parts.append(f"{name} from {_number(start)} at epsilon {first:.3g} to {_number(end)} at epsilon {last:.3g}")
+    return f"{label[:1].upper()}{label[1:]} against epsilon, both axes logarithmic: {'; '.join(parts)}."
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"

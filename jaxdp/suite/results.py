@@ -1,0 +1,116 @@
+"""Reads committed results of the benchmark for the site: means, peers, and results of outdated programs."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from jaxdp.comparisons.tables import Cell
+from jaxdp.registry import ESTIMATORS, LEARNERS
+from jaxdp.stats import mean_interval
+from jaxdp.suite import v1
+from jaxdp.suite._bench import code_hash
+from jaxdp.suite._standings import read_results
+
+Records = Mapping[str, Mapping[str, Any]]
+
+
+class Measurement(NamedTuple):
+    """The results of one learner on one instance.
+
+    Attributes:
+        trust_model: the trust model of the claim at epsilon 1.
+        is_private: whether the learner claims something at epsilon 1.
+        horizon: number of rounds; 0 for estimators.
+        seeds: number of seeds.
+        metric: name of the output: a regret or an error.
+        cells: for each value of `v1.EPSILONS`, the mean of the output with its 95% interval.
+    """
+
+    trust_model: str
+    is_private: bool
+    horizon: int
+    seeds: int
+    metric: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def means(self) -> np.ndarray:
+        """The means, [number of epsilons]; infinite for NaN."""
+        return np.asarray([math.inf if math.isnan(cell.mean) else cell.mean for cell in self.cells])
+
+
+def read_full(folder: Path) -> dict[str, dict[str, Any]]:
+    """Returns the full results in a folder, by the learner's name; none if there is no folder or no file.
+
+    Raises:
+        ValueError: as `read_results`; or if results are not full ones.
+    """
+    if not any(folder.glob("*.json")):
+        return {}
+    records = read_results(folder)
+    for name, record in records.items():
+        if record["protocol"] != "full":
+            raise ValueError(f"results must be full ones, got {record['protocol']} ones of {name} in {folder}")
+    return records
+
+
+def outdated_learners(records: Records) -> list[str]:
+    """Returns learners that played with another program than the current one, or that are not registered now."""
+    hashes = {record["learner"]: record["code"] for record in records.values()}
+    registered = {*LEARNERS, *ESTIMATORS}
+    return [
+        name for name, code in hashes.items() if (":" not in name and name not in registered) or code != code_hash(name)
+    ]
+
+
+def measurements(records: Records) -> dict[str, dict[str, Measurement]]:
+    """Returns the measurements of all learners, by instance and learner, in the suite's order of instances."""
+    by_instance: dict[str, dict[str, Measurement]] = {name: {} for name in v1.INSTANCES}
+    for name, record in records.items():
+        for instance, entry in record["instances"].items():
+            if "skipped" not in entry:
+                by_instance[instance][name] = _measurement(entry)
+    return by_instance
+
+
+def _measurement(entry: Mapping[str, Any]) -> Measurement:
+    values = [entry["values"][f"{epsilon:g}"] for epsilon in v1.EPSILONS]
+    interval, claim = mean_interval(xr.DataArray(values, dims=("epsilon", "seed"))), entry["claims"]["1"]
+    parts = (interval[part].values.tolist() for part in ("mean", "low", "high"))
+    cells = tuple(Cell(*numbers, not_worse=False) for numbers in zip(*parts, strict=True))
+    is_private = claim["kind"] != "none"
+    return Measurement(claim["trust_model"], is_private, entry["horizon"], len(values[0]), entry["metric"], cells)
+
+
+def peers(learners: Mapping[str, Measurement], name: str, but: frozenset[str] = frozenset()) -> dict[str, Measurement]:
+    """Returns the learners with the same trust model; they claim something if and only if the given learner does.
+
+    Args:
+        learners: the measurements on one instance, by learner.
+        name: the given learner, which must be in `learners`; it is not its own peer.
+        but: names of further learners to leave out.
+    """
+    group = learners[name].trust_model, learners[name].is_private
+    return {
+        other: measurement
+        for other, measurement in learners.items()
+        if other not in {name, *but} and (measurement.trust_model, measurement.is_private) == group
+    }
+
+
+def peers_median(learners: Mapping[str, Measurement]) -> np.ndarray:
+    """Returns the median of the learners' means at each epsilon, [number of epsilons]; NaN without learners."""
+    if not learners:
+        return np.full(len(v1.EPSILONS), np.nan)
+    return np.median([measurement.means for measurement in learners.values()], axis=0)
+
+
+def least_without_privacy(learners: Mapping[str, Measurement]) -> tuple[str, float]:
+    """Returns the learner with the least mean at epsilon infinity, and this mean; the first such learner by name."""
+    means = {name: float(learners[name].means[-1]) for name in sorted(learners)}
+    name = min(means, key=means.__getitem__)
+    return name, means[name]

@@ -1,0 +1,197 @@
+"""Pages show committed results of the benchmark beside those of peers, for no, some or all results, and noise."""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+sys.path.insert(0, str(DOCS))
+
+import check_site  # noqa: E402
+from site_pages import measured, pages, pictures  # noqa: E402
+from site_pages.algorithm_pages import algorithm_page, algorithms  # noqa: E402
+
+from jaxdp.mechanisms import tree_counter  # noqa: E402
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
+from jaxdp.suite import results, v1  # noqa: E402
+from jaxdp.suite._bench import _write, code_hash  # noqa: E402
+
+UNIFORM = v1.INSTANCES["arms.easy"].uniform(quick=False)
+
+
+def record(name, mean, trust="local", kind="pure", **changes):
+    """Returns a learner's results on one instance: `mean` at every epsilon, half of it at epsilon infinity."""
+    claim = {"claim": "", "kind": kind, "trust_model": trust, "privacy_unit": "one round's reward"}
+    keys = [f"{epsilon:g}" for epsilon in v1.EPSILONS]
+    values = {key: [(mean - 1) / (2 if key == "inf" else 1), (mean + 1) / (2 if key == "inf" else 1)] for key in keys}
+    played = {"metric": "pseudo_regret", "horizon": 100_000, "values": values, "claims": dict.fromkeys(keys, claim)}
+    return {
+        "suite": "v1",
+        "suite_hash": v1.suite_hash(),
+        "protocol": "full",
+        "learner": name,
+        "code": code_hash(name),
+        "tuned": {},
+        "proof": "",
+        "attack": {},
+        "instances": {"arms.easy": played, "arms.hard": {"skipped": "no reason"}},
+        **changes,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Returns a function that writes results where pages look for them, instead of the committed ones."""
+
+    def clear():
+        measured.records.cache_clear()
+        measured.measurements.cache_clear()
+
+    def write(*records):
+        for each in records:
+            (tmp_path / f"{each['learner']}.json").write_text(json.dumps(each))
+        clear()
+        return tmp_path
+
+    monkeypatch.setattr(measured, "FULL", tmp_path)
+    clear()
+    yield write
+    clear()
+
+
+def rows_of(page):
+    """Returns the cells of the table rows on a page's section of measurements."""
+    section = page.partition("\nMeasured regret\n")[2].partition("\nParameters\n")[0]
+    return [row.strip().split("\n     - ") for row in section.split("   * - ")[2:]]
+
+
+def test_without_results_every_page_says_so(folder):
+    folder()
+    for name, algorithm in algorithms().items():
+        page = algorithm_page(algorithm)
+        is_measured = any(entry in LEARNERS or entry in ESTIMATORS for entry in algorithm.entries)
+        assert (measured.NOT_YET in page) == is_measured, name
+    assert measured.standings_page({}).count("`") == 2 * len([*LEARNERS, *ESTIMATORS])
+
+
+def test_a_page_shows_means_beside_the_median_of_peers_and_the_least_without_privacy(folder):
+    folder(
+        record("ucb", 400),
+        record("thompson", 100),
+        record("tsallis_inf", 300),
+        record("lil_ucb", 5_000),
+        record("ucb_central", 60, trust="central"),  # no peer: another trust model
+        record("explore_then_commit", 20, kind="none"),  # no peer: it claims nothing
+    )
+    page = algorithm_page(algorithms()["ucb"])
+    finite = "400\u00a0±\u00a013 (300)"  # 12.7 is Student's, and 300 the median of 100, 300 and 5,000
+    (row,) = rows_of(page)
+    assert row == [
+        "easy",
+        finite,
+        finite,
+        finite,
+        "200.0\u00a0±\u00a06.4 (150)",
+        "35,000",
+        "10.0: ``explore_then_commit``",
+    ]
+    assert "2 seeds of 100,000 rounds, 3 peers. Not played: hard" in page
+    assert f"easy from {400 / UNIFORM:.3g} to {200 / UNIFORM:.3g}" in page
+    (alone,) = rows_of(algorithm_page(algorithms()["ucb_central"]))
+    assert alone[1] == "60\u00a0±\u00a013"
+    assert "``ucb_central_tree``: not measured yet" in algorithm_page(algorithms()["ucb_central"])
+
+
+def test_standings_are_one_table_for_each_trust_model_with_links(folder):
+    folder(record("ucb", 400), record("thompson", 100), record("ucb_central", 60, trust="central"))
+    page = measured.standings_page({"ucb": "ucb", "thompson": "a_page"})
+    assert page.count("\n## arms: ") == 2
+    assert "| [thompson](algorithm/a_page.rst) | 1 of 1 |" in page
+    assert "`thompson`" not in page
+    assert "`hedge`" in page.partition("\n## Not measured yet\n")[2]
+
+
+def test_pictures_are_the_same_in_every_build_and_others_are_removed(folder, tmp_path):
+    folder(record("ucb", 400))
+    site = tmp_path / "site"
+    old = site / measured.FOLDER / "gone.svg"
+    old.parent.mkdir(parents=True)
+    old.write_text("")
+    pages_of = {"ucb": {"ucb": LEARNERS["ucb"]}, "rucb": {"rucb": LEARNERS["rucb"]}}
+    texts = []
+    for _ in range(2):
+        measured.write_pictures(pages_of, site)
+        texts.append((site / measured.FOLDER / "ucb.svg").read_text())
+    assert [path.name for path in old.parent.iterdir()] == ["ucb.svg"]
+    assert texts[0] == texts[1]
+    assert "fill: #ffffff" in texts[0]  # a ground of its own: readable in dark mode
+
+
+def test_results_of_another_program_are_named(folder, monkeypatch, capsys):
+    path = folder(record("ucb", 400), record("thompson", 100, code="0" * 16))
+    assert check_site.outdated_results(path) == [
+        f"thompson: its results in {path.name}/ are of another program; make pages-data plays it again"
+    ]
+    monkeypatch.setattr("sys.argv", ["measured.py"])
+    assert measured.main() == 1
+    monkeypatch.setattr("sys.argv", ["measured.py", "--remove"])
+    assert measured.main() == 0
+    assert "thompson: removed its results" in capsys.readouterr().out
+    assert [file.name for file in path.iterdir()] == ["ucb.json"]
+    gone = {**record("ucb", 400), "learner": "gone"}
+    assert results.outdated_learners({"gone": gone}) == ["gone"]
+
+
+def test_quick_results_are_refused(folder):
+    path = folder(record("ucb", 400, protocol="quick"))
+    with pytest.raises(ValueError, match="results must be full ones, got quick ones of ucb"):
+        results.read_full(path)
+
+
+def test_a_result_has_one_line_for_each_list(tmp_path):
+    written = {**record("ucb", 400), "proof": "[1,\n 2]"}
+    _write(tmp_path / "ucb.json", written)
+    text = (tmp_path / "ucb.json").read_text()
+    assert json.loads(text) == written
+    assert text.count("[399.0, 401.0]\n") + text.count("[399.0, 401.0],\n") == 3
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "k_norm"])
+def test_the_noise_of_a_picture_is_that_of_the_mechanism(name):
+    entry = MECHANISMS[name]
+    made, data = entry.make(), jnp.zeros(2)
+    params = made.params(**{**entry.values, "epsilon": 0.7})
+    keys = jax.random.split(jax.random.key(0), 40_000)
+    noise = np.asarray(jax.jit(jax.vmap(lambda key: made.release(key, params, data)))(keys))
+    assert pictures.noise_of(entry, 0.7) == pytest.approx(noise.std(), rel=0.02)
+
+
+def test_noise_is_drawn_where_mechanisms_accept_epsilon():
+    names = ("gaussian", "classical_gaussian")
+    noise = pictures.noises({name: MECHANISMS[name] for name in (*names, "noisy_max_gumbel")})
+    assert tuple(noise) == names
+    assert not any(map(math.isnan, noise["gaussian"]))
+    assert math.isnan(noise["classical_gaussian"][-1])
+    words = pictures.noises_in_words("noise", noise)
+    assert "gaussian from 17.4 at epsilon 0.1 to 0.406 at epsilon 10" in words
+    assert "classical_gaussian from 37.8 at epsilon 0.1 to 5.5" in words
+    page = algorithm_page(algorithms()["gaussian"])
+    assert ".. image:: ../measured/gaussian.svg" in page
+
+
+def test_the_last_count_has_the_noise_of_the_counter():
+    entry = MECHANISMS["tree_counter"]
+    counter = tree_counter(**{**entry.variant, "horizon": pictures.COUNTED})
+    exact = counter.variance(counter.params(epsilon=1.0), pictures.COUNTED)
+    assert pictures.noise_of(entry, 1.0) == pytest.approx(math.sqrt(exact))
+
+
+def test_the_page_of_standings_is_in_the_table_of_contents():
+    assert "api/standings" in (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
+    assert pages.standings_page is measured.standings_page
