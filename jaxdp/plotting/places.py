@@ -28,7 +28,8 @@ FAINT = 0.25  # opacity of bands
 
 _CHOSEN: WeakSet[Axes] = WeakSet()  # axes with a vertical scale set by the user
 _INFINITY: WeakKeyDictionary[Axes, float] = WeakKeyDictionary()  # position of infinity
-_CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()  # bands that reach below zero, and their numbers
+# On logarithmic axes: bands with lower ends <= 0, and their positions, lower and upper ends.
+_CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()
 
 
 class Places(NamedTuple):
@@ -37,9 +38,11 @@ class Places(NamedTuple):
     Attributes:
         order: indices of the values, in the order of their positions.
         at: positions, in that order.
-        joined: number of first values that a line joins. A line does not join infinity, or values without an order.
+        joined: number of values, from the first on, that a line joins: the finite numbers; 0 for values that are not
+            numbers.
         ticks: (position, text) of each tick; empty if Matplotlib chooses ticks.
         scale: "log" or "linear".
+        is_number: whether the values are numbers.
     """
 
     order: np.ndarray
@@ -47,6 +50,7 @@ class Places(NamedTuple):
     joined: int
     ticks: list[tuple[float, str]]
     scale: str
+    is_number: bool
 
 
 def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[str]) -> Places:
@@ -55,7 +59,8 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
     Args:
         name: name of the dimension.
         values: values of the dimension.
-        scale: "linear", "log", or None for the suggested scale.
+        scale: "linear" or "log". None is "log" if all values are positive and the name is "epsilon" or there is one
+            value, and otherwise the suggested scale. Values that are not numbers ignore it.
         texts: tick texts of values that are not numbers.
 
     Raises:
@@ -66,7 +71,7 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
     array = np.asarray(values)
     if array.dtype.kind not in "iuf":
         at = np.arange(len(values), dtype=float)
-        return Places(np.arange(len(values)), at, 0, list(zip(at.tolist(), texts, strict=True)), "linear")
+        return Places(np.arange(len(values)), at, 0, list(zip(at.tolist(), texts, strict=True)), "linear", False)
     order = np.argsort(array, kind="stable")
     at = array[order].astype(float)
     finite = int(np.isfinite(at).sum())
@@ -82,11 +87,11 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
         at[finite:] = last * (APART if finite else 1.0) if scale == "log" else last + step
     few = finite < len(at) or len(at) == 1 or (len(at) <= FEW and name != "round")
     ticks = [(float(position), number(array[index])) for position, index in zip(at, order, strict=True)] if few else []
-    return Places(order, at, finite, ticks, scale)
+    return Places(order, at, finite, ticks, scale, True)
 
 
 def suggested_scale(values: np.ndarray) -> str:
-    """Returns "log" if all values are positive and the largest is at least 10 times the smallest."""
+    """Returns "log" if finite values are all positive, and the largest is at least 10 times the smallest."""
     values = values[np.isfinite(values)]
     wide = values.size > 0 and values.min() > 0 and values.max() >= WIDE * values.min()
     return "log" if wide else "linear"
@@ -110,7 +115,9 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
         ax.set_xticks([position for position, _ in ticks], [text for _, text in ticks], rotation=rotation)
         ax.xaxis.set_minor_locator(NullLocator())
     elif positions.scale == "log" and positions.at.max() / positions.at.min() < SHORT_RATIO:
-        _set_log_ticks(ax.xaxis, positions.at.min(), positions.at.max(), is_short=True)  # others would overlap
+        _set_log_ticks(
+            ax.xaxis, positions.at.min(), positions.at.max(), is_short=True
+        )  # Matplotlib's texts would overlap
     if 0 < positions.joined < len(positions.at) and not curves_on(ax):
         last, infinity_at = positions.at[positions.joined - 1 : positions.joined + 1]
         share = 0.42, 0.5
@@ -135,19 +142,18 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
 def _align_infinity(ax: Axes, positions: Places) -> Places:
     """Moves infinity to its position on the axes, to the right of all finite values."""
     infinite, finite = positions.at[positions.joined :], positions.at[: positions.joined]
-    is_number = bool(positions.ticks) or positions.joined > 0
     drawn = [position for curve in curves_on(ax) for position in curve.at]
     if not drawn:  # no curve yet, or the axes were cleared
         _INFINITY.pop(ax, None)
-    infinity_at = _INFINITY.get(ax, float(infinite[0]) if is_number and len(infinite) else np.inf)
+    infinity_at = _INFINITY.get(ax, float(infinite[0]) if positions.is_number and len(infinite) else np.inf)
     drawn = [] if ax in _INFINITY else drawn
     beyond = [position for position in (*finite, *drawn) if position >= infinity_at]
-    if is_number and beyond and infinity_at < np.inf:
+    if positions.is_number and beyond and infinity_at < np.inf:
         raise ValueError(
             f"x must be below {infinity_at:g} on these axes, the position of infinity, got {max(beyond):g}; draw all "
             "curves in one call with hue=, or draw the curves with the largest x first"
         )
-    if is_number and len(infinite):
+    if positions.is_number and len(infinite):
         _INFINITY[ax] = infinity_at
         ticks = [(infinity_at if position == infinite[0] else position, text) for position, text in positions.ticks]
         return positions._replace(

@@ -305,3 +305,21 @@ def test_curves_that_are_not_highlighted_share_one_grey_entry():
         plotting.curves(values, hue="estimator", highlight=["lme"])
     with pytest.raises(ValueError, match=r"highlight must be left out without hue, got \['mle'\]"):
         plotting.curves(values.isel(estimator=0), highlight=["mle"])
+
+
+def test_values_that_are_not_numbers_stand_side_by_side():
+    values = regret_of_methods(("a", "b", "c"))
+    ax = plotting.curves(values, x="method")
+    marks = [list(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 3]
+    assert marks
+    assert all(positions == [0, 1, 2] for positions in marks)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]
+    middle = values.mean("seed")
+    differences = xr.Dataset({"difference": middle, "low": middle - 1, "high": middle + 1})
+    compared = plotting.paired(differences, x="method")
+    assert [0, 1, 2] in [list(line.get_xdata()) for line in compared.lines]
+
+
+def regret_of_methods(methods):
+    numbers = np.random.default_rng(0).random((len(methods), 20))
+    return xr.DataArray(numbers, dims=("method", "seed"), coords={"method": list(methods)}, name="regret")

@@ -149,3 +149,18 @@ def test_a_lost_file_is_not_read_as_zeros(tmp_path):
     with pytest.warns(RuntimeWarning, match="computed again"):
         whole = sweep(build, **SWEEP(), store=tmp_path / "whole.zarr")
     assert jaxdp.open(tmp_path / "whole.zarr").equals(whole)
+
+
+def test_a_lost_file_is_named_beside_an_output_without_values(tmp_path):
+    def with_empty(**_) -> Run:
+        def simulate(key, a):
+            return {"all_of_none": jnp.zeros((0,)), "count": jax.random.randint(key, (), 1, 5) + a.astype(jnp.int32)}
+
+        dims = {"all_of_none": ("empty",), "count": ()}
+        return Run(simulate=simulate, params=lambda a: np.float32(a), guarantee=lambda a: {}, dims=dims, coords={})
+
+    store = tmp_path / "s.zarr"
+    sweep(with_empty, axes={"a": [1.0, 2.0]}, num_seeds=6, tile_size=4, key=jax.random.key(0), store=store)
+    next(path for path in (store / "count" / "c").rglob("*") if path.is_file()).unlink()
+    with pytest.raises(ValueError, match=r"store must have the files of all .*count.* is missing"):
+        jaxdp.open(store)

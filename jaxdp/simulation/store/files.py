@@ -152,7 +152,8 @@ class Store:
         """Finds the missing lanes as `examine` does, for a process that will write them.
 
         Warns:
-            RuntimeWarning: for every chunk that exists and cannot be read, with its file.
+            RuntimeWarning: for every chunk with a file that cannot be read, or with lanes marked as computed and a
+                missing file; it names the file.
 
         Returns:
             The chunks to compute. After the call, none of their lanes is marked as computed.
@@ -189,8 +190,9 @@ class Store:
         for chunk in self.chunks:
             if not self._count_marks(chunk):
                 continue
-            lost = [file for name in self.layout["outputs"] if not (file := self._file(name, chunk)).exists()]
-            if lost and self._arrays[lost[0].relative_to(self.path).parts[0]].size:
+            outputs = [name for name in self.layout["outputs"] if self._arrays[name].size]  # others have no files
+            lost = [file for name in outputs if not (file := self._file(name, chunk)).exists()]
+            if lost:
                 raise ValueError(
                     f"store must have the files of all lanes marked as computed, got {self.path}, where {lost[0]} is "
                     "missing; rerun the call that wrote it to compute it again"
