@@ -1,4 +1,7 @@
-"""Attack on a learner of ordinary Python: pilot runs choose neighbours and scores, fresh runs bound the claim."""
+"""Attacks a learner of ordinary Python.
+
+Pilot runs choose neighbours and fit scores; fresh runs then give a lower bound on the budget that is spent.
+"""
 
 import functools
 import time
@@ -23,9 +26,9 @@ from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import warn_caller
 
 PILOTS = ((160, 12), (640, 3))  # runs under each neighbour in a stage of the pilot, and pairs that stay after it
-LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage chooses one pair by a tenth of the trials, at most MOST_LAST
-RIDGES = (1e-9, 0.3)  # the first finds noise that cancels, the second has smaller errors
-LARGEST = 1e9  # numbers are cut here before linear scores
+LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage has a tenth of the trials, at most MOST_LAST
+RIDGES = (1e-9, 0.3)  # the first finds sums in which noise cancels; the second has smaller errors of estimation
+LARGEST = 1e9  # numbers are clipped to this size before they are scored
 PREFIXES = (3, 5, 8)  # rounds after which sequences of actions are compared
 SHOWN_AFTER = 2  # seconds before a progress line is shown
 
@@ -57,9 +60,9 @@ class Scores(NamedTuple):
 
     Attributes:
         centre: [numbers], mean of the numbers of a run.
-        weights: [numbers, scores], linear scores of the numbers.
+        weights: [numbers, scores], coefficients of the linear scores.
         boosted: a sum of step functions of the numbers and of their differences from round to round.
-        tables: for each number of rounds, log likelihood ratios of the actions in these rounds, by their hash.
+        tables: for each number n of rounds, the log likelihood ratio of the first n actions, by their hash.
     """
 
     centre: np.ndarray
@@ -210,7 +213,7 @@ def _choose_pair(
 
 
 def _judge(sides: list[list[Sample]], num_actions: int, delta: float) -> float:
-    """Estimates the bound on epsilon, with scores fitted to half of the runs and counts of the other runs."""
+    """Estimates the bound on epsilon: half of the runs fit the scores, which `separation` tries on the other half."""
     half = len(sides[0]) // 2
     scores = _shape_scores([side[:half] for side in sides], num_actions)
     judging = [side[half:] for side in sides]

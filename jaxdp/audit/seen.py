@@ -80,8 +80,8 @@ def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
 def visible_history(claim: Guarantee, changed: int | None, history: History) -> History:
     """Returns an adversary's view of the past: the parts that `adversary_view` names, and what other users know.
 
-    In the local and the joint model all other users may belong to the adversary, who then knows their plays, and in the
-    local model also the public states after their rounds.
+    In the local and the joint model all other users may belong to the adversary, which then knows their plays. In the
+    local model it also knows the public states after their rounds.
 
     Args:
         claim: the learner's claim.
@@ -89,7 +89,7 @@ def visible_history(claim: Guarantee, changed: int | None, history: History) -> 
         history: the whole past.
 
     Returns:
-        The past, with zeros in place of unseen values.
+        The past, with zeros in place of unseen values; `reports` is None if the claim does not show reports.
     """
     leaves = jax.tree.leaves((history.actions, history.public))
     rounds = len(leaves[0]) if leaves else 0

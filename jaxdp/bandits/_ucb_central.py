@@ -79,8 +79,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
 
     Raises:
         ValueError: if num_arms < 2, release is not one of the names above, or horizon < 1; or if horizon is missing for
-            "tree", or given for "blocks"; from `params`, if a value is out of range or, for "tree", t^-exploration_rate
-            is too small for float32.
+            "tree", or given for "blocks"; from `params`, if a value is out of range or, for "tree", if
+            horizon^-exploration_rate is below exp(-80).
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -102,9 +102,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         (2015) for "tree"; Azize & Basu (2022) for doubling blocks.
 
     Deviations:
-        S is the sum over all blocks of an arm, not only the last block: it contains J noise variates, but has half the
-        sampling variance. For "tree", q is the exact two-sided Chernoff bound of the counter's noise. Noise is integer,
-        as in `laplace`.
+        S is the sum over all blocks of an arm, not only the last block: it contains J noise variates, but the mean
+        S / n has half the sampling variance of the last block's mean. For "tree", q is the exact two-sided Chernoff
+        bound of the counter's noise. Noise is integer, as in `laplace`.
 
     Math:
         After $t$ rounds the learner plays the arm with the largest bound

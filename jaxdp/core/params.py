@@ -1,4 +1,4 @@
-"""Converts the numbers of a grid point to leaves of `Params`."""
+"""Tools for `Params`: a decorator, conversion of Python numbers to leaves, and selection of accepted values."""
 
 import inspect
 import math
@@ -49,14 +49,16 @@ def scalar_leaf(name: str, value: float) -> np.floating:
 
 
 def leaf_rounded_down(name: str, value: float) -> np.floating:
-    """Returns a `scalar_leaf` that is never rounded up: for a budget, or a rate that a budget limits.
+    """Returns a `scalar_leaf` of a value >= 0, never rounded up: for a budget, or a rate that a budget limits.
 
     Examples:
         >>> float(leaf_rounded_down("epsilon", 0.1)) <= 0.1 < float(np.float32(0.1))
         True
     """
     leaf = scalar_leaf(name, value)
-    return np.nextafter(leaf, leaf.dtype.type(0)) if float(leaf) > value else leaf  # leaf > value would round value
+    return (
+        np.nextafter(leaf, leaf.dtype.type(0)) if float(leaf) > value else leaf
+    )  # NumPy would round `value` in `leaf > value`
 
 
 def interval_leaves(
@@ -73,8 +75,8 @@ def interval_leaves(
         (low, high), rounded to nearest.
 
     Raises:
-        ValueError: if an end is not finite, if not low < high, or if an end or high - low is outside the range of JAX's
-            default float type.
+        ValueError: if an end is not finite, if not low < high after rounding, or if an end or high - low is outside the
+            range of JAX's default float type.
     """
     lowest, highest = (scalar_leaf(name, check_number(name, end)) for name, end in zip(names, (low, high), strict=True))
     scalar_leaf(f"{names[1]} - {names[0]}", float(highest) - float(lowest))
@@ -84,7 +86,7 @@ def interval_leaves(
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """Returns `params` with a signature of only these names, in which `delta` and `persons` are required.
+    """Wraps `params` to accept only these names; `delta` and `persons`, if they are among them, have no default.
 
     The new function raises a TypeError for a missing or unknown value.
 
@@ -95,7 +97,7 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
     signature = inspect.signature(params)
     signature_left = signature.replace(
         parameters=[
-            # The defaults of `delta` and `persons` are for variants that do not take them; they are not valid.
+            # `delta` and `persons` have placeholders as defaults, which are not valid, for variants without them.
             p.replace(default=p.empty) if p.name in ("delta", "persons") else p
             for p in signature.parameters.values()
             if p.name in names

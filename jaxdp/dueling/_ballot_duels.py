@@ -55,13 +55,14 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     """Plays duels of alternatives; in each round the next voter answers from their ballot.
 
     The voters answer in a random order, which each lane draws from the world's key. After all voters have answered, a
-    new pass starts in another order. Passes end when each voter has been asked `answers_per_voter` times. A voter names
+    new pass starts in another order. There are `answers_per_voter` passes. A voter names
     the arm that their ballot ranks higher. The answer is a fair coin if the voter did not rank both arms, ranks them as
     tied, or is asked about an arm and itself. The answer to a duel does not depend on which arm is on the left, and
     does not show whether a coin was tossed. Coins of different rounds are independent, even for the same voter.
 
-    An unranked arm does not lose against a ranked arm: by PrefLib's definition an incomplete order says nothing about
-    an unranked arm, and `Ballots.answers` calls such an answer "unknown". All lanes share one array of ballots.
+    An unranked arm does not count as worse than a ranked arm, so a fair coin decides: by PrefLib's definition an
+    incomplete order says nothing about an unranked arm, and `Ballots.answers` calls such an answer "unknown". All lanes
+    share one array of ballots.
 
     Args:
         ballots: `Ballots`, as `read_ballots` reads them; or [num_voters, num_arms] whole numbers >= 0, the ranks of the
@@ -149,7 +150,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         ballot = params.ranks[voter(world)]
         first, second = (nearest_entry(ballot, arm).astype(jnp.int32) for arm in (left, right))
         is_coin = (first == 0) | (second == 0) | (first == second)
-        heads = (uniform_from_key(key) < 0.5) == (left <= right)  # does not depend on which arm is on the left
+        heads = (uniform_from_key(key) < 0.5) == (left <= right)  # the winning arm does not depend on the sides
         won = jnp.where(is_coin, heads, first < second).astype(jnp.int32)
         regrets = {name: entry(jnp.asarray(regret), left, right) for name, regret in params.regrets.items()}
         return won, {**regrets, "best_duels": regrets["pseudo_regret"] == 0, "left_wins": won, "coins": is_coin}

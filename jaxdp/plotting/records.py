@@ -1,4 +1,4 @@
-"""Records of the curves on axes; captions, legends, limits and scaled bounds use them."""
+"""Records of the curves on axes; captions, styles, limits and scaled bounds use them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ class Drawn(NamedTuple):
 
 _DRAWN: WeakKeyDictionary[Axes, list[Drawn]] = WeakKeyDictionary()
 _NOTES: WeakKeyDictionary[Axes, list[str]] = WeakKeyDictionary()
-_MARKS: WeakKeyDictionary[Axes, "ref[Artist]"] = WeakKeyDictionary()  # removed by `ax.clear()` with everything else
+_MARKS: WeakKeyDictionary[Axes, "ref[Artist]"] = WeakKeyDictionary()  # an invisible artist, which `ax.clear()` removes
 
 
 def _is_cleared(ax: Axes) -> bool:

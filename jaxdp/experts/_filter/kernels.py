@@ -22,7 +22,7 @@ MOST = MAX_UNROLLED  # largest number of experts, or rows, that is unrolled
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Computes `_filter.step`."""
+    """Computes `_filter.step`; with `flow.row_step` all odds must be 1."""
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     change = _kernel(lambda losses: exp_minus(losses)[0], scaled_losses)
     largest = _kernel(lambda power: _fold(jnp.maximum, power[0]), power)
@@ -106,7 +106,7 @@ def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def _fold(operation: Callable[..., jax.Array], values: jax.Array) -> jax.Array:
-    """Reduces the last axis, which holds experts, by the operation."""
+    """Reduces the last axis by the operation, unrolled."""
     return functools.reduce(operation, [values[..., j] for j in range(values.shape[-1])])
 
 
@@ -162,7 +162,7 @@ def _after(flow: Flow, mantissa, power, change, shift, top, has_one_top, second,
     is_only_top = (power == top[:, None]) & has_one_top[:, None]
     at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)
     inflow = jnp.where(is_only_top, second_sum[:, None], total[:, None] - at_top)
-    if not flow.row_step:  # the odds of the next row are 1
+    if not flow.row_step:  # switches to the next row have odds 1
         inflow = inflow * jnp.asarray(flow.odds, mantissa.dtype)[:, None]
     inflow, inflow_power = _inflow(flow, inflow, 1), _inflow_power(flow, power, top, has_one_top, second)
     largest = jnp.maximum(power, inflow_power)

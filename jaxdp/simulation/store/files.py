@@ -51,7 +51,7 @@ class Store:
         self.path = path
         try:
             self._group = import_zarr().open_group(self._files, mode="r+")
-            # Attributes of the dataset would also be in copies of the results, which are no stores.
+            # Not in the dataset's attributes, which arrays derived from the results would inherit.
             self._notes = self._group[COMPUTED].attrs
             self.layout = json.loads(str(self._notes[LAYOUT]))
             self.chunks = chunks(
@@ -62,7 +62,7 @@ class Store:
                 parts=[part["sizes"] for part in self.parts],
                 packed=self.layout.get("packed", False),
             )
-            # A missing file means lost data, not zeros. Zarr does not store this setting.
+            # Zeros are written too, as a missing file must mean lost data. Zarr does not store this option.
             self._arrays = {
                 name: self._group[name].with_config({"write_empty_chunks": True})
                 for name in (*self.layout["outputs"], COMPUTED)
@@ -283,7 +283,7 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
 
 
 def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
-    """Returns a sentence about each coordinate of a store that cannot be read or has changed, by name."""
+    """Returns, by name, a sentence about each coordinate with files that cannot be read or have changed."""
     group, damaged = import_zarr().open_group(files, mode="r"), {}
     for name, expected in json.loads(str(group[COMPUTED].attrs[LAYOUT])).get(LABELS, {}).items():
         try:

@@ -14,7 +14,7 @@ ORDER = 300  # position of the entries in lists
 
 
 def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[UserData, UserData]:
-    """Returns the users of `a_user_is_replaced`, then users after whom the counter reveals more of the first user."""
+    """Returns `a_user_is_replaced`, then equal users: the counter then makes more releases with the first user."""
     context = np.asarray(context_of(2, num_arms, dim), float)
     later_users = UserData(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
     first, second = (
@@ -25,7 +25,7 @@ def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple
 
 
 def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns sixteen users as in `the_first_user_is_replaced`, because a tree then has more levels."""
+    """Returns `the_first_user_is_replaced` for sixteen users: a tree then has more levels."""
     return the_first_user_is_replaced(num_arms, dim, later=15)
 
 
@@ -50,8 +50,8 @@ ENTRIES = {
 USES = {  # for pages of the site
     "linear_ucb_joint": {
         "use": (
-            "Use it for contextual bandits when a curator may see contexts and rewards, and others' outputs are what "
-            "must stay private."
+            "Use it for contextual bandits when a curator may see contexts and rewards, and the outputs for all "
+            "others must not reveal a user's data."
         ),
         "not": (
             "A user's own action depends on the context without noise. If the action itself is published with the "
