@@ -246,7 +246,7 @@ def _label(entries: Mapping[str, MechanismEntry]) -> str:
     if name.endswith("_counter"):
         return f"standard deviation of the count after {pictures.COUNTED:,} entries"
     if name.endswith("_randomizer"):
-        return "root mean square of one user's estimate"
+        return "root mean square of an estimate"
     return "standard deviation of the noise"
 
 
