@@ -31,6 +31,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.core.person_values import PERSON
 from jaxdp.core.visited import ANY_VISIT
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import fixed_point
@@ -307,7 +308,7 @@ def person_means(
         inverse = 1 / jnp.maximum(turn.visits, 1).astype(default_float())
         spread = jnp.where(starts, 0, public.spread) + jnp.where(is_new, inverse, 0)
         after = public._replace(round=public.round + 1, people=people, spread=spread)
-        after = jax.lax.cond(
+        after = branch(
             jnp.any(after.round == jnp.asarray(ends)), lambda: release(key, params, totals, after), lambda: after
         )
         return State(totals, after)

@@ -13,6 +13,7 @@ from jaxdp.core.interface import is_space
 from jaxdp.core.person_values import person_claim, record_values
 from jaxdp.core.visited import ANY_VISIT
 from jaxdp.mechanisms import tape
+from jaxdp.mechanisms.branches import branch
 from jaxdp.validation import check_choice, check_count
 
 RESTS = ("best", "act")
@@ -120,16 +121,16 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
 
         if best_action is None:
             return act_next()
-        return jax.lax.cond(is_heard(visit), act_next, partial(best_action, params, public))
+        return branch(is_heard(visit), act_next, partial(best_action, params, public))
 
     def privatize(key, params, public, visit: Visit, action, feedback) -> PersonReport:
         def hear() -> Any:
             return learner.privatize(key, params, public, None, action, feedback)
 
-        return PersonReport(visit, jax.lax.cond(is_heard(visit), hear, lambda: _zeros_like(hear)))
+        return PersonReport(visit, branch(is_heard(visit), hear, lambda: _zeros_like(hear)))
 
     def update(key, params, state: State, report: PersonReport) -> State:
-        return jax.lax.cond(
+        return branch(
             is_heard(report.visit),
             lambda: learner.update(key, params, state, report.report),
             lambda: jax.tree.map(jnp.asarray, state),

@@ -68,9 +68,10 @@ def grey_box(
     recorded releases, data were added to a number that already has noise, which is a fault. Otherwise, or if nothing
     was recorded, the audit cannot decide, and adds a note.
 
-    Rounds and counts are compiled: one program serves all of them, unless a mechanism is called inside a branch, a loop
-    or an inner `jit`. These rounds, and all blocks, run operation by operation, so that a mechanism may be called
-    inside a branch on public values. Then a round takes about a tenth of a second, and a block up to some seconds.
+    Rounds and counts are compiled: the same programs serve all of them, unless a mechanism is called inside a loop, an
+    inner `jit` or a branch other than `jaxdp.mechanisms.branches.branch`. These rounds, and all blocks, run operation
+    by operation, so that a mechanism may be called inside a branch on public values. Then a round takes about a tenth
+    of a second, and a block up to some seconds.
 
     Args:
         key: a typed PRNG key.

@@ -1,6 +1,6 @@
 """Tests whether noise follows its recorded distribution, by drawing it again with many keys."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
+from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, decided
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.replay import NOT_CONCRETE, Release, Site, traced_apart
 from jaxdp.audit.steps import at, choose, react, step_keys
@@ -109,11 +110,23 @@ def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, 
         sites[:] = [(round_, site) for round_, site, _ in records]
         return [noise for _, _, noise in records]
 
-    every = jax.vmap(one)
-    try:  # one program; it fails for a release behind a branch or a loop, or in an inner `jit`
-        with traced_apart(object()):
-            noises = jax.jit(every, compiler_options=quick_options())(keys)
-    except NOT_CONCRETE:
+    noises = _draw_compiled(jax.vmap(one), keys)
+    if noises is None:
         with jax.disable_jit():
-            noises = every(keys)
+            noises = jax.vmap(one)(keys)
     return {site: np.asarray(noise) for site, noise in zip(sites, noises, strict=True)}
+
+
+def _draw_compiled(function: Callable[[Any], Any], keys: Any) -> Any:
+    """Returns function(keys), compiled; None if a release lies behind a loop, an inner `jit` or a `jax.lax.cond`."""
+    decisions: Decisions = ()
+    while len(decisions) <= MOST_DECISIONS:
+        try:
+            with traced_apart(object()):
+                result = jax.jit(decided(function, decisions), compiler_options=quick_options())(keys)
+        except NOT_CONCRETE:
+            return None
+        if not isinstance(result, Undecided):
+            return result
+        decisions = (*decisions, bool(result.flag))
+    return None

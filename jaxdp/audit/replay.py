@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import UserData
+from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, decided
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.seen import is_seen, stop_is_seen
 from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
@@ -89,16 +90,18 @@ class Run(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A compiled step, which can play any round."""
+    """A compiled step, which can play any round whose branches have the same outcomes."""
 
-    run: Callable[..., Any]  # (transcript, start, keys, streams, private, public) -> `play_one` of `_player`, for all
+    # (transcript, start, keys, streams, private, public) -> `play_one` of `_player`, for all; or `Undecided`
+    run: Callable[..., Any]
     # (stage, round, entry) of each release, from the trace. Only stages and the text of entries are used: rounds and
     # numbers are tracers, and `run` returns the numbers.
     records: list[tuple[str, Any, tape.Entry]]
     name: object  # the step is traced under this name
 
 
-# Compiled steps, by which leaves of the public state differ among neighbours; None if the step cannot be compiled.
+# Compiled steps, by which leaves of the public state differ among neighbours, and by the outcomes of the step's first
+# branches; None if the step cannot be compiled.
 Programs = dict[Any, Program | None]
 
 
@@ -253,28 +256,41 @@ def _run_compiled(
     use: Use,
     programs: Programs,
 ) -> Any:
-    """Plays one step with a program that serves every round; returns None if JAX cannot compile the step."""
-    kind = jax.tree.structure(axes)
-    if kind not in programs:
-        records: list[tuple[str, Any, tape.Entry]] = []
+    """Plays one step with programs that serve every round; returns None if JAX cannot compile the step.
 
-        def run(transcript: Any, start: Any, keys: Any, streams: UserData, private: Any, public: Any) -> Any:
-            play_one = _player(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
-            return jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
+    The first program stops at the first `branch` and returns its flag. The program for this flag's value stops at the
+    next branch, and so on; the program that meets no further branch plays the step.
+    """
+    kind, decisions = jax.tree.structure(axes), ()
+    while True:
+        if (kind, decisions) not in programs:
+            programs[kind, decisions] = _compile(scene, step, axes, use, decisions)
+        program = programs[kind, decisions]
+        if program is None:
+            return None
+        try:
+            with traced_apart(program.name):
+                result = program.run(scene.transcript, jnp.asarray(step.start), keys, streams, private, public)
+        except NOT_CONCRETE:
+            programs[kind, decisions] = None
+            return None
+        if not isinstance(result, Undecided):
+            arrays, seen, state, _ = result
+            return [(stage, step.start, entry) for stage, _, entry in program.records], arrays, seen, state
+        decisions = (*decisions, bool(result.flag))
 
-        programs[kind] = Program(jax.jit(run, compiler_options=quick_options()), records, object())
-    program = programs[kind]
-    if program is None:
+
+def _compile(scene: Scene, step: Step, axes: tuple[Any, ...], use: Use, decisions: Decisions) -> Program | None:
+    """Returns a program for these outcomes of the step's first branches; None if there are too many."""
+    if len(decisions) > MOST_DECISIONS:
         return None
-    try:
-        with traced_apart(program.name):
-            arrays, seen, state, _ = program.run(
-                scene.transcript, jnp.asarray(step.start), keys, streams, private, public
-            )
-    except NOT_CONCRETE:
-        programs[kind] = None
-        return None
-    return [(stage, step.start, entry) for stage, _, entry in program.records], arrays, seen, state
+    records: list[tuple[str, Any, tape.Entry]] = []
+
+    def run(transcript: Any, start: Any, keys: Any, streams: UserData, private: Any, public: Any) -> Any:
+        play_one = _player(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
+        return jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
+
+    return Program(jax.jit(decided(run, decisions), compiler_options=quick_options()), records, object())
 
 
 def _player(

@@ -25,6 +25,7 @@ from jaxdp.core import (
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import noisy_leads
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import fixed_point
@@ -196,7 +197,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         """Advances the state by `played` rounds, and commits to an arm if these rounds end the exploration."""
         public: Public = state.public
         round_ = public.round + played
-        best_arm = jax.lax.cond(
+        best_arm = branch(
             round_ == explore_rounds,
             lambda: release(key, params, totals),
             lambda: public.best_arm,

@@ -21,6 +21,7 @@ from jaxdp.core import (
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import noisy_max
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.validation import check_count, check_epsilon
 
@@ -169,7 +170,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         """Advances the state by `played` rounds, and selects an arm if they include the last round."""
         public: Public = state.public
         round_ = public.round + played
-        best_arm = jax.lax.cond(
+        best_arm = branch(
             round_ == num_rounds,
             lambda: noisy_max(key, totals, params.epsilon, sensitivity=0.5),  # half, as only one total moves
             lambda: public.best_arm,

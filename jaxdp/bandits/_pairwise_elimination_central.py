@@ -29,6 +29,7 @@ from jaxdp.core import (
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import compensated
@@ -289,7 +290,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         def release_where_over() -> Public:
             return jax.tree.map(partial(jnp.where, is_over), release(key, params, public, totals), after)
 
-        return State(Private(totals), jax.lax.cond(any_lane(is_over), release_where_over, lambda: after))
+        return State(Private(totals), branch(any_lane(is_over), release_where_over, lambda: after))
 
     def release(key, params: Params, public: Public, totals: jax.Array) -> Public:
         """Releases the epoch's noisy totals, tests and drops arms, and starts the next epoch."""

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxdp.core import Guarantee, Scalar, default_float
 from jaxdp.dueling import _exploration
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.kernels import lanes_last
@@ -110,7 +111,7 @@ def count_duel(
         noisy = laplace(key, wins, epsilon, l1_sensitivity=1.0)
         return 2 * noisy - length.astype(noisy.dtype)
 
-    lead = jax.lax.cond(ends, noisy_lead, lambda: jnp.zeros((), default_float()))
+    lead = branch(ends, noisy_lead, lambda: jnp.zeros((), default_float()))
     weight = weight_of(length, epsilon)
     after = Released(
         duels=released.duels.at[pair].set(duels),

@@ -24,6 +24,7 @@ from jaxdp.core import (
     pairs,
 )
 from jaxdp.dueling import _phases_bulk as bulk
+from jaxdp.mechanisms.branches import branch
 
 
 class Private(NamedTuple):
@@ -119,7 +120,7 @@ def phased_learner(
     def advance(key, params: Any, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
         """Counts `rounds` further rounds, included in `wins`; starts the next phase if this phase is over."""
         after = public._replace(played=public.played + rounds)
-        after = jax.lax.cond(
+        after = branch(
             (after.played == rounds_of_phase(params, public)) & (num_active(public) > 1),
             lambda: next_phase(key, params, public, wins),
             lambda: after,

@@ -11,6 +11,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts import _limited_updates_bulk as bulk
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
@@ -182,7 +183,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         def release() -> jax.Array:
             return jnp.where(due, noisy_min(key(), totals, params.epsilon, noise=noise), expert)
 
-        expert = jax.lax.cond(any_lane(due), release, lambda: expert)
+        expert = branch(any_lane(due), release, lambda: expert)
         return State(Private(totals), Public(round_, expert))
 
     return bulk.Algorithm(num_experts, add, advance, rounds_left)

@@ -11,6 +11,7 @@ from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, losses_interface, reveal_units
 from jaxdp.mechanisms import noisy_min, zcdp_rho
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
@@ -168,7 +169,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
             level = 2 * jnp.asarray(params.learning_rate)  # the budget of the exponential mechanism
             return jnp.where(due, noisy_min(key, totals, level, noise="gumbel"), state.public.expert)
 
-        return State(totals, Public(round_, jax.lax.cond(any_lane(due), release, lambda: state.public.expert)))
+        return State(totals, Public(round_, branch(any_lane(due), release, lambda: state.public.expert)))
 
     values = only(params, ("epsilon", "batch") if is_pure else ("epsilon", "delta", "batch"))
     return Learner(

@@ -12,6 +12,7 @@ from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_in_kernel
 from jaxdp.mechanisms import noisy_min, zcdp_rho
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.some_lanes import in_flagged_lanes
@@ -267,7 +268,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             asked, above = ask(key_query, monitor, expert_loss, grid)
             return jnp.where(watches, asked.halted, monitor.halted), above & watches
 
-        halted, above = jax.lax.cond(any_lane(watches), ask_query, lambda: (monitor.halted, jnp.asarray(False)))
+        halted, above = branch(any_lane(watches), ask_query, lambda: (monitor.halted, jnp.asarray(False)))
         monitor = monitor._replace(halted=halted)
 
         def select(key: jax.Array, totals: fixed_point.Sum, learning_rate: jax.Array) -> jax.Array:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.tape import is_open
 from jaxdp.numerics.kernels import any_lane, batch_over_lanes
 from jaxdp.numerics.platforms import by_platform
@@ -37,7 +38,7 @@ def in_flagged_lanes(flag: jax.Array, function: Callable[..., Tree], otherwise: 
                 lambda output, default: jnp.where(lane_flag, output, default), function(*lane_inputs), unchanged
             )
 
-        return lax.cond(any_lane(lane_flag), compute, lambda: unchanged)
+        return branch(any_lane(lane_flag), compute, lambda: unchanged)
 
     def process_lanes(operands: Any) -> Tree:
         return by_platform(operands, cpu=process_in_chunks, default=jax.vmap(compute_if_any))

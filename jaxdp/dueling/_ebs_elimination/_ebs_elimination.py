@@ -32,6 +32,7 @@ from jaxdp.dueling._ebs_elimination.arms import Params, Private, Public
 from jaxdp.dueling._ebs_elimination.blocks import elimination_blocks
 from jaxdp.dueling._ebs_elimination.calibration import Sizes, calibrate
 from jaxdp.dueling._ebs_elimination.counters import Trees
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
@@ -227,7 +228,7 @@ def ebs_elimination(
         left = indices == action[0]
         pair = left[:, None] & (indices == action[1])[None, :]
         # The counters: wins over dropped arms are removed, and the left arm's counter gets the outcome.
-        nodes = jax.lax.cond(
+        nodes = branch(
             public.dropped.any(),
             lambda: counters.remove(trees, key, params, public, private),
             lambda: tree.Nodes(public.digits, private.sums, public.estimates),
@@ -243,7 +244,7 @@ def ebs_elimination(
         return State(Private(private.wins + jnp.where(pair, won, 0), nodes.sums), public)
 
     def update(key, params: Params, state: State, report) -> State:
-        return jax.lax.cond(
+        return branch(
             jnp.sum(state.public.active, dtype=jnp.int32) > 1,
             lambda: play(key, params, state, report),
             lambda: state,

@@ -10,6 +10,7 @@ import numpy as np
 from jaxdp.core import default_float
 from jaxdp.dueling._ebs_elimination.arms import Params, Private, Public
 from jaxdp.mechanisms import tape
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.noise import LaplaceParams, Noise
 from jaxdp.mechanisms.lattice import lattice_gaussian, lattice_laplace
@@ -91,7 +92,7 @@ def feed(
     if trees.levels > 1:
         larger, shape = done.sums[1:], (trees.levels - 1, *arms)
         nothing = jnp.zeros(shape, jnp.result_type(int))
-        sums, noise = jax.lax.cond(
+        sums, noise = branch(
             done.ends[1].any(),
             lambda: _record_and_draw(trees, keys[1], params, larger, shape, len(larger)),
             lambda: (larger, nothing),

@@ -49,6 +49,7 @@ from jaxdp.dueling._g_optimal_elimination.phase_designs import (
 )
 from jaxdp.dueling._g_optimal_elimination.utility_fit import fit_in_ball
 from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.kernels import any_lane
@@ -362,7 +363,7 @@ def g_optimal_elimination(
             return jax.tree.map(lambda ended, unended: jnp.where(ends, ended, unended), next_public, after)
 
         # Designs are slow, so they are computed only if a phase ends in some lane.
-        return State(Private(wins), jax.lax.cond(any_lane(ends), end_phase, lambda: after))
+        return State(Private(wins), branch(any_lane(ends), end_phase, lambda: after))
 
     def update(key, params: Params, state: State, report) -> State:
         _, won = report

@@ -35,6 +35,7 @@ from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.experts._scaled import Scaled
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.numerical import all_of, weighted_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum
@@ -284,7 +285,7 @@ def lazy_weights(
         played = public.round + rounds
         is_end = (played % params.batch == 0) & (played < horizon)
         # XLA skips the work at the end of a batch only if no lane is at the end of its batch.
-        after = jax.lax.cond(
+        after = branch(
             any_lane(is_end),
             lambda: _batch_end(
                 chain,
@@ -362,7 +363,7 @@ def _batch_end(
         drawn = draw(key_draw, weighing, params, new_weights, step + 1, resampled)
         return select(may_resample, new_weights, weights), resampled, select(resampled, drawn, public.label)
 
-    new_weights, resampled, drawn = jax.lax.cond(
+    new_weights, resampled, drawn = branch(
         any_lane(may_resample), reconsider, lambda: (weights, jnp.zeros_like(may_resample), public.label)
     )
     rolled = chain.roll(key_roll, public.label, step)

@@ -25,6 +25,7 @@ from jaxdp.experts._lane_kernels import keep_lane_layout
 from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_of
 from jaxdp.experts._svt_restarts import bulk
 from jaxdp.experts._svt_restarts import windows as windows_of
+from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.sparse_vector import LARGEST_TIMES, AboveThreshold, above_threshold_init, ask, grid_of, restart
@@ -276,7 +277,7 @@ def svt_restarts(
         def restart_monitor() -> AboveThreshold:
             return restart(is_first, start(jax.random.fold_in(key, THRESHOLD), params), private.monitor)
 
-        monitor = jax.lax.cond(any_lane(is_first), restart_monitor, lambda: private.monitor)
+        monitor = branch(any_lane(is_first), restart_monitor, lambda: private.monitor)
         # A window's regret is the epoch's regret so far, less the stored regret before the window.
         windows_ = memory.remember(private.windows, private.regrets, private.allowed, *query_time(public.round))
         return State(private._replace(monitor=monitor, windows=windows_), public)
@@ -315,7 +316,7 @@ def svt_restarts(
             return private.monitor.halted | above, above
 
         # XLA skips this only if no lane of a batch has a query.
-        halted, above = jax.lax.cond(any_lane(asks), ask_query, lambda: (private.monitor.halted, jnp.asarray(False)))
+        halted, above = branch(any_lane(asks), ask_query, lambda: (private.monitor.halted, jnp.asarray(False)))
         monitor = private.monitor._replace(halted=halted)
 
         # Lines 10 to 12: a new epoch starts with the next round, which finds 0 rounds played in its epoch.

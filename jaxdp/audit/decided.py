@@ -1,0 +1,56 @@
+"""Traces a function with the outcomes of its first branches decided, so that a tape can read releases behind them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from jaxdp.mechanisms.branches import deciding
+
+MOST_DECISIONS = 8  # each needs a program
+
+Decisions = tuple[bool, ...]
+
+
+class Undecided(NamedTuple):
+    """The result of a function that met a branch beyond its decisions."""
+
+    flag: jax.Array  # [] bool, the flag of this branch
+
+
+class _UndecidedError(Exception):
+    """Ends a trace at the first branch without a decision."""
+
+    def __init__(self, flag: jax.Array) -> None:
+        super().__init__(flag)
+        self.flag = flag
+
+
+def decided(function: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
+    """Wraps a function for `jax.jit`: its first branches take the decided sides.
+
+    If the function meets a further branch, the wrapped function returns the branch's flag, as `Undecided`. JAX raises
+    an error if this flag depends on a lane of a batch, or lies inside a branch, a loop or an inner `jit`.
+
+    Args:
+        function: function of arrays that calls `jaxdp.mechanisms.branches.branch`.
+        decisions: the outcomes of its first branches, in order.
+    """
+
+    def run(*arguments: Any) -> Any:
+        left = list(decisions)
+
+        def decide(flag: jax.Array) -> bool:
+            if not isinstance(flag, jax.core.Tracer):
+                return bool(flag)
+            if not left:
+                raise _UndecidedError(flag)
+            return left.pop(0)
+
+        with deciding(decide):
+            try:
+                return function(*arguments)
+            except _UndecidedError as stop:
+                return Undecided(stop.flag)
+
+    return run

@@ -1,0 +1,45 @@
+"""Branches on public values that may contain releases, which an auditor compiles side by side."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import jax
+
+Result = TypeVar("Result")
+Decide = Callable[[jax.Array], bool]
+
+_decide: ContextVar[Decide | None] = ContextVar("jaxdp_decide", default=None)
+
+
+def branch(flag: jax.Array, if_true: Callable[..., Result], if_false: Callable[..., Result], *operands: Any) -> Result:
+    """Returns if_true(*operands) or if_false(*operands), as `jax.lax.cond` does.
+
+    A tape cannot read a release inside `jax.lax.cond`, except operation by operation. Here an auditor can decide the
+    flag in advance: then only the chosen function is traced, at the top level.
+
+    Args:
+        flag: [] bool, public.
+        if_true: function of the operands.
+        if_false: function of the operands, whose result has the same structure, shapes and dtypes.
+        operands: pytrees of arrays.
+    """
+    decide = _decide.get()
+    if decide is None:
+        return jax.lax.cond(flag, if_true, if_false, *operands)
+    return (if_true if decide(flag) else if_false)(*operands)
+
+
+@contextmanager
+def deciding(decide: Decide) -> Iterator[None]:
+    """Lets `decide` choose the side of each `branch` inside the block.
+
+    Args:
+        decide: flag -> whether the branch's first function runs. It gets traced flags, too.
+    """
+    token = _decide.set(decide)
+    try:
+        yield
+    finally:
+        _decide.reset(token)
