@@ -8,6 +8,8 @@ from scipy.special import expit, ndtri
 from jaxdp.mechanisms import gaussian_epsilon, tape, zcdp_epsilon
 from jaxdp.numerics import fixed_point
 
+SUMS = (("laplace", "l1"), ("geometric", "l1"), ("normal", "l2"))  # distributions with known losses, and their norms
+
 
 class Change(NamedTuple):
     """How far neighbours move the value of one release from the base's value (neighbour 0).
@@ -108,14 +110,14 @@ def loss(entry: tape.Entry) -> np.ndarray:
     value = exact(entry.value)
     count = len(value)
     same = _equals_base(value)
-    if entry.noise is None or (entry.distribution, entry.norm) not in (("laplace", "l1"), ("normal", "l2")):
+    if entry.noise is None or (entry.distribution, entry.norm) not in SUMS:
         return np.where(same.reshape(count, -1).all(axis=1), 0.0, np.nan)
     noise = np.asarray(entry.noise)[:1].astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         moved_noise = noise + np.where(same, 0.0, (value[:1] - value) / noise_scale(entry))
         losses = (
             np.abs(moved_noise) - np.abs(noise)
-            if entry.distribution == "laplace"
+            if entry.norm == "l1"
             else (np.square(moved_noise) - np.square(noise)) / 2
         )
     return np.where(same, 0.0, losses).reshape(count, -1).sum(axis=1)

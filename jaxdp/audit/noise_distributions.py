@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
+from jaxdp.audit.accounting import noise_scale
 from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, decided
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.replay import NOT_CONCRETE, Release, Site, traced_apart
@@ -19,11 +20,24 @@ from jaxdp.mechanisms import tape
 KEYS = 4096
 MOST_DRAWN = 2**17  # most compared numbers of one site
 ERROR = 1e-6  # probability of a false alarm, for each site
-DISTRIBUTIONS = {
-    "laplace": lambda x: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2),
-    "normal": ndtr,
-    "gumbel": lambda x: np.exp(-np.exp(-x)),
-    "exponential": lambda x: -np.expm1(-np.maximum(x, 0)),
+
+
+def geometric_cdf(x: np.ndarray, step: float) -> np.ndarray:
+    """Returns the distribution function of two-sided geometric noise on the multiples of `step`."""
+    with np.errstate(invalid="ignore"):
+        nearest = np.rint(x / step) * step  # recorded noise is rounded to float32
+    return np.where(nearest < 0, np.exp(-np.abs(nearest)), 1 + np.exp(-step) - np.exp(-nearest.clip(0) - step)) / (
+        1 + np.exp(-step)
+    )
+
+
+# (numbers, distance of neighbouring numbers of discrete noise) -> distribution function
+DISTRIBUTIONS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+    "laplace": lambda x, _: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2),
+    "geometric": geometric_cdf,
+    "normal": lambda x, _: ndtr(x),
+    "gumbel": lambda x, _: np.exp(-np.exp(-x)),
+    "exponential": lambda x, _: -np.expm1(-np.maximum(x, 0)),
 }
 
 
@@ -66,7 +80,8 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
                 continue
             numbers = np.sort(noise.ravel()[:MOST_DRAWN].astype(np.float64))
             num_drawn[release.site] = len(numbers)
-            distance = ks_distance(numbers, distribution)
+            step = 1 / noise_scale(release.entry) if distribution == "geometric" else 0.0
+            distance = ks_distance(numbers, distribution, step)
             if distance > np.sqrt(np.log(2 / ERROR) / (2 * len(numbers))):
                 faults.append(
                     f"the noise of {release.site} does not follow the recorded {distribution} distribution: their "
@@ -75,12 +90,15 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
     return faults, num_drawn
 
 
-def ks_distance(ordered: np.ndarray, distribution: str) -> float:
-    """Returns the Kolmogorov-Smirnov distance of ordered numbers [n] from a distribution; NaN counts as infinity."""
+def ks_distance(ordered: np.ndarray, distribution: str, step: float = 0.0) -> float:
+    """Returns the Kolmogorov-Smirnov distance of ordered numbers [n] from a distribution; NaN counts as infinity.
+
+    Numbers of discrete noise are multiples of `step`; it is 0 for other noise.
+    """
     numbers = np.where(np.isnan(ordered), np.inf, ordered)
-    below, count = DISTRIBUTIONS[distribution](numbers), len(numbers)
-    steps = np.arange(count + 1) / count
-    return float(max((steps[1:] - below).max(), (below - steps[:-1]).max()))
+    cdf, count = DISTRIBUTIONS[distribution], len(numbers)
+    at_most, less = (np.searchsorted(numbers, numbers, side) / count for side in ("right", "left"))
+    return float(max((at_most - cdf(numbers, step)).max(), (cdf(numbers - step, step) - less).max()))
 
 
 def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:

@@ -23,9 +23,9 @@ from jaxdp.core import (
 )
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.additive import geometric
 from jaxdp.mechanisms.least_budgets import check_laplace
-from jaxdp.mechanisms.numerical import laplace_delta
+from jaxdp.mechanisms.numerical import geometric_delta
 from jaxdp.mechanisms.some_lanes import in_flagged_lanes
 from jaxdp.numerics import compensated
 from jaxdp.random import beta, fast_key
@@ -79,8 +79,8 @@ def thompson_central(*, num_arms: int) -> Learner:
 
     An arm's rewards are summed in blocks. The first block has one play. A later block has `growth` times the arm's
     plays in earlier blocks, rounded down, but at least one. When an arm's block ends, its total is released with
-    Laplace(1 / epsilon) noise. Every round draws the means of all arms again, so the plays of a block need not be
-    consecutive.
+    two-sided geometric noise: whole numbers k with probabilities proportional to exp(-epsilon |k|). Every round draws
+    the means of all arms again, so the plays of a block need not be consecutive.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -93,15 +93,16 @@ def thompson_central(*, num_arms: int) -> Learner:
 
     Values:
         epsilon: the privacy budget, > 0.
-        growth: > 0 and finite, by default 0.25.
-        noise_weight: > 0 and finite, by default 1: the share of the noise's variance that widens the posterior.
+        growth: > 0 and finite, by default 1/8.
+        noise_weight: > 0 and finite, by default 1/2: the share of the noise's variance that widens the posterior.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity: A reward adds at most 1 to one total of one arm, and each total is released once with
-          Laplace(1 / epsilon) noise. Arms and ends of blocks depend on rewards only through earlier releases. So given
-          these, blocks have fixed rounds, which do not overlap, and compose in parallel.
+          two-sided geometric noise for this sensitivity. Arms and ends of blocks depend on rewards only through earlier
+          releases. So given these, blocks have fixed rounds, which do not overlap, and compose in parallel
+          (docs/proofs/noisy_totals.md).
         - Released: `sums`.
         - Private: `totals`.
 
@@ -113,7 +114,13 @@ def thompson_central(*, num_arms: int) -> Learner:
     Deviations:
         *The posterior is a heuristic*, and no regret bound is proved. The proofs of Hu & Hegde need a posterior that
         is shifted upwards, and their lazy algorithm forgets earlier blocks; here S is the sum of all blocks of an arm.
-        Only the abstract of their paper was available. Noise is integer, as in `laplace`.
+        Only the abstract of their paper was available. They add Laplace noise. Geometric noise is for whole numbers,
+        and has a lower variance. The defaults were chosen by simulation, for 8 arms.
+
+        *A run may leave the best arm for long*, if the noise of its first blocks is very negative. Among 200 runs of
+        20,000 rounds at epsilon 1, with 8 arms of means 0.7 and 0.5, the median regret was 180, but two runs had 3,990.
+        A larger `noise_weight` may make this rarer; neither this nor longer runs were measured enough to say how often
+        it happens.
 
     Math:
         Let $\tilde S_i$ be the sum of arm $i$'s $J_i$ released totals, clipped to $[0, n_i]$, of $n_i$ plays. Round $t$
@@ -121,11 +128,12 @@ def thompson_central(*, num_arms: int) -> Learner:
 
         $$
         \theta_i \sim \mathrm{Beta}(1 + w_i \tilde S_i, \; 1 + w_i (n_i - \tilde S_i)), \quad
-        w_i = \frac{1}{1 + 8 \nu J_i / (n_i \varepsilon^2)}
+        w_i = \frac{1}{1 + 4 \nu J_i V / n_i}, \quad
+        V = \frac{1}{2 \sinh^2(\varepsilon / 2)}
         $$
 
-        where $\nu$ is `noise_weight`. The noise of $J_i$ totals has variance $2 J_i / \varepsilon^2$, and $n_i$ rewards
-        of mean 1/2 have variance $n_i / 4$: with $\nu = 1$ the posterior has the variance of both together.
+        where $\nu$ is `noise_weight`. The noise of $J_i$ totals has variance $J_i V$, and $n_i$ rewards of mean 1/2
+        have variance $n_i / 4$: with $\nu = 1$ the posterior has the variance of both together.
 
     Examples:
         >>> import jax, jaxdp
@@ -137,7 +145,7 @@ def thompson_central(*, num_arms: int) -> Learner:
     """
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
 
-    def params(*, epsilon: float, growth: float = 0.25, noise_weight: float = 1.0) -> Params:
+    def params(*, epsilon: float, growth: float = 0.125, noise_weight: float = 0.5) -> Params:
         return Params(
             epsilon=leaf_rounded_down("epsilon", check_laplace(epsilon)),
             growth=scalar_leaf("growth", check_positive("growth", growth)),
@@ -149,8 +157,8 @@ def thompson_central(*, num_arms: int) -> Learner:
             epsilon,
             trust_model="central",
             privacy_unit="one round's reward",
-            argument="each reward enters one total, released once by Laplace noise, at L1 sensitivity 1",
-            numerical_delta=laplace_delta(epsilon),
+            argument="each reward enters one total, released once by two-sided geometric noise, at sensitivity 1",
+            numerical_delta=geometric_delta(epsilon),
         )
 
     def init(key, params: Params) -> State:
@@ -165,7 +173,8 @@ def thompson_central(*, num_arms: int) -> Learner:
         sums = public.sums.total - public.sums.excess
         plays, blocks = public.plays.astype(sums.dtype), public.blocks.astype(sums.dtype)
         ones = jnp.clip(sums, 0, plays)
-        noise = 8 * params.noise_weight * blocks / jnp.maximum(plays, 1) / params.epsilon / params.epsilon
+        spread = jnp.sinh(params.epsilon / 2)
+        noise = 2 * params.noise_weight * blocks / jnp.maximum(plays, 1) / spread / spread  # 4 nu J V / n
         return ones / (1 + noise), (plays - ones) / (1 + noise)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -180,7 +189,7 @@ def thompson_central(*, num_arms: int) -> Learner:
         public: Public = state.public._replace(waiting=add_play(state.public.waiting, arm))
 
         def end_block(key: jax.Array, params: Params, total: jax.Array, is_played: jax.Array, public: Public) -> Public:
-            noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
+            noisy = geometric(key, total, params.epsilon)
             return Public(
                 plays=public.plays + jnp.where(is_played, public.waiting, 0),
                 waiting=jnp.where(is_played, 0, public.waiting),

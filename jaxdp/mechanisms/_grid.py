@@ -155,6 +155,12 @@ def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
     return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, largest)
 
 
+def whole_grid(epsilon: jax.Array) -> Grid:
+    """Returns the grid of whole numbers for two-sided geometric noise at sensitivity 1; epsilon is [] float64."""
+    larger = (1 + 2.0**-50) / epsilon  # covers the rounding of the quotient and of its product with a variate
+    return _grid(jnp.ones_like(epsilon), larger, epsilon > 0)
+
+
 def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
     """Returns the grid for normal noise of a standard deviation calibrated for an L2 sensitivity; both [] float64.
 

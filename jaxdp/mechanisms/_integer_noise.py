@@ -78,11 +78,36 @@ def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[
         shape: shape of the result.
         operands: scale, [] float64 in (0, 2^47], and trees of [] or [size] arrays.
     """
-    size = math.prod(shape)
+
+    def with_sign(pairs: jax.Array, number: jax.Array, scale: jax.Array, *operands: Any) -> jax.Array:
+        return function(_with_sign(pairs, number), scale, *operands)
+
+    return _one_sided(with_sign, key, math.prod(shape), *operands).reshape(shape)
+
+
+def geometric_of(
+    function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *operands: Any
+) -> jax.Array:
+    """Applies an elementwise function to two-sided geometric noise: the difference of two geometric variates.
+
+    The noise is k with a probability proportional to exp(-|k| / scale). Arguments are as for `laplace_of`; the scale
+    may also be 0, for no noise.
+    """
+    size, (key_up, key_down) = math.prod(shape), jax.random.split(key)
+    up = _one_sided(lambda _, number, scale: number, key_up, size, operands[0])
+
+    def difference(_: jax.Array, down: jax.Array, scale: jax.Array, up: jax.Array, *operands: Any) -> jax.Array:
+        return function(up - down, scale, *operands)
+
+    return _one_sided(difference, key_down, size, operands[0], up, *operands[1:]).reshape(shape)
+
+
+def _one_sided(function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any) -> jax.Array:
+    """Applies (pairs, number, scale, *operands) ->  [size] to geometric numbers: floor(scale * exponential variate)."""
 
     def few() -> jax.Array:
         def apply(pairs: jax.Array, scale: jax.Array, *operands: Any) -> jax.Array:
-            return function(_with_sign(pairs, one_digit(pairs, scale)), scale, *operands)
+            return function(pairs, one_digit(pairs, scale), scale, *operands)
 
         return _kernel(apply, word_pairs(key, size), *operands)
 
@@ -90,14 +115,14 @@ def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[
         def apply(pairs: jax.Array, more: jax.Array, scale: jax.Array, *operands: Any) -> jax.Array:
             high, low, base = two_digits(pairs, more, scale)
             number = jnp.where(scale > ONE_DIGIT, high * base + low, one_digit(pairs, scale))
-            return function(_with_sign(pairs, number), scale, *operands)
+            return function(pairs, number, scale, *operands)
 
         return _of_two_pairs(apply, key, size, *operands)
 
     def by_scale() -> jax.Array:
         return lax.cond(any_lane(operands[0] > ONE_DIGIT), many, few)
 
-    return by_platform(cpu=by_scale, default=many).reshape(shape)  # on a GPU kernels and branches cost most
+    return by_platform(cpu=by_scale, default=many)  # on a GPU kernels and branches cost most
 
 
 def normal_of(

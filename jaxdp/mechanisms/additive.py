@@ -13,14 +13,16 @@ from jaxdp.mechanisms._grid import (
     Grid,
     exact_values,
     float_type,
+    is_integer,
     k_norm_grid,
     laplace_grid,
     noisy_values,
     normal_grid,
     shape_of,
+    whole_grid,
     wide,
 )
-from jaxdp.mechanisms._integer_noise import draw_isotropic, laplace_of, normal_of, power_below
+from jaxdp.mechanisms._integer_noise import draw_isotropic, geometric_of, laplace_of, normal_of, power_below
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record
@@ -100,6 +102,66 @@ def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.
     return _add_and_record(
         laplace_of, grid, dtype, Entry("laplace", exact, "l1", key, sensitivity, epsilon, distribution="laplace")
     )
+
+
+def geometric(key: jax.Array, values: ArrayLike, epsilon: Scalar) -> jax.Array:
+    r"""Adds independent two-sided geometric noise to integers that one unit changes by at most 1 in L1 norm.
+
+    Args:
+        key: a PRNG key.
+        values: [...] integer, the exact values.
+        epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN, zero or negative number gives NaN.
+
+    Returns:
+        [...] the noisy integers, in JAX's default float type; float32 rounds them beyond 2^24.
+
+    Raises:
+        ValueError: if values are not integers; if epsilon is not a scalar, or is a Python or NumPy number that is not >
+            0 or so small that integers cannot hold the noise.
+
+    Privacy:
+        - epsilon-DP in the central model for one release of `values`, for the unit and adjacency of the sensitivity.
+        - The probability of any output changes by a factor of at most exp(epsilon |change|_1)
+          (docs/proofs/noisy_totals.md).
+
+    Source:
+        Ghosh, Roughgarden & Sundararajan (2009), "Universally utility-maximizing privacy mechanisms", for the geometric
+        mechanism.
+
+    Deviations:
+        Noise is the difference of two geometric variates, each computed from a float64 logarithm of a 64-bit word;
+        `geometric_delta` bounds the delta that this adds. No variate beyond 44.4 / epsilon is drawn. The noise is drawn
+        for an epsilon that is smaller by a factor of 1 - 2^-50, to cover rounding.
+
+    Math:
+        The mechanism adds independent noise $Z_i$ with
+
+        $$
+        P(Z_i = k) = \frac{1 - a}{1 + a} a^{|k|}, \quad a = e^{-\varepsilon}
+        $$
+
+        to the values. The variance of $Z_i$ is $1 / (2 \sinh^2(\varepsilon / 2))$. It is less than the variance $2 /
+        \varepsilon^2$ of Laplace noise: by 8% at epsilon 1, and by 70% at epsilon 4.
+
+    Examples:
+        >>> print(geometric(jax.random.key(0), jnp.array([10, 20]), float("inf")))  # no privacy, no noise
+        [10. 20.]
+    """
+    exact = exact_values("values", values)
+    if not is_integer(exact):
+        raise ValueError(f"values must be integers, got dtype {jnp.asarray(values).dtype}")
+    with jax.enable_x64(True):
+        budget = positive_scalar("epsilon", epsilon, jnp.float64)
+    if not isinstance(epsilon, jax.Array):
+        check_laplace(float(epsilon))
+    return _geometric(key, exact, budget, float_type(exact))
+
+
+@in_64_bits
+@traced_once("dtype")
+def _geometric(key: jax.Array, exact: jax.Array, epsilon: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    entry = Entry("geometric", exact, "l1", key, jnp.float64(1), epsilon, distribution="geometric")
+    return _add_and_record(geometric_of, whole_grid(epsilon), dtype, entry)
 
 
 def _add_and_record(draw: Callable[..., jax.Array], grid: Grid, dtype: jnp.dtype, entry: Entry) -> jax.Array:

@@ -44,6 +44,13 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
     return below_one(releases * numbers * _one_laplace(steps, epsilon))
 
 
+def geometric_delta(epsilon: float) -> float | None:
+    """Returns a bound on the delta that arithmetic adds to one number with two-sided geometric noise, or None."""
+    if math.isinf(epsilon):
+        return None
+    return below_one(2 * _one_laplace(1 / epsilon + 1, epsilon))
+
+
 def _one_laplace(steps: float, epsilon: float) -> float:
     """Returns a bound on the delta of one number with Laplace noise of a scale of `steps` steps."""
     words = 2.0**-58.5 * (1 + math.exp(min(epsilon, 700.0)))

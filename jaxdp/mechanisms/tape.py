@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 NORMS = ("l1", "l2", "max", "spread", "changed", "any")
-NOISE_DISTRIBUTIONS = ("laplace", "normal", "gumbel", "exponential")
+NOISE_DISTRIBUTIONS = ("laplace", "geometric", "normal", "gumbel", "exponential")
 
 
 class Entry(NamedTuple):
@@ -34,9 +34,10 @@ class Entry(NamedTuple):
             epsilon^2 / 2.
         noise_stddev: [] float, standard deviation of Gaussian noise; None for other mechanisms.
         noise: [...] the draws for this release, before scaling; None if noise is not additive.
-        distribution: distribution of each noise entry, independent of the others: "laplace", of scale 1; "normal",
-            standard; "gumbel", standard; "exponential", of mean 1. An auditor draws the noise again and compares. None
-            for other distributions.
+        distribution: distribution of each noise entry, independent of the others: "laplace", of scale 1;
+            "geometric", two-sided, whole numbers times `epsilon` / `sensitivity`, each with a probability proportional
+            to exp(-|noise|); "normal", standard; "gumbel", standard; "exponential", of mean 1. An auditor draws the
+            noise again and compares. None for other distributions.
         each: whether entries are randomized one by one. If so, every changed entry costs epsilon, and sensitivity is
             for one entry.
         low: [] float, lower bound on the value's entries under which the cost holds; None if there is no bound.
@@ -47,7 +48,7 @@ class Entry(NamedTuple):
         reported: [] bool, for a run: whether this entry is reported as above the threshold; later entries then cost
             epsilon again.
         released: [...] the release, if it is the value plus scaled noise: `sensitivity` / `epsilon` times Laplace
-            noise, or `noise_stddev` times normal noise; None if an auditor need not compare it.
+            or geometric noise, or `noise_stddev` times normal noise; None if an auditor need not compare it.
     """
 
     name: str

@@ -106,8 +106,17 @@ def test_what_is_released_must_be_value_and_noise():
     )
 
 
+STEP = 0.8  # of geometric noise
+
+
+def two_sided_geometric(key, shape):
+    up, down = jax.random.geometric(key, 1 - np.exp(-STEP), (2, *shape))
+    return STEP * (up - down).astype(float)
+
+
 SAMPLERS = {
     "laplace": jax.random.laplace,
+    "geometric": two_sided_geometric,
     "normal": jax.random.normal,
     "gumbel": jax.random.gumbel,
     "exponential": jax.random.exponential,
@@ -119,16 +128,19 @@ def test_distances(distribution):
     """Checks that right numbers are within the limit in each of 50 samples, and numbers of half the scale in none."""
     limit = np.sqrt(np.log(2 / ERROR) / (2 * 4096))
     samples = np.sort(np.asarray(SAMPLERS[distribution](jax.random.key(1), (50, 4096)), np.float64), axis=1)
-    assert max(ks_distance(row, distribution) for row in samples) < limit
-    assert min(ks_distance(row / 2, distribution) for row in samples) > limit
+    step = STEP if distribution == "geometric" else 0.0
+    assert max(ks_distance(row, distribution, step) for row in samples) < limit
+    assert min(ks_distance(row / 2, distribution, step) for row in samples) > limit
     assert set(DISTRIBUTIONS) == set(tape.NOISE_DISTRIBUTIONS)
 
 
 def test_losses_are_log_ratios_of_densities():
     key, values = jax.random.key(2), jnp.asarray([[0.0, 2.0], [1.0, 2.0], [3.0, 1.5]])
     noise = {"laplace": jax.random.laplace(key, (2,)), "normal": jax.random.normal(key, (2,))}
+    noise["geometric"] = noise["laplace"]  # its probabilities have the same ratios, in whole numbers
     for name, density in (
         ("laplace", lambda y, x: -jnp.abs(y - x).sum(-1) / 1.5),
+        ("geometric", lambda y, x: -jnp.abs(y - x).sum(-1) / 1.5),
         ("normal", lambda y, x: -jnp.square(y - x).sum(-1) / (2 * 1.5**2)),
     ):
         scale: dict[str, Any] = {"noise_stddev": 1.5} if name == "normal" else {"sensitivity": 3.0, "epsilon": 2.0}

@@ -21,7 +21,7 @@ def _the_first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
 ENTRIES = {
     "thompson_central": bandit_entry(
         title="Thompson sampling, central",
-        summary="plays the arm that is best in a draw from its posterior, given totals of blocks with Laplace noise",
+        summary="plays the arm that is best in a draw from its posterior, given totals of blocks with geometric noise",
         source="Hu & Hegde (2022); Agrawal & Goyal (2012), Algorithm 1",
         factory=bandits.thompson_central,
         sizes={"num_arms": 2},
@@ -37,8 +37,9 @@ USES = {  # for pages of the site
     "thompson_central": {
         "use": "Use it with a curator, fixed means and binary rewards, when the regret itself counts.",
         "not": (
-            "The posterior is a heuristic, so no bound is proved; `ucb_central` has one. At ε of 3 and above trust "
-            "buys little: `thompson` on local reports has about the same regret."
+            "The posterior is a heuristic, so no bound is proved; `ucb_central` has one. At ε of 1 a few runs leave "
+            "the best arm for long. At ε of 3 and above trust buys little: `thompson` on local reports has about the "
+            "same regret."
         ),
     },
 }

@@ -44,7 +44,7 @@ def words_at_least(values: np.ndarray, scale: float, *, digit: int, dtype=jnp.fl
     is_rising = digit == 1  # the second digit rises with its word
     low, high = [0] * len(values), [WORDS] * len(values)
     while any(left < right for left, right in zip(low, high, strict=True)):
-        middle = [(left + right) // 2 for left, right in zip(low, high, strict=True)]
+        middle = [min((left + right) // 2, WORDS - 1) for left, right in zip(low, high, strict=True)]
         reached = digits_of(np.asarray(middle, object), scale, digit=digit, dtype=dtype) >= values
         for place, is_reached in enumerate(reached if not is_rising else ~reached):
             if low[place] < high[place]:
@@ -95,6 +95,30 @@ def test_noise_of_two_lanes_is_what_each_draws_alone():
         draw = jax.jit(lambda key, scale: noise.laplace_of(lambda noise, scale: noise, key, (3,), scale))
         both = jax.vmap(draw)(keys, scales)
         assert np.array_equal(both, jnp.stack([draw(*each) for each in zip(keys, scales, strict=True)]))
+
+
+@pytest.mark.parametrize("scale", [0.25, 1.0, 2.0**30])
+def test_geometric_noise(scale):
+    """Checks the noise of two lanes, of this scale and of 3, against the distribution's moments."""
+
+    def draw(key, scale):
+        return noise.geometric_of(lambda noise, scale: noise, key, (2,), scale)
+
+    draw_many = jax.vmap(draw, (0, None))
+    with jax.enable_x64(True):
+        keys = jax.random.split(jax.random.key(6), 10_000)
+        both = np.asarray(jax.vmap(draw_many, (None, 0))(keys, jnp.asarray([scale, 3.0])))
+        alone = np.asarray(draw_many(keys, jnp.float64(3.0)))
+    assert np.array_equal(both[1], alone)  # whatever scale another lane has
+    for drawn, each in zip(both, (scale, 3.0), strict=True):
+        assert np.array_equal(drawn, np.rint(drawn))
+        variance = 0.5 / np.sinh(0.5 / each) ** 2
+        fourth = variance + 6 * variance**2  # the fourth moment
+        error = 5 * np.sqrt((fourth - variance**2) / drawn.size)
+        assert abs(drawn.mean()) < 5 * np.sqrt(variance / drawn.size)
+        assert abs(np.square(drawn).mean() - variance) < error
+        assert abs(np.square(drawn * 1.2).mean() - variance) > error  # planted
+        assert abs(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1]) < 5 / np.sqrt(len(drawn))
 
 
 def test_logarithm():

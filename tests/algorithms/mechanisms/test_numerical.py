@@ -24,6 +24,7 @@ from jaxdp.mechanisms.numerical import (
     NORMAL_STEPS,
     all_of,
     gaussian_rho,
+    geometric_delta,
     laplace_delta,
     nodes_delta,
     normal_delta,
@@ -34,7 +35,7 @@ from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.registry.registered import claim_of
-from tests.algorithms.mechanisms.test_integer_noise import excess
+from tests.algorithms.mechanisms.test_integer_noise import excess, probabilities
 
 RADIUS, TINY = 2.0**-48.5, 2.0**-52  # the largest error of a variate, of its radius and of one over the radius
 
@@ -49,6 +50,21 @@ def test_the_bound_holds_for_the_program(epsilon):
     assert scale <= max(min(FEW, FINE / epsilon), COARSE / epsilon)
     assert stated is not None
     assert 0 < found <= stated < 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_bound_of_geometric_noise_holds(epsilon):
+    """Computes the difference's probabilities from the program's words, at every integer of the noise."""
+    numbers = np.arange(math.ceil(44 / epsilon) + 1, dtype=float)
+    one = probabilities(numbers, (1 + 2.0**-50) / epsilon, digit=0)
+    both = np.convolve(one, one[::-1])
+    found = np.maximum(both[1:] - np.exp(epsilon) * both[:-1], 0).sum()
+    stated = geometric_delta(epsilon)
+    assert stated is not None
+    assert found <= stated < 1e-11
+    ratio, noise = np.exp(-epsilon), np.arange(len(both)) - len(one) + 1
+    np.testing.assert_allclose(both, (1 - ratio) / (1 + ratio) * ratio ** np.abs(noise), atol=1e-14)
+    assert np.maximum(both[1:] - np.exp(0.99 * epsilon) * both[:-1], 0).sum() > stated  # a smaller budget
 
 
 def words(count):

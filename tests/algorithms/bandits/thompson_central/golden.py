@@ -11,7 +11,8 @@ def thompson_central(generator, epsilon, *, means, horizon, lanes, growth, weigh
     num, rows = len(means), np.arange(lanes)
     noisy, open_total = np.zeros((2, lanes, num))
     released, waiting, blocks = np.zeros((3, lanes, num), int)
-    variance = 2 / epsilon**2  # of a total's noise
+    ratio = math.exp(-epsilon)  # of the noise's probabilities
+    variance = 2 * ratio / (1 - ratio) ** 2  # of a total's noise
     for _ in range(horizon):
         ones = noisy.clip(0, released)
         # the variance of released rewards, n / 4, divided by their variance with the noise
@@ -21,8 +22,8 @@ def thompson_central(generator, epsilon, *, means, horizon, lanes, growth, weigh
         waiting[rows, arm] += 1
         ends = rows[waiting[rows, arm] >= np.maximum(np.floor(growth * released[rows, arm]), 1)]
         arm = arm[ends]
-        noise = generator.laplace(0, 1 / epsilon, len(ends)) if epsilon < math.inf else 0
-        noisy[ends, arm] += open_total[ends, arm] + noise
+        up, down = generator.geometric(1 - ratio, (2, len(ends)))
+        noisy[ends, arm] += open_total[ends, arm] + up - down
         released[ends, arm] += waiting[ends, arm]
         blocks[ends, arm] += 1
         open_total[ends, arm], waiting[ends, arm] = 0, 0

@@ -40,15 +40,31 @@ def test_blocks_grow(growth, ends):
     assert not np.any(np.asarray([public.plays[1], public.blocks[1], state.private.totals[1]]))
 
 
-def test_the_noise_of_a_release():
-    """Checks that a first block's total, of one reward of 1, has Laplace noise of scale 1 / epsilon."""
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_the_noise_of_a_release(epsilon):
+    """Checks that a first block's total, of one reward of 1, has two-sided geometric noise."""
     learner = thompson_central(num_arms=2)
-    params = jax.tree.map(jnp.asarray, learner.params(epsilon=0.5))
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon))
     state = learner.init(KEY(), params)
     update = jax.vmap(lambda key: learner.update(key, params, state, (jnp.int32(0), jnp.int32(1))).public.sums.total[0])
     noise = np.asarray(update(jax.random.split(KEY(), 20_000)), float) - 1
-    assert scipy.stats.kstest(noise, scipy.stats.laplace(scale=2.0).cdf).pvalue > 1e-6
-    assert scipy.stats.kstest(noise, scipy.stats.laplace(scale=1.8).cdf).pvalue < 1e-6  # planted
+    values = np.arange(-3, 4)
+    counts = [np.sum(noise <= -3), *(np.sum(noise == value) for value in values[1:-1]), np.sum(noise >= 3)]
+    assert sum(counts) == len(noise)
+
+    def p_value(epsilon):
+        pmf = np.exp(-epsilon * np.abs(values))
+        pmf[[0, -1]] /= 1 - math.exp(-epsilon)  # of the whole tails
+        return scipy.stats.chisquare(counts, len(noise) * pmf / pmf.sum()).pvalue
+
+    assert p_value(epsilon) > 1e-6
+    assert p_value(1.2 * epsilon) < 1e-6  # planted
+
+
+def test_defaults():
+    """Checks the values for which the regret was measured."""
+    params = thompson_central(num_arms=2).params(epsilon=1.0)
+    assert (float(params.growth), float(params.noise_weight)) == (1 / 8, 1 / 2)
 
 
 @pytest.mark.parametrize("name", ["growth", "noise_weight"])

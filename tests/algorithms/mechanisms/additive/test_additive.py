@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 
 from jaxdp.mechanisms import gaussian, laplace
+from jaxdp.mechanisms.additive import geometric
 
 NUM_DRAWS = 100_000
 MEAN = 3.0
@@ -112,3 +113,16 @@ def test_errors():
         laplace(key, values, jnp.ones(2, jnp.float32), l1_sensitivity=1.0)
     with pytest.raises(ValueError, match="noise_stddev must be a scalar"):
         gaussian(key, values, jnp.ones(2, jnp.float32))
+
+
+@pytest.mark.precision
+def test_geometric_noise_is_for_integers():
+    values, key = np.asarray([3, -2], np.int32), jax.random.key(5)
+    np.testing.assert_array_equal(geometric(key, values, math.inf), values)
+    released = np.asarray(geometric(key, values, 0.5))
+    np.testing.assert_array_equal(released, np.rint(released))
+    assert np.isnan(geometric(key, values, jnp.float32(-1.0))).all()
+    with pytest.raises(ValueError, match="values must be integers, got dtype float32"):
+        geometric(key, jnp.zeros(2, jnp.float32), 1.0)
+    with pytest.raises(ValueError, match="epsilon must be"):
+        geometric(key, values, 1e-12)
