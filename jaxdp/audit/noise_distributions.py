@@ -22,10 +22,10 @@ MOST_DRAWN = 2**17  # most compared numbers of one site
 ERROR = 1e-6  # probability of a false alarm, for each site
 
 
-def geometric_cdf(x: np.ndarray, step: float) -> np.ndarray:
+def geometric_cdf(numbers: np.ndarray, step: float) -> np.ndarray:
     """Returns the distribution function of two-sided geometric noise on the multiples of `step`."""
     with np.errstate(invalid="ignore"):
-        nearest = np.rint(x / step) * step  # recorded noise is rounded to float32
+        nearest = np.rint(numbers / step) * step  # recorded noise is rounded to float32
     return np.where(nearest < 0, np.exp(-np.abs(nearest)), 1 + np.exp(-step) - np.exp(-nearest.clip(0) - step)) / (
         1 + np.exp(-step)
     )
@@ -35,7 +35,7 @@ def geometric_cdf(x: np.ndarray, step: float) -> np.ndarray:
 DISTRIBUTIONS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
     "laplace": lambda x, _: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2),
     "geometric": geometric_cdf,
-    "normal": lambda x, _: ndtr(x),
+    "normal": lambda numbers, _: ndtr(numbers),
     "gumbel": lambda x, _: np.exp(-np.exp(-x)),
     "exponential": lambda x, _: -np.expm1(-np.maximum(x, 0)),
 }
