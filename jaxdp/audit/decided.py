@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+from jax.core import Tracer
 
 from jaxdp.mechanisms.branches import deciding
 
@@ -41,7 +42,7 @@ def decided(function: Callable[..., Any], decisions: Decisions) -> Callable[...,
         left = list(decisions)
 
         def decide(flag: jax.Array) -> bool:
-            if not isinstance(flag, jax.core.Tracer):
+            if not isinstance(flag, Tracer):
                 return bool(flag)
             if not left:
                 raise _UndecidedError(flag)

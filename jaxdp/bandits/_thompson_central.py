@@ -94,7 +94,7 @@ def thompson_central(*, num_arms: int) -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         growth: > 0 and finite, by default 1/8.
-        noise_weight: > 0 and finite, by default 1/2: the share of the noise's variance that widens the posterior.
+        noise_weight: > 0 and finite, by default 1: the share of the noise's variance that widens the posterior.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -117,10 +117,10 @@ def thompson_central(*, num_arms: int) -> Learner:
         Only the abstract of their paper was available. They add Laplace noise. Geometric noise is for whole numbers,
         and has a lower variance. The defaults were chosen by simulation, for 8 arms.
 
-        *A run may leave the best arm for long*, if the noise of its first blocks is very negative. Among 200 runs of
-        20,000 rounds at epsilon 1, with 8 arms of means 0.7 and 0.5, the median regret was 180, but two runs had 3,990.
-        A larger `noise_weight` may make this rarer; neither this nor longer runs were measured enough to say how often
-        it happens.
+        *A run may leave the best arm for long*, if the noise of its first blocks is very negative. At epsilon 1, with 8
+        arms of means 0.7 and 0.5, none of 400 runs of 20,000 rounds had a regret above 1,000; the mean was 228. With
+        `noise_weight` 1/2 the mean was 199, but two of 400 runs were above 1,000, and two of 20 runs of 10^6 rounds
+        above 25,000. Runs of 10^6 rounds with the default were not measured.
 
     Math:
         Let $\tilde S_i$ be the sum of arm $i$'s $J_i$ released totals, clipped to $[0, n_i]$, of $n_i$ plays. Round $t$
@@ -145,7 +145,7 @@ def thompson_central(*, num_arms: int) -> Learner:
     """
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
 
-    def params(*, epsilon: float, growth: float = 0.125, noise_weight: float = 0.5) -> Params:
+    def params(*, epsilon: float, growth: float = 0.125, noise_weight: float = 1.0) -> Params:
         return Params(
             epsilon=leaf_rounded_down("epsilon", check_laplace(epsilon)),
             growth=scalar_leaf("growth", check_positive("growth", growth)),

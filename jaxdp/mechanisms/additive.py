@@ -159,7 +159,7 @@ def geometric(key: jax.Array, values: ArrayLike, epsilon: Scalar) -> jax.Array:
 
 @in_64_bits
 @traced_once("dtype")
-def _geometric(key: jax.Array, exact: jax.Array, epsilon: jax.Array, dtype: jnp.dtype) -> jax.Array:
+def _geometric(key: jax.Array, exact: Exact, epsilon: jax.Array, dtype: jnp.dtype) -> jax.Array:
     entry = Entry("geometric", exact, "l1", key, jnp.float64(1), epsilon, distribution="geometric")
     return _add_and_record(geometric_of, whole_grid(epsilon), dtype, entry)
 

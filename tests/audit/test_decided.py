@@ -1,5 +1,7 @@
 """Releases behind `branch` are read from programs, and the findings are the same as operation by operation."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,7 +67,8 @@ def test_a_program_returns_the_flag_of_its_first_undecided_branch():
 
 
 def test_constant_flags_need_no_decision():
-    assert jax.jit(decided(lambda x: branch(np.bool_(True), lambda: x, lambda: -x), ()))(3.0) == 3.0
+    constant: Any = np.bool_(True)
+    assert jax.jit(decided(lambda x: branch(constant, lambda: x, lambda: -x), ()))(3.0) == 3.0
 
 
 def test_findings_are_those_without_programs(monkeypatch):

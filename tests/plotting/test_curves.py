@@ -310,14 +310,14 @@ def test_curves_that_are_not_highlighted_share_one_grey_entry():
 def test_values_that_are_not_numbers_stand_side_by_side():
     values = regret_of_methods(("a", "b", "c"))
     ax = plotting.curves(values, x="method")
-    marks = [list(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 3]
+    marks = [at for line in ax.lines if len(at := np.asarray(line.get_xdata()).tolist()) == 3]
     assert marks
     assert all(positions == [0, 1, 2] for positions in marks)
     assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]
     middle = values.mean("seed")
     differences = xr.Dataset({"difference": middle, "low": middle - 1, "high": middle + 1})
     compared = plotting.paired(differences, x="method")
-    assert [0, 1, 2] in [list(line.get_xdata()) for line in compared.lines]
+    assert [0, 1, 2] in [np.asarray(line.get_xdata()).tolist() for line in compared.lines]
 
 
 def regret_of_methods(methods):

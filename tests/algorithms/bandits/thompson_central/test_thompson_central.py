@@ -64,7 +64,7 @@ def test_the_noise_of_a_release(epsilon):
 def test_defaults():
     """Checks the values for which the regret was measured."""
     params = thompson_central(num_arms=2).params(epsilon=1.0)
-    assert (float(params.growth), float(params.noise_weight)) == (1 / 8, 1 / 2)
+    assert (float(params.growth), float(params.noise_weight)) == (1 / 8, 1)
 
 
 @pytest.mark.parametrize("name", ["growth", "noise_weight"])
