@@ -27,7 +27,7 @@ class _UndecidedError(Exception):
         self.flag = flag
 
 
-def decided(function: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
+def with_decisions(function: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
     """Wraps a function for `jax.jit`: its first branches take the decided sides.
 
     If the function meets a further branch, the wrapped function returns the branch's flag, as `Undecided`. JAX raises
@@ -39,14 +39,14 @@ def decided(function: Callable[..., Any], decisions: Decisions) -> Callable[...,
     """
 
     def run(*arguments: Any) -> Any:
-        left = list(decisions)
+        remaining = list(decisions)
 
         def decide(flag: jax.Array) -> bool:
             if not isinstance(flag, Tracer):
                 return bool(flag)
-            if not left:
+            if not remaining:
                 raise _UndecidedError(flag)
-            return left.pop(0)
+            return remaining.pop(0)
 
         with deciding(decide):
             try:

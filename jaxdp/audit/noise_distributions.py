@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from jaxdp.audit.accounting import noise_scale
-from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, decided
+from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, with_decisions
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.replay import NOT_CONCRETE, Release, Site, traced_apart
 from jaxdp.audit.steps import at, choose, react, step_keys
@@ -141,10 +141,10 @@ def _draw_compiled(function: Callable[[Any], Any], keys: Any) -> Any:
     while len(decisions) <= MOST_DECISIONS:
         try:
             with traced_apart(object()):
-                result = jax.jit(decided(function, decisions), compiler_options=quick_options())(keys)
+                draws = jax.jit(with_decisions(function, decisions), compiler_options=quick_options())(keys)
         except NOT_CONCRETE:
             return None
-        if not isinstance(result, Undecided):
-            return result
-        decisions = (*decisions, bool(result.flag))
+        if not isinstance(draws, Undecided):
+            return draws
+        decisions = (*decisions, bool(draws.flag))
     return None

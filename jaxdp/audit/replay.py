@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import UserData
-from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, decided
+from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, with_decisions
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.seen import is_seen, stop_is_seen
 from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
@@ -90,7 +90,7 @@ class Run(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A compiled step, which can play any round whose branches have the same outcomes."""
+    """A compiled step, which can play any round with branches that have the same outcomes."""
 
     # (transcript, start, keys, streams, private, public) -> `play_one` of `_player`, for all; or `Undecided`
     run: Callable[..., Any]
@@ -270,14 +270,14 @@ def _run_compiled(
             return None
         try:
             with traced_apart(program.name):
-                result = program.run(scene.transcript, jnp.asarray(step.start), keys, streams, private, public)
+                played = program.run(scene.transcript, jnp.asarray(step.start), keys, streams, private, public)
         except NOT_CONCRETE:
             programs[kind, decisions] = None
             return None
-        if not isinstance(result, Undecided):
-            arrays, seen, state, _ = result
+        if not isinstance(played, Undecided):
+            arrays, seen, state, _ = played
             return [(stage, step.start, entry) for stage, _, entry in program.records], arrays, seen, state
-        decisions = (*decisions, bool(result.flag))
+        decisions = (*decisions, bool(played.flag))
 
 
 def _compile(scene: Scene, step: Step, axes: tuple[Any, ...], use: Use, decisions: Decisions) -> Program | None:
@@ -290,7 +290,7 @@ def _compile(scene: Scene, step: Step, axes: tuple[Any, ...], use: Use, decision
         play_one = _player(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
         return jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
 
-    return Program(jax.jit(decided(run, decisions), compiler_options=quick_options()), records, object())
+    return Program(jax.jit(with_decisions(run, decisions), compiler_options=quick_options()), records, object())
 
 
 def _player(

@@ -22,7 +22,7 @@ def branch(flag: jax.Array, if_true: Callable[..., Result], if_false: Callable[.
     Args:
         flag: [] bool, public.
         if_true: function of the operands.
-        if_false: function of the operands, whose result has the same structure, shapes and dtypes.
+        if_false: function of the operands; its result has the same structure, shapes and dtypes.
         operands: pytrees of arrays.
     """
     decide = _decide.get()

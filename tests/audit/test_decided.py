@@ -9,7 +9,7 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.audit import full_information, grey_box, noise_distributions, replay
-from jaxdp.audit.decided import Undecided, decided
+from jaxdp.audit.decided import Undecided, with_decisions
 from jaxdp.core import State
 from jaxdp.mechanisms import laplace
 from jaxdp.mechanisms.branches import branch
@@ -60,15 +60,15 @@ def test_a_program_returns_the_flag_of_its_first_undecided_branch():
 
     for x, flags in ((2.0, (True, True)), (1.5, (True, False)), (0.5, (False, False))):
         for known in range(2):
-            result = jax.jit(decided(function, flags[:known]))(x)
+            result = jax.jit(with_decisions(function, flags[:known]))(x)
             assert isinstance(result, Undecided)
             assert bool(result.flag) == flags[known]
-        assert jax.jit(decided(function, flags))(x) == function(x)
+        assert jax.jit(with_decisions(function, flags))(x) == function(x)
 
 
 def test_constant_flags_need_no_decision():
     constant: Any = np.bool_(True)
-    assert jax.jit(decided(lambda x: branch(constant, lambda: x, lambda: -x), ()))(3.0) == 3.0
+    assert jax.jit(with_decisions(lambda x: branch(constant, lambda: x, lambda: -x), ()))(3.0) == 3.0
 
 
 def test_findings_are_those_without_programs(monkeypatch):
