@@ -7,6 +7,7 @@ seeds have been played; a second run plays only what is missing. At epsilon = in
 """
 
 import argparse
+import inspect
 import json
 import math
 import os
@@ -28,7 +29,14 @@ Cells = dict[str, list[float]]
 
 
 def cell_name(horizon: int, best: float, epsilon: float, trust: str) -> str:
-    return f"T={horizon} means={best:g}/{OTHERS:g} eps={epsilon:g} {trust}"
+    learner = f"{trust} {values}" if (values := format_defaults(trust)) else trust
+    return f"T={horizon} means={best:g}/{OTHERS:g} eps={epsilon:g} {learner}"
+
+
+def format_defaults(trust: str) -> str:
+    """Returns the learner's default values as text: regrets at other values are other cells."""
+    parameters = inspect.signature(LEARNERS[trust](num_arms=NUM_ARMS).params).parameters
+    return " ".join(f"{name}={p.default:g}" for name, p in parameters.items() if p.default is not p.empty)
 
 
 def read(path: Path) -> Cells:

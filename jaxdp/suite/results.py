@@ -86,19 +86,21 @@ def _measurement(entry: Mapping[str, Any]) -> Measurement:
     return Measurement(claim["trust_model"], is_private, entry["horizon"], len(values[0]), entry["metric"], cells)
 
 
-def peers(learners: Mapping[str, Measurement], name: str, but: frozenset[str] = frozenset()) -> dict[str, Measurement]:
+def peers(
+    learners: Mapping[str, Measurement], name: str, omitted: frozenset[str] = frozenset()
+) -> dict[str, Measurement]:
     """Returns the learners with the same trust model; they claim something if and only if the given learner does.
 
     Args:
         learners: the measurements on one instance, by learner.
         name: the given learner, which must be in `learners`; it is not its own peer.
-        but: names of further learners to leave out.
+        omitted: names of further learners to leave out.
     """
     group = learners[name].trust_model, learners[name].is_private
     return {
         other: measurement
         for other, measurement in learners.items()
-        if other not in {name, *but} and (measurement.trust_model, measurement.is_private) == group
+        if other not in {name, *omitted} and (measurement.trust_model, measurement.is_private) == group
     }
 
 

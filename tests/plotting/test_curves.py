@@ -308,7 +308,8 @@ def test_curves_that_are_not_highlighted_share_one_grey_entry():
 
 
 def test_values_that_are_not_numbers_stand_side_by_side():
-    values = regret_of_methods(("a", "b", "c"))
+    numbers = np.random.default_rng(0).random((3, 20))
+    values = xr.DataArray(numbers, dims=("method", "seed"), coords={"method": ["a", "b", "c"]}, name="regret")
     ax = plotting.curves(values, x="method")
     marks = [at for line in ax.lines if len(at := np.asarray(line.get_xdata()).tolist()) == 3]
     assert marks
@@ -318,8 +319,3 @@ def test_values_that_are_not_numbers_stand_side_by_side():
     differences = xr.Dataset({"difference": middle, "low": middle - 1, "high": middle + 1})
     compared = plotting.paired(differences, x="method")
     assert [0, 1, 2] in [np.asarray(line.get_xdata()).tolist() for line in compared.lines]
-
-
-def regret_of_methods(methods):
-    numbers = np.random.default_rng(0).random((len(methods), 20))
-    return xr.DataArray(numbers, dims=("method", "seed"), coords={"method": list(methods)}, name="regret")

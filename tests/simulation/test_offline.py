@@ -1,5 +1,6 @@
 """Runs of estimators: the owners of noise, data and values."""
 
+import inspect
 import math
 
 import jax
@@ -105,22 +106,21 @@ def test_a_value_that_is_given_wins_over_what_the_problem_knows():
     assert np.isfinite(run(jax.random.key(0), params)["l2_error"]).all()
 
 
+# Three ballots about the three pairs of three items have the shapes [3, 3] and [3, 3], which broadcast.
+BALLOTS = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (2,), (0,))), (2, 1))
+
+
 @pytest.mark.parametrize(
-    ("estimator", "values"),
+    ("estimator", "problem", "shapes"),
     [
-        (mle(), {}),
-        (sgd_rr(), {"epsilon": 1.0}),
-        (ballot_mle(), {}),
-        (plackett_luce_mle(), {}),
+        (mle(), ballot_election(BALLOTS), r"features \(3, 3\) and labels \(3, 3\)"),
+        (sgd_rr(), ballot_election(BALLOTS), r"features \(3, 3\) and labels \(3, 3\)"),
+        (plackett_luce_mle(), ballot_election(BALLOTS), r"features \(3, 3\) and labels \(3, 3\)"),
+        (ballot_mle(), gaussian_rewards(num_samples=3, dim=3), r"features \(3, 3\) and labels \(3,\)"),
     ],
 )
-def test_an_estimator_refuses_a_problem_of_another_kind(estimator, values):
-    """Three ballots about the three pairs of three items have shapes that broadcast."""
-    ballots = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (2,), (0,))), (2, 1))
-    problem = ballot_election(ballots)
-    takes_ballots = estimator.made_by == ballot_mle().made_by
-    problem = gaussian_rewards(num_samples=3, dim=3) if takes_ballots else problem
+def test_an_estimator_refuses_a_problem_of_another_kind(estimator, problem, shapes):
     run = jaxdp.estimation_run({"E": estimator}, problem)
-    shapes = r"features \(3, 3\) and labels \(3,\)" if takes_ballots else r"features \(3, 3\) and labels \(3, 3\)"
+    values = {"epsilon": 1.0} if "epsilon" in inspect.signature(run.params).parameters else {}
     with pytest.raises(ValueError, match=rf"estimators\['E'\] must take the problem's data.*{shapes}"):
         run.simulate(jax.random.key(0), run.params(radius=1.0, **values))

@@ -178,6 +178,8 @@ def _naming_data(name: str, estimator: Estimator, sample: Sample) -> Iterator[No
         )
     try:
         yield
+    except jax.errors.JAXTypeError:  # a step that JAX cannot trace: its message has the reason
+        raise
     except (TypeError, ValueError) as error:
         raise ValueError(f"estimators[{name!r}] must take the problem's data, {got}: {error}") from error
 
