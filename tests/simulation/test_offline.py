@@ -16,9 +16,11 @@ from jaxdp.estimation import (
     gaussian_rewards,
     mle,
     plackett_luce_mle,
+    plackett_luce_rewards,
     sgd,
     sgd_objective_perturbation,
     sgd_rr,
+    thurstone_rr,
 )
 from jaxdp.preferences import Ballots
 
@@ -115,6 +117,12 @@ BALLOTS = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (2,), (0,))), (2,
     [
         (mle(), ballot_election(BALLOTS), r"features \(3, 3\) and labels \(3, 3\)"),
         (sgd_rr(), ballot_election(BALLOTS), r"features \(3, 3\) and labels \(3, 3\)"),
+        (
+            sgd(),
+            plackett_luce_rewards(num_samples=10, num_actions=3, dim=2),
+            r"features \(10, 3, 2\) and labels \(10,\)",
+        ),
+        (thurstone_rr(), plackett_luce_rewards(num_samples=10, num_actions=3, dim=2), r"features \(10, 3, 2\) and"),
         (plackett_luce_mle(), ballot_election(BALLOTS), r"features \(3, 3\) and labels \(3, 3\)"),
         (ballot_mle(), gaussian_rewards(num_samples=3, dim=3), r"features \(3, 3\) and labels \(3,\)"),
     ],

@@ -173,8 +173,8 @@ def _naming_data(name: str, estimator: Estimator, sample: Sample) -> Iterator[No
     # Shapes that fit by accident would broadcast, and the estimates would be wrong without an error.
     if estimator.check is None and (len(features) != 2 or labels != features[:1]):
         raise ValueError(
-            f"estimators[{name!r}] must take the problem's data; it takes compared pairs, features [num_samples, dim] "
-            f"and labels [num_samples]; {got}"
+            f"estimators[{name!r}] must take the problem's data; without a `check` it takes compared pairs, features "
+            f"[num_samples, dim] and labels [num_samples]; {got}"
         )
     try:
         yield
