@@ -57,7 +57,7 @@ def grow(path: Path, large: Path, careless: bool) -> None:
     whole = open_dataset(large)
     Growth(Store(path), whole.drop_vars(COMPUTED), Store(large).identity).write()
     store = Store(path)
-    for chunk in store.survey(store.chunks, NanCount()):
+    for chunk in store.unmark_damaged(store.chunks, NanCount()):
         point, seed = np.divmod(chunk.lanes, store.layout["sizes"][-1])
         arrays = {name: whole[name].values[point, seed] for name in store.layout["outputs"]}
         if careless and chunk.num_lanes == np.prod(chunk.sizes):

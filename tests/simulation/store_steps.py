@@ -43,7 +43,7 @@ def kill_before(step: int, folder: Path) -> None:
 def repair(path: Path, careless: bool) -> None:
     """Repairs a store as a sweep does, with other numbers."""
     store = Store(path)
-    wanted = store.examine(store.chunks, NanCount())[0] if careless else store.survey(store.chunks, NanCount())
+    wanted = store.examine(store.chunks, NanCount())[0] if careless else store.unmark_damaged(store.chunks, NanCount())
     for chunk in wanted:
         arrays = {name: store._arrays[name] for name in store.layout["outputs"]}
         lanes, lead = chunk.num_lanes, len(chunk.block)

@@ -28,7 +28,7 @@ class Shown(NamedTuple):
 
 
 def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
-    """Calls `init` of a learner or an environment; raises a ValueError if it does not take (key, params)."""
+    """Returns the result of `init`, of a learner or an environment; a ValueError if it does not take (key, params)."""
     try:
         return init(key, params)
     except jax.errors.JAXTypeError:  # JAX's message is better
@@ -214,7 +214,10 @@ def _check_blocks(
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
-    """Checks that outcomes of many rounds have the names and the kinds (float or not) of the outcomes of one round."""
+    """Raises a ValueError unless outcomes of many rounds have the shape `lead`, and the names of one round's outcomes.
+
+    Each must also be of the same kind (float or not) as in one round.
+    """
     if set(single) != set(many):
         raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(many)}")
     for name, leaf in many.items():

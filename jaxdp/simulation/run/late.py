@@ -245,7 +245,7 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         )
 
     def of_inner(function: Any) -> Any:
-        """Returns a function of (params, public) that calls `function` with the learner's parts; None for None."""
+        """Adapts a learner's function of (params, public) to `Params` and `Public`; None stays None."""
         return function and (lambda params, public: function(params.learner, public.learner))
 
     clip = learner.clip
@@ -281,7 +281,11 @@ def _spaces(learner: Learner) -> tuple[Space, Space]:
 
 
 def _arrivals(delays: np.ndarray, is_sent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the rounds that send reports in the order of arrivals, and how many have arrived before each round."""
+    """Returns the rounds that send reports, in the order in which the reports arrive, and counts of arrived reports.
+
+    `delays` and `is_sent` are [horizon] arrays. Entry t of the counts is the number of reports that arrived before
+    round t, for t up to and including the horizon.
+    """
     due, sent = np.arange(len(delays)) + delays, np.flatnonzero(is_sent)
     order = sent[np.argsort(due[sent], kind="stable")]
     arrived = np.searchsorted(due[order], np.arange(len(delays) + 1), side="left")

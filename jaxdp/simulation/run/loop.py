@@ -217,7 +217,7 @@ def simulator(
         )
 
     def both_params(params: Any) -> Any:
-        """Returns the parameters for playing; to count clipped rounds, `played_world` gets the learner's, too."""
+        """Returns the parameters for playing; to count clipped rounds, the environment gets the learner's, too."""
         return {**params, "environment": params} if counts_clipped else params
 
     def look(params: Any, play: Play) -> dict[str, jax.Array]:

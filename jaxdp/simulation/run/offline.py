@@ -167,7 +167,10 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
 @contextlib.contextmanager
 def _naming_data(name: str, estimator: Estimator, sample: Sample) -> Iterator[None]:
-    """Raises ValueError, with the shapes of the data, for an estimator that does not take this kind of data."""
+    """Turns errors of an estimator in a `with` block into a ValueError with the shapes of the data.
+
+    An estimator without `check` takes only compared pairs; for any other data the error is raised before the block.
+    """
     features, labels = np.shape(sample.features), np.shape(sample.labels)
     got = f"got a problem with features {features} and labels {labels}"
     # Shapes that fit by accident would broadcast, and the estimates would be wrong without an error.
@@ -189,7 +192,7 @@ def _fold_in_name(key: jax.Array, name: str) -> jax.Array:
 
 
 def _differ_only_in(field: str, params: Any, other: Any) -> bool:
-    """Returns whether two points agree in all leaves, at any depth, except leaves with this name."""
+    """Returns whether two pytrees of parameters agree in all leaves except leaves named `field`, at any depth."""
     pairs = zip(*map(jax.tree_util.tree_leaves_with_path, (params, other)), strict=True)
     return all(
         getattr(path[-1], "name", None) == field or np.array_equal(leaf, another, equal_nan=True)

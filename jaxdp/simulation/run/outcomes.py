@@ -68,7 +68,7 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
 
 @partial(jax.jit, inline=True)  # traced once for all rounds of a block
 def _add_used(running: Running, outcomes: dict[str, jax.Array], round_: jax.Array, used: jax.Array) -> Running:
-    """Adds the outcomes of a round if `round_` < `used`."""
+    """Adds the outcomes of round `round_` of a block to the sums if the block used this round: `round_` < `used`."""
     return jax.tree.map(lambda after, before: jnp.where(round_ < used, after, before), add(running, outcomes), running)
 
 

@@ -39,7 +39,10 @@ class Pieces(NamedTuple):
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Returns the cheapest pieces for checkpoints after these turns. Each piece ends with reading a checkpoint."""
+    """Divides the turns up to the last checkpoint into pieces, at the least estimated cost.
+
+    `checkpoints` has the number of turns up to each checkpoint. Outputs are read at the end of every piece.
+    """
     spans = [stop - start for start, stop in itertools.pairwise([0, *checkpoints])]
     powers = (2**power for power in range(max(spans).bit_length()))
     turns = min((math.gcd(*spans), min(spans), *powers), key=lambda turns: _cost(spans, turns))

@@ -66,7 +66,7 @@ def read_checkpoint(
 
 
 def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
-    """Returns the result of a user's function as a dict, after checking that it is a dict of arrays."""
+    """Returns `outputs`, the result of a user's function, as a dict; raises a ValueError if it is no dict of arrays."""
     if not isinstance(outputs, Mapping):
         raise ValueError(f"{who} must return a dict of arrays, got {type(outputs).__name__}")
     for name, value in outputs.items():

@@ -36,7 +36,7 @@ def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callabl
 
 
 def select_values(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that the function takes."""
+    """Returns the entries of `values` that `function` has an argument for."""
     return {name: values[name] for name in parameters(function) if name in values}
 
 

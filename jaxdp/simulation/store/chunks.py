@@ -145,7 +145,10 @@ def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
 def _runs(
     block: Sequence[tuple[int, int]], sizes: Sequence[int], order: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Returns the lane numbers of a block, in the block's order, as runs (first, one past the last)."""
+    """Returns the lane numbers of a block, in the block's order, as runs (first, one past the last).
+
+    The other arguments are the sizes and the grid indices of the stored values, along (*axes, seed) as for the block.
+    """
     runs, width = ((0, 1),), 1
     for (first, last), size, order_of_dim in reversed(list(zip(block, sizes, order, strict=True))):
         indices = order_of_dim[first:last]
@@ -158,7 +161,7 @@ def _runs(
 
 
 def _as_runs(numbers: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Returns numbers as runs (first, one past the last)."""
+    """Returns the numbers, in order, as runs (first, one past the last) of consecutive numbers."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number:

@@ -89,7 +89,7 @@ def stored_tile_size(path: Path) -> int | None:
 def check_same_sweep(
     store: Store, identity: Mapping[str, Any], can_grow: Callable[[Store], bool] = lambda store: False
 ) -> None:
-    """Raises a ValueError, with the difference, if a store is of another sweep; advises `grow` if that works."""
+    """Raises a ValueError with the difference if a store is of another sweep; advises grow=True if `can_grow`."""
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)
     if difference:

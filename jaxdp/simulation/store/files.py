@@ -34,7 +34,7 @@ from jaxdp.simulation.store.seal import (
 if TYPE_CHECKING:
     import xarray as xr
 
-MENDS = "rerun the call that wrote it to repair it"
+REPAIR_ADVICE = "rerun the call that wrote it to repair it"
 
 
 class Store:
@@ -102,7 +102,7 @@ class Store:
         return self.layout.get("parts", [])
 
     def examine(self, requested: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
-        """Reads chunks and finds missing lanes; `nans` counts the stored lanes with NaN.
+        """Finds the missing and unreadable lanes of the requested chunks, and adds all others to the counter `nans`.
 
         Returns:
             The chunks that are missing, partly missing or unreadable, each with its missing lanes; and for each
@@ -122,8 +122,8 @@ class Store:
                 missing.append(chunk.only(~done) if done.any() else chunk)
         return missing, damaged
 
-    def sample(self, chunk: Chunk, max_lanes: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
-        """Reads the stored lanes of a chunk of a larger sweep, to which this store may grow.
+    def read_first_lanes(self, chunk: Chunk, max_lanes: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
+        """Reads the first stored lanes of a chunk of a larger sweep, to which this store may grow.
 
         Args:
             chunk: chunk of the larger sweep, with all its lanes.
@@ -135,7 +135,7 @@ class Store:
             repaired after the store has grown.
         """
         try:
-            is_computed, *values = (self._within(name, chunk) for name in (COMPUTED, *self.layout["outputs"]))
+            is_computed, *values = (self._read_stored_part(name, chunk) for name in (COMPUTED, *self.layout["outputs"]))
         except OSError:
             return None
         inside = tuple(slice(size) for size in is_computed.shape)
@@ -145,18 +145,21 @@ class Store:
         if not selected.any():
             return None
         return chunk.only(selected), {
-            name: of_name[selected[inside]] for name, of_name in zip(self.layout["outputs"], values, strict=True)
+            name: output[selected[inside]] for name, output in zip(self.layout["outputs"], values, strict=True)
         }
 
-    def survey(self, requested: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
-        """Finds the missing lanes as `examine` does, for a process that will write them.
+    def unmark_damaged(self, requested: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
+        """Finds the chunks with missing lanes, and marks unreadable chunks as not computed.
+
+        The stored lanes are added to the counter `nans`. The caller will compute and write the returned chunks.
 
         Warns:
             RuntimeWarning: for every chunk with a file that cannot be read, or with lanes marked as computed and a
                 missing file; it names the file.
 
         Returns:
-            The chunks to compute. After the call, none of their lanes is marked as computed.
+            The chunks to compute: each requested chunk that is missing, partly missing (with only its missing lanes) or
+            unreadable. After the call, none of their lanes is marked as computed.
         """
         missing, damaged = self.examine(requested, nans)
         for chunk, text in damaged.items():
@@ -168,7 +171,7 @@ class Store:
         """Writes a chunk, and then marks it as computed.
 
         Args:
-            chunk: a chunk from `survey`, with all lanes of its block or all missing lanes.
+            chunk: a chunk from `unmark_damaged`, with all lanes of its block or all missing lanes.
             arrays: its outputs, each with a leading axis of its lanes.
 
         Raises:
@@ -227,8 +230,8 @@ class Store:
         index += (0,) * (array.ndim - len(index))
         return self.path / name / array.metadata.encode_chunk_key(index)
 
-    def _within(self, name: str, chunk: Chunk) -> np.ndarray:
-        """Reads the stored part of a chunk that may have lanes outside the store."""
+    def _read_stored_part(self, name: str, chunk: Chunk) -> np.ndarray:
+        """Returns the values of array `name` at the lanes of a chunk that the store has. The chunk may have others."""
         array = self._arrays[name]
         sizes = array.shape[: len(chunk.block)]
         block = tuple(
@@ -278,7 +281,9 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
         raise ValueError(f"store must be the store of a sweep, got {path}, which is something else")
     fault = find_fault(files.description)
     if fault:
-        raise ValueError(f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}); {MENDS}")
+        raise ValueError(
+            f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}); {REPAIR_ADVICE}"
+        )
     return files
 
 
@@ -302,7 +307,7 @@ def stored_labels(array: Any, values: np.ndarray) -> np.ndarray:
 
 
 def write_labels(array: Any, values: np.ndarray) -> None:
-    """Writes the values of a coordinate."""
+    """Writes the values of a coordinate to its Zarr array: text as objects, numbers in the array's type."""
     array.with_config({"write_empty_chunks": True})[...] = stored_labels(array, values)
 
 
@@ -321,14 +326,14 @@ def open_dataset(path: Path) -> "xr.Dataset":
     with warnings.catch_warnings():
         ignore_format_warnings()
         for sentence in find_damaged_labels(path, files).values():
-            raise ValueError(f"store must be as a sweep wrote it, got {path}, where {sentence}; {MENDS}")
+            raise ValueError(f"store must be as a sweep wrote it, got {path}, where {sentence}; {REPAIR_ADVICE}")
         results = xarray.open_zarr(files, chunks=None, consolidated=True)
-    mark = results[COMPUTED]
-    if PROVENANCE in mark.attrs:  # the dataset's copy is lost if xarray saves more arrays in the store
-        results.attrs[PROVENANCE] = mark.attrs[PROVENANCE]
-    order = json.loads(mark.attrs[LAYOUT]).get("order", [])
-    moved = {dim: np.argsort(indices) for dim, indices in zip(mark.dims, order, strict=bool(order)) if indices}
-    return results.isel(moved)
+    computed = results[COMPUTED]
+    if PROVENANCE in computed.attrs:  # the dataset's copy is lost if xarray saves more arrays in the store
+        results.attrs[PROVENANCE] = computed.attrs[PROVENANCE]
+    order = json.loads(computed.attrs[LAYOUT]).get("order", [])
+    positions = {dim: np.argsort(stored) for dim, stored in zip(computed.dims, order, strict=bool(order)) if stored}
+    return results.isel(positions)
 
 
 def ignore_format_warnings() -> None:
@@ -338,7 +343,7 @@ def ignore_format_warnings() -> None:
 
 
 def import_zarr() -> Any:
-    """Imports Zarr, which only stores use."""
+    """Returns the module `zarr`, which is imported only when a store is used."""
     import zarr
 
     return zarr

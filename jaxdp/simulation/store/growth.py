@@ -113,7 +113,7 @@ class Growth:
         sync_metadata(path)
 
     def _find_old_values(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """Returns the positions of the smaller sweep's values in the coordinate of the larger sweep."""
+        """Returns the positions of an axis's old values in the larger sweep; `identity` is the smaller sweep's."""
         stored_labels = identity["axes"].get(dim, identity["static_axes"].get(dim))
         if stored_labels is None:  # seeds
             return list(range(identity["num_seeds"]))
@@ -121,7 +121,10 @@ class Growth:
         return [labels.index(label) for label in stored_labels]
 
     def _order(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """Returns, in stored order (old values first), the positions of values in the larger sweep's coordinate."""
+        """Returns the positions of an axis's values in the larger sweep, in stored order: old values first.
+
+        `identity` is the smaller sweep's identity.
+        """
         old_positions = self._old_positions[dim]
         dims = [*identity["order"], "seed"]
         order = self.store.layout.get("order", [None] * len(dims))[dims.index(dim)]
@@ -129,7 +132,10 @@ class Growth:
         return [*stored, *(index for index in range(self._template.sizes[dim]) if index not in set(old_positions))]
 
     def _kind(self, dim: str) -> tuple[str, Any] | None:
-        """Returns the type and the fill value that a coordinate needs for new values; None if it need not change."""
+        """Returns the Zarr type and the fill value with which coordinate `dim` can hold new values.
+
+        Returns None if its present type can hold them.
+        """
         metadata, values = self._metadata()[dim], self._template[dim].values
         if values.dtype.kind == "U":
             if metadata["data_type"] == "string":
@@ -146,7 +152,7 @@ class Growth:
         )
 
     def _check_others(self) -> None:
-        """Checks that no other array lies along an axis that grows, which would make the store unreadable."""
+        """Raises a ValueError if an array that is not the sweep's lies along an axis that grows."""
         sweep_arrays = {*self.layout["outputs"], COMPUTED, *self._positions}
         for name, metadata in self._metadata().items():
             along = set(metadata.get("dimension_names") or ()) & set(self._kinds)
@@ -157,11 +163,14 @@ class Growth:
                 )
 
     def _metadata(self) -> dict[str, Any]:
-        """Returns the metadata of each array, from the store's one file."""
+        """Returns the metadata of each array by name, from the store's `zarr.json`."""
         return json.loads((self.store.path / METADATA).read_text())["consolidated_metadata"]["metadata"]
 
     def _extend(self, dim: str, positions: Sequence[int], metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Writes a coordinate's values, in stored order, and returns its new metadata and their hash."""
+        """Writes the values of coordinate `dim` at `positions`, in this order.
+
+        `metadata` is the coordinate's metadata in the store. Returns its new metadata and the hash of the values.
+        """
         import zarr
         from zarr.core.array import AsyncArray
         from zarr.core.metadata import ArrayV3Metadata

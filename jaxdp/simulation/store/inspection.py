@@ -62,7 +62,10 @@ def describe(path: str | Path) -> str:
 
 
 def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[str]:
-    """Returns a line for each program with its number of computed lanes; none for a single or complete program."""
+    """Returns a line for each program with its number of computed lanes.
+
+    `missing` has the chunks with missing lanes. Returns no lines if it is empty, or if there is only one program.
+    """
     if len(origin.static_points) < 2 or not missing:
         return []
     lanes = int(np.prod(store.layout["sizes"]))
@@ -75,7 +78,7 @@ def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[st
 
 
 def _parts(store: Store, dataset: Any) -> list[str]:
-    """Returns a line for each part of a grown sweep, with its start, its versions and its new values."""
+    """Returns a line for each part of a sweep that grew: its starting time, versions, new values and lanes."""
     dims = dataset[COMPUTED].dims
     order = store.layout.get("order", [None] * len(dims))
     stored = {

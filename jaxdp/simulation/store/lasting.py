@@ -60,7 +60,7 @@ class LastingStore(LocalStore):
             return None
 
     def _grew(self) -> bool:
-        """Returns whether the path has the opened store, after its sweep grew or its labels were repaired."""
+        """Returns whether the path has the opened store, after its sweep grew or its checksum was added."""
         try:
             arrays = json.loads((self.root / METADATA).read_text())["consolidated_metadata"]["metadata"]
             layout = json.loads(arrays["computed"]["attributes"]["layout"])
@@ -118,7 +118,7 @@ class LastingStore(LocalStore):
         super().set_sync(key, value)
 
     def _check_sum(self, key: str, value: Buffer | None, byte_range: ByteRequest | None) -> Buffer | None:
-        """Returns the content of a file; checks a whole chunk's checksum, as Zarr's error names no file."""
+        """Returns `value`, the content of file `key`; raises an OSError if a whole chunk has a wrong checksum."""
         name, _, chunk_key = key.partition("/")
         if value is None or byte_range is not None or name not in self._checked_arrays or not chunk_key.startswith("c"):
             return value

@@ -53,7 +53,8 @@ def can_lock(store: Path) -> bool:
 def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
     """Locks share `index` of `count` shares of a store during a `with` block.
 
-    The locks are in a folder beside the store, so that they still exist after the store is replaced.
+    A share is the part of the chunks that one process computes. The locks are in a folder
+    beside the store, so that they still exist after the store is replaced.
 
     Raises:
         BlockingIOError: if another process writes the share, or writes the store with another number of shares.
@@ -116,7 +117,10 @@ def _open_lock_file(store: Path, name: str) -> Iterator[IO[str]]:
 
 
 def _lock(file: IO[str], *, wait: bool = False, shared: bool = False) -> bool:
-    """Locks a file. Returns False if another process has locked it."""
+    """Locks an open file, exclusively unless `shared`; returns False if another process holds the lock.
+
+    If `wait`, it waits for the lock. On a system without file locks it only warns, and returns True.
+    """
     if fcntl is None:
         warnings.warn("this system has no file locks: do not let two processes write the same store", stacklevel=3)
         return True

@@ -9,7 +9,10 @@ from xarray.core import indexing
 
 
 def mask_missing(values: xr.Variable, mask: xr.Variable) -> indexing.LazilyIndexedArray:
-    """Returns a variable with NaN where a mask along its first dimensions is false; it is read when it is indexed."""
+    """Returns a lazy array of `values` with NaN where `mask`, along their first dimensions, is false.
+
+    Values are read when the array is indexed. Integers and booleans become float64.
+    """
     return indexing.LazilyIndexedArray(_Masked(values, mask))
 
 

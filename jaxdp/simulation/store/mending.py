@@ -86,7 +86,7 @@ def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
 
 
 def _in_stored_order(store: Store, template: "xr.Dataset", name: str) -> np.ndarray:
-    """Returns the values of a coordinate in stored order."""
+    """Returns the values of the template's coordinate `name`, in the order in which the store keeps them."""
     dims = template[store.layout["outputs"][0]].dims
     indices = dict(zip(dims, store.layout.get("order", ()), strict=False)).get(name)
     values = template[name].values

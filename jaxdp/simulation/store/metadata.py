@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
-    """Returns the record of a part that starts now; see `Store.parts`."""
+    """Returns the record of a part of a sweep that starts now: sizes, time, versions, devices and processor.
+
+    `sizes` are the sizes of (*static axes, *axes, seed) with this part. Versions, devices and processor are read from
+    the template's provenance.
+    """
     source = json.loads(template.attrs["provenance"])
     when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {
@@ -79,7 +83,7 @@ def _read(file: Path) -> Any:
 
 
 def replace_file(store: Path, file: Path, text: str) -> None:
-    """Writes a file of a store in one step."""
+    """Replaces `file` of a store in one step by a file with this text; readers see the old or the new text."""
     unfinished = lock_folder(store) / "unfinished.json"
     unfinished.write_text(text)
     os.replace(unfinished, file)

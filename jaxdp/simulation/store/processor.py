@@ -53,7 +53,7 @@ def processor(device: Any) -> str:
 
 
 def host_processor() -> str:
-    """Returns the CPU's model and features as text (see `processor`), without starting JAX."""
+    """Returns the CPU's model as one word, and its features that can change floats, as text; does not start JAX."""
     fields, model = _first_cpu(), ""
     if fields:
         model = "-".join(fields[name] for name in MODEL if name in fields)

@@ -64,7 +64,7 @@ def _arrays(root: Any) -> dict[str, Any]:
 
 
 def _checksum(arrays: Mapping[str, Any]) -> str:
-    """Returns the hash of the description of a sweep's arrays, without the checksum."""
+    """Returns the hash of the metadata of the sweep's arrays; the stored checksum is not hashed."""
     notes = arrays[COMPUTED]["attributes"]
     layout = json.loads(notes[LAYOUT])
     sweep_arrays = {name: arrays[name] for name in (*layout["outputs"], *layout[LABELS])}

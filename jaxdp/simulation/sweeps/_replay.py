@@ -124,7 +124,10 @@ def replay(
 def _point(
     results: "xr.Dataset", axes: Axes, names: Sequence[str], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns a grid point as labels, and as values that were passed to the sweep."""
+    """Returns the grid point at `values` as labels of the results' dimensions, and as values passed to the sweep.
+
+    `names` has all axes and static axes. `values` may omit an axis with one value.
+    """
     for name in values:
         if name not in names:
             raise ValueError(f"values must be among {', '.join(names)}, got {name}{did_you_mean(name, names)}")

@@ -284,7 +284,7 @@ def _to_store(
     source: Source, store: Store, requested: Sequence[Chunk], nans: NanCount, report: Reporter, again: str
 ) -> None:
     """Computes the missing lanes of a store. A thread writes one chunk while the next is computed."""
-    missing = store.survey(requested, nans)
+    missing = store.unmark_damaged(requested, nans)
     total, left = (sum(chunk.num_lanes for chunk in part) for part in (requested, missing))
     report.start(total, total - left, source.place.devices)
     writing = None

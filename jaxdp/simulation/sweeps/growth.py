@@ -90,7 +90,7 @@ def _plan_growth(store: Store, plan: Plan, source: Source, template: "xr.Dataset
 
 
 def _plan_of_store(plan: Plan, stored_identity: Mapping[str, Any]) -> Plan:
-    """Returns the plan of the store's sweep, with values of the larger sweep."""
+    """Returns the plan of the store's sweep, with those values of the larger sweep's `plan` that the store has."""
     axes, static_axes = (
         {name: _values(values, stored_identity[group][name]) for name, values in plan_axes.items()}
         for group, plan_axes in (("axes", plan.axes), ("static_axes", plan.static_axes))
@@ -112,7 +112,10 @@ def _values(values: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
 
 
 def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_identity: Mapping[str, Any]) -> set[int]:
-    """Returns the programs that have another text than in the store; the text contains the number of grid points."""
+    """Returns the indices of programs that the store also has, but with another text.
+
+    The text contains the number of grid points, so it changes if an axis grows.
+    """
     return {
         index
         for index in range(len(plan.runs))
@@ -124,10 +127,10 @@ def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_ident
 def _samples(
     store: Store, chunks: Sequence[Chunk], programs: set[int], max_lanes: int
 ) -> Iterator[tuple[Chunk, Mapping[str, np.ndarray]]]:
-    """Yields, for each of these programs, at most `max_lanes` stored lanes and their outputs."""
+    """Yields stored lanes and their outputs, at most `max_lanes` of each program in `programs`."""
     remaining = set(programs)
     for chunk in chunks:
-        if chunk.program in remaining and (lanes := store.sample(chunk, max_lanes)) is not None:
+        if chunk.program in remaining and (lanes := store.read_first_lanes(chunk, max_lanes)) is not None:
             remaining.remove(chunk.program)
             yield lanes
 

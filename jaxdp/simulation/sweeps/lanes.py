@@ -110,7 +110,7 @@ class Program:
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
     def trace_without_arrays(self, sharding: Any) -> Any:
-        """Traces for the device of `sharding`, which may not exist: for example, to count a GPU's operations."""
+        """Returns the program traced from shapes for the device of `sharding`, which need not exist."""
         indices = np.zeros(self._tile_size, np.uint32)
 
         leaves = (*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
@@ -120,7 +120,7 @@ class Program:
             return self._tile.trace(*(jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=sharding) for s in shapes))
 
     def lane_bytes(self) -> int:
-        """Returns the approximate memory of a lane, by `tiles.lane_bytes`; may trace."""
+        """Returns an estimate of the memory of a lane in bytes; traces the program if it is not traced."""
         indices = np.zeros(self._tile_size, np.uint32)
         traced = self._trace(*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
         return lane_bytes(traced.jaxpr, self._tile_size)

@@ -43,11 +43,11 @@ class LocalSource:
         return self._plan.identity()
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """Returns the identity of another sweep; see `Source`."""
+        """Returns the identity of another sweep on these devices."""
         return plan.identity()
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk; see `Source`."""
+        """Computes one chunk. Returns its outputs by name, with a leading axis of lanes."""
         ((_, arrays),) = self._runner(chunk.program).chunks([chunk], lambda lanes: None)
         return arrays
 

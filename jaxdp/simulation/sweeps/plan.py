@@ -148,7 +148,10 @@ class Plan:
         check_room(f"results of {self.num_lanes:,} lanes", needed + labels, free_host_bytes(), advice)
 
     def dataset(self, *, allocate: bool) -> "xr.Dataset":
-        """Returns the dataset of results, with labels and without values, by `empty_dataset`."""
+        """Returns the dataset of results, with labels and before values are written.
+
+        If not `allocate`, the values take no memory.
+        """
         return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
 
     def provenance(self, source: Place) -> str:
@@ -176,7 +179,7 @@ class Plan:
         return Place(devices, processor(self.devices[0]), settings())
 
     def program(self, index: int) -> Program:
-        """Returns a program that is not compiled; stores it until `release`."""
+        """Returns program `index`, which is not compiled; keeps it until `release(index)`."""
         if index not in self._programs:
             run, params = self.runs[index], self.params[index]
             self._programs[index] = Program(run, self.key, params, self.tile_size, self.devices)

@@ -53,11 +53,11 @@ class RemoteSource:
         _check_code(self.identity, plan)
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """Returns the identity of another sweep, computed by a worker; see `Source`."""
+        """Returns the identity of another sweep on the hardware of a worker."""
         return self._first_description(pack(plan))[0]
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk on a worker; see `Source`."""
+        """Computes one chunk on a worker. Returns its outputs by name, with a leading axis of lanes."""
         ((_, arrays),) = self._arriving_chunks([chunk])
         return arrays
 
@@ -125,7 +125,7 @@ class RemoteSource:
             running[_submit(self._executor, compute, self._packed, chunk, self.identity)] = chunk
 
     def _first_description(self, packed: bytes) -> tuple[dict[str, Any], list[str]]:
-        """Returns the result of `describe` from the first worker that answers."""
+        """Returns the identity of the sweep `packed` on the first worker that answers, and this worker's devices."""
         future = _submit(self._executor, describe, packed)
         try:
             self._patience.wait([future], "a first worker")

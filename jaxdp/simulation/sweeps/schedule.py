@@ -98,7 +98,10 @@ class Runner:
     """A runner of the tiles of one program."""
 
     def __init__(self, compiled: Compiled, lanes: Lanes, *, in_flight: int | None = None) -> None:
-        """Determines how many tiles run at once; see `max_tiles` for `in_flight`."""
+        """Determines how many tiles run at once: `in_flight` on each device, or fewer if memory is short.
+
+        If `in_flight` is None, it is the default of the kind of device.
+        """
         self._lanes, self._size, self._tile_bytes = lanes, compiled.tile_size, compiled.tile_bytes
         self._gate = Gate(max_tiles(compiled, in_flight))
         self._free = free_bytes(compiled.devices[0])
@@ -186,7 +189,10 @@ class Runner:
             yield np.concatenate(pieces)
 
     def _tile(self, lanes: np.ndarray, aligned: bool) -> Arrays:
-        """Returns the results of the lanes of one tile."""
+        """Returns the outputs of `lanes`, the lanes of one tile.
+
+        If `aligned`, lane n runs at position n modulo the tile size; otherwise the lanes run from position 0 on.
+        """
         first_tile = self._first_tile
         if first_tile is not None and np.array_equal(first_tile[0][: len(lanes)], lanes):
             self._first_tile = None

@@ -33,7 +33,7 @@ class Source(Protocol):
         ...
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk and stores its compiled program; outputs have a leading axis of lanes."""
+        """Computes one chunk, and keeps its compiled program. Returns outputs by name, with a leading axis of lanes."""
         ...
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:

@@ -79,13 +79,15 @@ class Job:
 
 
 def describe(packed: bytes) -> tuple[dict[str, Any], list[str]]:
-    """Returns the sweep's identity on this worker, and the worker's devices."""
+    """Returns the identity on this worker of a sweep from `pack`, and the worker's devices."""
     job = _job(packed)
     return job.identity, job.plan.place().devices
 
 
 def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
-    """Returns the outputs of one chunk by name, each with a leading axis of lanes.
+    """Returns the outputs of one chunk of a sweep from `pack`, by name, each with a leading axis of lanes.
+
+    `identity` is the sweep's identity on the first worker.
 
     Raises:
         RuntimeError: if this worker's program, versions or kind of device differ from the first worker's.
