@@ -231,7 +231,7 @@ class Store:
         return self.path / name / array.metadata.encode_chunk_key(index)
 
     def _read_stored_part(self, name: str, chunk: Chunk) -> np.ndarray:
-        """Returns the values of array `name` at the lanes of a chunk that the store has. The chunk may have others."""
+        """Returns array `name` at those lanes of a chunk that the store's arrays cover; a larger sweep has others, too."""
         array = self._arrays[name]
         sizes = array.shape[: len(chunk.block)]
         block = tuple(

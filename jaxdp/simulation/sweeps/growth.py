@@ -90,7 +90,7 @@ def _plan_growth(store: Store, plan: Plan, source: Source, template: "xr.Dataset
 
 
 def _plan_of_store(plan: Plan, stored_identity: Mapping[str, Any]) -> Plan:
-    """Returns the plan of the store's sweep, with those values of the larger sweep's `plan` that the store has."""
+    """Returns the plan of the store's smaller sweep, made from the larger sweep's `plan` and the stored labels."""
     axes, static_axes = (
         {name: _values(values, stored_identity[group][name]) for name, values in plan_axes.items()}
         for group, plan_axes in (("axes", plan.axes), ("static_axes", plan.static_axes))
@@ -112,7 +112,7 @@ def _values(values: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
 
 
 def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_identity: Mapping[str, Any]) -> set[int]:
-    """Returns the indices of programs that the store also has, but with another text.
+    """Returns the indices of programs that have another text in the store; programs that it lacks are left out.
 
     The text contains the number of grid points, so it changes if an axis grows.
     """
