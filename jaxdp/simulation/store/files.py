@@ -231,7 +231,7 @@ class Store:
         return self.path / name / array.metadata.encode_chunk_key(index)
 
     def _read_stored_part(self, name: str, chunk: Chunk) -> np.ndarray:
-        """Returns array `name` at those lanes of a chunk that the store's arrays cover; a larger sweep has others, too."""
+        """Returns array `name` at the lanes of a chunk that the store's arrays cover; the chunk may have more lanes."""
         array = self._arrays[name]
         sizes = array.shape[: len(chunk.block)]
         block = tuple(
