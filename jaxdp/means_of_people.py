@@ -258,7 +258,7 @@ def person_means(
         return State(fixed_point.zero(num_arms), public)
 
     def turn_of(params: Params, public: Public, visit: Visit) -> Turn:
-        """Returns the arm of the person who comes, and whether the reward counts."""
+        """Returns the turn of the person who comes: the arm, whether the reward counts, and visits in the phase."""
         phase = jnp.sum(public.round >= jnp.asarray(ends), dtype=jnp.int32)
         current = jnp.minimum(phase, phases - 1)
         person_rank = jnp.asarray(params.rank)[visit.person]
@@ -292,7 +292,10 @@ def person_means(
 
     @fixed_point.in_64_bits
     def share(units: jax.Array, visits_in_phase: jax.Array) -> jax.Array:
-        """Returns the units floor(r floor(u / v)) that one of v rewards adds; v rewards together add at most u."""
+        """Returns the units that one reward adds to a total.
+
+        All rewards of the person's visits in the phase together add at most `people_units`.
+        """
         weight = people_units // jnp.maximum(visits_in_phase, 1).astype(jnp.int64)
         return ((units.astype(jnp.int64) * weight) >> fixed_point.BITS).astype(units.dtype)
 
@@ -369,7 +372,10 @@ def _visits_before(visits: Visits, rounds: Sequence[int]) -> np.ndarray:
 
 
 def _ranges(most_visits: int) -> int:
-    """Returns u / 2^20, the least power of two with most_visits / u < `PRECISION`."""
+    """Returns the least power of two k with most_visits / (k 2^20) < `PRECISION`.
+
+    A person's mean of 1 then counts as k 2^20 units.
+    """
     ranges = 1
     while most_visits >= PRECISION * ranges * fixed_point.UNITS:
         ranges *= 2

@@ -126,7 +126,7 @@ def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -
 
 
 def _freeze(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
-    """Checks all rows of an array, and returns it read-only in this type; copies it only if needed."""
+    """Calls `check` on consecutive slices of rows, and returns the array as `dtype`, read-only; copies if needed."""
     _check_fits(name, array.shape, dtype)
     rows = max(1, AT_A_TIME // max(1, array[0].size))
     for first in range(0, len(array), rows):

@@ -34,7 +34,10 @@ def check_coordinates(where: str, names: Iterable[Any]) -> None:
 
 @contextmanager
 def name_options(**options: str) -> Iterator[None]:
-    """Replaces the argument that starts a ValueError's message by the option of the command line, such as --release."""
+    """Renames the argument that starts the message of a ValueError from the `with` block.
+
+    `options` has, for each argument's name, the option of the command line, such as --release.
+    """
     try:
         yield
     except ValueError as error:

@@ -5,7 +5,10 @@ from typing import Any
 
 
 def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
-    """Returns the dp-accounting event with the worst privacy loss that a claim allows; see `Guarantee.to_dp_event`.
+    """Returns the dp-accounting event with the worst privacy loss that a claim allows.
+
+    `accountant` is "pld" or "rdp", the accountant that will compose the event. With `delta_apart`, the event of an
+    (epsilon, delta) claim covers only epsilon; without it, such a claim is refused.
 
     For a mu-GDP claim the event is the Gaussian mechanism with noise multiplier 1 / mu. For a pure claim it is binary
     randomized response at the same epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh &

@@ -8,7 +8,10 @@ from jaxdp.validation import INT64_MAX, check_count, check_delta
 
 
 def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
-    """Returns the claim of releasing both results; see `Guarantee.compose`."""
+    """Returns the claim of releasing the results of two mechanisms, by adaptive composition.
+
+    At `delta`, a zCDP or Gaussian claim is converted to (epsilon, delta), for pairs that need the conversion.
+    """
     cls = type(claim)
     for name in ("trust_model", "unit", "privacy_unit", "adjacency", "sensitive_fields", "batch"):
         first, second = getattr(claim, name), getattr(other, name)
@@ -52,7 +55,10 @@ def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
 
 
 def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
-    """Returns the claim for a person who holds several units; see `Guarantee.at_user_level`."""
+    """Returns the claim for a person who holds at most `units` privacy units; its unit is called `privacy_unit`.
+
+    In the local model the reports of a person compose; in all other models the person is a group of units.
+    """
     cls = type(claim)
     units = check_count("units", units, maximum=INT64_MAX)
     if claim.unit == "person":

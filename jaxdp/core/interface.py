@@ -97,7 +97,7 @@ class Space(NamedTuple):
         return low, high
 
     def _largest(self, norm: str) -> float:
-        """Returns an upper bound on the norms of arrays."""
+        """Returns an upper bound on this norm of the arrays in the space."""
         size = max(math.prod(self.shape), 1)
         norm_of_ones = {"l1": size, "l2": math.sqrt(size), "max": 1.0}
         norm_of_box = max(map(abs, self._ends())) * norm_of_ones[norm]

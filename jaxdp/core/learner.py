@@ -209,13 +209,16 @@ class CountPlanFn(Protocol):
 
 
 class CountPrivatizeFn(Protocol):
-    """Applies `privatize` to totals of feedback. The result is distributed as the sum of the single rounds' reports."""
+    """Returns the report of all rounds of a plan, from the totals of their feedback for each action.
+
+    It is distributed as the sum of the single rounds' reports.
+    """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, plan: CountPlan, totals: Any) -> Any: ...
 
 
 class CountUpdateFn(Protocol):
-    """Applies `update` for all rounds of the plan."""
+    """Updates the state with the report of all rounds of a plan, from `Counts.privatize`."""
 
     def __call__(self, key: jax.Array, params: Any, state: State, plan: CountPlan, report: Any) -> State: ...
 

@@ -230,7 +230,7 @@ class Ledger:
         return _decimal(zcdp_rho(self.epsilon, float(KEPT * _decimal(self.delta))))
 
     def _cost(self, guarantee: Guarantee) -> Spent:
-        """Returns the cost of a release, after checking that the ledger can add it."""
+        """Returns the cost of a release with this claim; raises a ValueError if the ledger cannot add it."""
         if guarantee.trust_model == "joint" or not guarantee.is_private:
             raise ValueError(f"guarantee must have a budget and must not be joint, got {guarantee}")
         if guarantee.privacy_unit != self.privacy_unit:
@@ -254,7 +254,7 @@ class Ledger:
         return Spent(Fraction(0), numerical, rho)
 
     def _hashes(self, persons: str | Iterable[Any]) -> set[str] | None:
-        """Returns the salted hashes of ids; None for everyone."""
+        """Returns the salted hashes of the ids of persons; None if `persons` is "everyone"."""
         if isinstance(persons, str):
             if persons != EVERYONE:
                 raise ValueError(f"persons must be {EVERYONE!r} or a list of ids, got {persons!r}")
@@ -265,7 +265,7 @@ class Ledger:
         return {hashlib.sha256(f"{self._salt}:{person}".encode()).hexdigest()[:32] for person in ids}
 
     def _largest_spent(self, hashes: set[str] | None) -> Spent:
-        """Returns the largest of each sum over these persons (None: over all); releases of everyone count for each."""
+        """Returns the largest of each sum over these persons (None: over all persons), with releases of everyone."""
         if hashes is None:
             return self._everyone.plus(self._largest_of_persons)
         spent = [self._persons.get(person_hash, Spent()) for person_hash in hashes]

@@ -71,7 +71,9 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory as `factory` does, and returns the same object for equal arguments of the same types.
+    """Decorates a factory: its result records name and arguments, and equal arguments give the same object.
+
+    Arguments are equal only if they have the same types.
 
     JAX then reuses the programs that it compiled for the object's functions. The last 128 requested objects are stored.
 

@@ -103,7 +103,10 @@ def guarantee_rows(claim: Any) -> Rows:
 
 
 def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Mapping[str, Any]) -> Rows:
-    """Returns rows (name, text) of the claims and values of each part of a run."""
+    """Returns rows (name, text) of the claims and values of each part of a run.
+
+    `made_of` has the parts by name, `params` is the run's function of values, and `coords` has its coordinates.
+    """
     rows: Rows = []
     for name, part in made_of.items():
         if isinstance(part, Mapping):  # estimators by name

@@ -166,7 +166,7 @@ class Visits:
 
 
 def _earlier_visits(person: np.ndarray) -> np.ndarray:
-    """Returns the number of earlier visits of the person of each round."""
+    """Returns, for each round, how often its person came before, from the person of each round; both [horizon]."""
     order = np.argsort(person, kind="stable")
     starts = np.flatnonzero(np.diff(person[order], prepend=-1))
     position = np.arange(len(person))

@@ -156,7 +156,7 @@ def _working_dtype(n: jax.Array, p: jax.Array) -> jnp.dtype:
 
 
 def _draw(key: jax.Array, n: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array:
-    """Draws Binomial(n, p), given p and q = 1 - p; the smaller of p and q determines the precision."""
+    """Draws Binomial(n, p), given p and q = 1 - p, from the smaller of both; -1 if one of n, p and q is < 0 or NaN."""
     valid = (n >= 0) & (p >= 0) & (q >= 0)
     n = jnp.where(valid, n, 0)
     rare = jnp.where(valid, jnp.minimum(p, q), 0)
@@ -170,7 +170,7 @@ def _draw(key: jax.Array, n: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array
 
 
 def _waiting_times(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
-    """Counts standard exponentials, out of n in ascending order, that are at most -log(1 - p); p <= 1/2."""
+    """Draws Binomial(n, p) for p <= 1/2: counts how many of n standard exponentials are at most -log(1 - p)."""
     threshold = -jnp.log1p(-p)
 
     def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -192,7 +192,7 @@ def _exponential(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> ja
 
 
 def _uniform(word: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Returns the midpoint of a random word: uniform in (0, 1], with a finer resolution near 0."""
+    """Returns (word + 1/2) / 2^bits for a random word of that many bits: uniform in (0, 1], and finer near 0."""
     return (word.astype(dtype) + 0.5) * 2.0 ** (-8 * word.dtype.itemsize)
 
 
@@ -256,8 +256,8 @@ def _hat(
 ) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
     """Returns the distribution of proposals, Hörmann's hat on a lattice: (cell -> its first point, spacing, scale).
 
-    All cells are equally likely, and so are the lattice points in a cell. In each cell the ratio f(mode + offset) /
-    f(mode) is at most the scale divided by the cell's width.
+    `centre` is the mean plus 1/2, relative to the mode. All cells are equally likely, and so are the points in a cell.
+    In each cell the ratio f(mode + offset) / f(mode) is at most the scale divided by the cell's width.
     """
     slope = 1.15 + 2.53 * stddev
     tail = -0.0873 + 0.0248 * slope + 0.01 * p

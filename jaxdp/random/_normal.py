@@ -59,7 +59,7 @@ def of_uniforms(first: jax.Array, second: jax.Array) -> jax.Array:
 
 
 def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns two normal variates from two random words, elementwise."""
+    """Returns two independent standard normal float32 variates from two random uint32 words, elementwise."""
     # In (0, 1]. Small numbers, which give large radii, have all 31 bits.
     uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
     radius = jnp.sqrt(-2 * jnp.log(uniform))

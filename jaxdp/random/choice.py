@@ -52,7 +52,9 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
 
 def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
-    """Draws an index as `weighted_index` does, from 53 random bits and with sums in float64, also in 32-bit mode.
+    """Draws index i with probability weights[i] / sum(weights), from 53 random bits and with float64 sums.
+
+    This also holds in 32-bit mode.
 
     Use it if private data determine the weights: an index that a float32 variate can never give would distinguish
     neighbours.
@@ -99,7 +101,9 @@ def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws an entry of a matrix with the probabilities of `fine_index`; faster for at most 16 rows and columns on CPU.
+    """Draws an entry of a matrix with probability proportional to its weight, from 53 random bits.
+
+    It is faster than `fine_index` on CPU for at most 16 rows and columns.
 
     For the same key `fine_index` may draw another entry.
 
@@ -117,7 +121,7 @@ def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def _index(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns `index_from_uniform(as_uniform(source), weights)`; each kernel computes the variate from the source."""
+    """Returns the index that the variate `as_uniform(source)` draws; each kernel computes the variate itself."""
     if len(weights) > LARGEST_UNROLLED:
         uniform = as_uniform(source)
         return _index_of_very_many(uniform, weights.astype(uniform.dtype))
@@ -139,7 +143,7 @@ def _check_weights(weights: ArrayLike) -> jax.Array:
 
 
 def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the index as `_index_of_many` does, up to rounding of sums, in a program of a fixed size."""
+    """Returns the index that a uniform variate draws, by a program of the same size for any number of weights."""
     size, remainder = len(weights), len(weights) % COLUMNS
     sums = weights[: size - remainder].reshape(-1, COLUMNS).sum(0)
     sums = _compute_once(sums.at[:remainder].add(weights[size - remainder :]) if remainder else sums)
@@ -149,7 +153,10 @@ def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """Returns the row as `_row` does: finds the group, one of 16, that passes the threshold, and then its row."""
+    """Returns the first row at which `so_far` plus the sum of candidates exceeds the threshold.
+
+    Finds one of 16 groups of rows first, and then the row in the group.
+    """
     if len(candidates) <= LARGEST_UNROLLED // COLUMNS:
         return _row(threshold, so_far, candidates)
     groups = jnp.pad(candidates, (0, -len(candidates) % COLUMNS)).reshape(COLUMNS, -1)
@@ -182,7 +189,7 @@ def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
 
 
 def _index_of_many(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the drawn index by separate kernels: they sum 16 columns of weights, draw a column, and draw its row."""
+    """Returns the index that `as_uniform(source)` draws, by kernels for column sums, the column, and its row."""
     size, dtype = len(weights), jax.eval_shape(as_uniform, source).dtype
 
     def add_rows(weights):
@@ -206,7 +213,10 @@ def _index_of_many(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Arr
 
 
 def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
-    """Returns `index_from_uniform` inside a kernel; up to 16 weights may also be a sequence of scalars."""
+    """Returns the index that a uniform variate in [0, 1) draws, for use inside a kernel.
+
+    Up to 16 weights may also be a sequence of scalars.
+    """
     size = len(weights)
     if isinstance(weights, jax.Array) and size > LARGEST_UNROLLED:
         return _index_of_very_many(uniform, weights)
@@ -222,7 +232,10 @@ def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]
 
 
 def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array | int]:
-    """Returns the drawn column, the threshold for the row, and the sum of all earlier columns."""
+    """Returns the column that a uniform variate draws, the threshold for the row, and the sum of earlier columns.
+
+    `sums` has the sum of the weights of each column.
+    """
     bounds = list(sums)
     for index in range(1, len(bounds)):
         bounds[index] = bounds[index - 1] + sums[index]  # unrolled, as a loop of tiny steps would be slower
@@ -234,7 +247,7 @@ def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[
 
 
 def _row(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """Returns the row that passes the threshold, from the weights of the column."""
+    """Returns the first row at which `so_far` plus the sum of the candidates up to this row exceeds the threshold."""
     row, is_found = jnp.int32(0), jnp.asarray(False)
     for index in range(len(candidates)):
         so_far = so_far + candidates[index]

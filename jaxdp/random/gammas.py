@@ -114,7 +114,7 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
 
 
 def _propose_again(quantile: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """Returns `_proposals` for normal variates that are given as uniform variates."""
+    """Returns a Gamma variate for each shape parameter, from two uniform variates in (0, 1); zero if it is rejected."""
     return _proposals(lax.erf_inv(2 * quantile - 1) * 2**0.5, uniform, shape)
 
 
@@ -134,13 +134,13 @@ def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
 
 
 def _zero_bits(variates: jax.Array) -> jax.Array:
-    """Returns a word, [] uint32, with a bit for each zero among at most 32 variates."""
+    """Returns a word, [] uint32, in which bit i is 1 if variate i is zero, for at most 32 variates."""
     zeros = (variates == 0).astype(jnp.uint32)
     return tree_reduce(jnp.bitwise_or, zeros << jnp.arange(len(variates), dtype=jnp.uint32))
 
 
 def _first_set_bit(*words: jax.Array) -> jax.Array:
-    """Returns the index of the first bit that is set in the concatenated words."""
+    """Returns the index of the first bit that is 1; bit i of word k has index 32 k + i, and bit 0 is the lowest."""
     index = jnp.int32(0)
     for start, word in reversed(list(zip(itertools.count(0, WORD), words))):
         below = lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)

@@ -53,7 +53,7 @@ def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
 
 
 def own_word(key: jax.Array) -> jax.Array:
-    """Returns a random word, [] uint32, from a key that is not used for anything else; see `uniform_from_key`."""
+    """Returns a random word, [] uint32, from the words of a key that nothing else uses; not for private noise."""
     return mix(_join_words(jax.random.key_data(key)))
 
 

@@ -60,7 +60,7 @@ def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]
 
 
 def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Array:
-    """Returns the low words of the hashes where `is_low` is 1, and the high words where it is 0."""
+    """Hashes each index under the words of a key, and returns the low word where `is_low` is 1, the high word at 0."""
     # XLA on CPU computes a hash once if its two words are neighbours. For a concatenation or a select of the words it
     # makes two loops and computes the hash twice. So this uses a mask.
     high, low = _hash_index(key, index)
@@ -312,7 +312,7 @@ def _pairs_of_words(key: jax.Array, size: int) -> jax.Array:
 
 
 def _block_of_words(key: jax.Array, block: int, size: int) -> jax.Array:
-    """Returns the words of a block of `word_pairs`, [size, 2] uint32."""
+    """Returns the random words of one block of `word_pairs`, [size, 2] uint32; `block` is the index of the block."""
     if block == 0:
         return _pairs_of_words(key, size)
     if not has_words(key):

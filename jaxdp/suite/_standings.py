@@ -223,7 +223,7 @@ def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], gro
 
 
 def _privacy(record: Mapping[str, Any], family: str) -> str:
-    """Formats the result of the attack in a family. No result proves that the learner is private."""
+    """Formats the result of the attack on a learner in a family. No result proves that the learner is private."""
     for name, attack in record["attack"].items():
         if name.startswith(f"{family}.") and "bound" in attack:
             bound = f"{attack['currency']} >= {attack['bound']:.2g} of {attack['claimed']:.3g}"

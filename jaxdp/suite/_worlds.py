@@ -51,7 +51,7 @@ def thresholds_of(per_mille: Any) -> np.ndarray:
 
 
 def _stage(params: Frozen, round_: jax.Array) -> jax.Array:
-    """Returns the thresholds of a round."""
+    """Returns the thresholds of the stage to which a round belongs."""
     stage = jnp.sum((round_ >= jnp.asarray(params.starts)).astype(jnp.int32)) - 1
     return jnp.asarray(params.thresholds)[stage]
 
@@ -93,7 +93,10 @@ def duels_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,
 
 
 def _frozen(base: Environment, thresholds: np.ndarray, starts: tuple[int, ...], answer: Any) -> Environment:
-    """Replaces the answers of a stateless world; outcomes stay, except `left_wins`, which is the new answer."""
+    """Replaces the answers of a stateless world by `answer(random word, thresholds of the stage, action)`.
+
+    Outcomes do not change, except `left_wins`, which becomes the new answer.
+    """
     frozen = Frozen(thresholds=thresholds, starts=np.asarray(starts, np.int32), base=base.params())
 
     def feedback(key, params: Frozen, round_, action):

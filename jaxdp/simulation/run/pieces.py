@@ -55,7 +55,10 @@ def cut(checkpoints: Sequence[int]) -> Pieces:
 
 
 def count_blocks(checkpoints: Sequence[int], length: int, ends: Sequence[int]) -> list[int]:
-    """Returns the number of blocks up to each checkpoint; `length` and `ends` as in `Blocks`."""
+    """Returns the number of blocks up to each checkpoint.
+
+    A block has `length` rounds, unless it ends earlier at a checkpoint or at a round in `ends`.
+    """
     counts = []
     for start, stop in itertools.pairwise([0, *checkpoints]):
         edges = sorted({start, *(end for end in ends if start < end < stop), stop})

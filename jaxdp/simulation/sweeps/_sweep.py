@@ -250,7 +250,7 @@ def _in_memory(
 def _from_read_only(
     path: Path, source: Source, index: int, count: int, nans: NanCount, report: Reporter, *, grow: bool
 ) -> None:
-    """Checks that a store in a read-only folder has all requested lanes."""
+    """Raises an UnwritableError unless a store in a read-only folder has all lanes of share `index` of `count`."""
     store = Store(path)
     differences = differences_of_stores(source.identity, store.identity)
     if grow and differences and not shortfalls(source.identity, store.identity):
@@ -283,7 +283,10 @@ def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress
 def _to_store(
     source: Source, store: Store, requested: Sequence[Chunk], nans: NanCount, report: Reporter, again: str
 ) -> None:
-    """Computes the missing lanes of a store. A thread writes one chunk while the next is computed."""
+    """Computes the missing lanes of a store. A thread writes one chunk while the next is computed.
+
+    `again` names the call that would compute the rest, for the note on an error.
+    """
     missing = store.unmark_damaged(requested, nans)
     total, left = (sum(chunk.num_lanes for chunk in part) for part in (requested, missing))
     report.start(total, total - left, source.place.devices)

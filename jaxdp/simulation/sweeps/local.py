@@ -52,8 +52,9 @@ class LocalSource:
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """Returns the best number of lanes in a chunk (see `Source`): with a store, about `SECONDS_OF_A_CHUNK` of work.
+        """Returns the best number of lanes in a chunk: for a store, about `SECONDS_OF_A_CHUNK` of work.
 
+        `sharers` processes share the chunks of the store; None if there is no store. Then only memory limits chunks.
         If there are many tiles, it runs and times one tile; the results are used later.
         """
         plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
@@ -69,7 +70,7 @@ class LocalSource:
         return whole_tiles(plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks; see `Source`. Each program is dropped after its last chunk.
+        """Computes chunks, and yields each with its outputs by name. Each program is dropped after its last chunk.
 
         While a program runs, the next programs are compiled, at most one for each core.
         """

@@ -75,7 +75,7 @@ class Reporter:
         self._tile = text
 
     def set_program(self, text: str) -> None:
-        """Sets the text about the origin of the running program."""
+        """Sets the text that the bar shows about the running program: compiled now, or read from the cache."""
         self._program = text
 
     @contextlib.contextmanager

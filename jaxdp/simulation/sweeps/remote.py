@@ -62,13 +62,13 @@ class RemoteSource:
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """Returns the best number of lanes in a chunk (see `Source`): small, so that workers share chunks evenly."""
+        """Returns the best number of lanes in a chunk: few, so that workers share chunks evenly; ignores `sharers`."""
         del sharers
         lanes = min(fitting_lanes(self._plan, PART_FOR_A_CHUNK), self._plan.lanes.num_lanes // CHUNKS_OF_A_PROGRAM)
         return whole_tiles(self._plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks in the order in which workers finish; see `Source`.
+        """Computes chunks, and yields each with its outputs by name, in the order in which workers finish.
 
         Raises:
             RuntimeError: if the executor fails to compute a chunk, or changes its results.
