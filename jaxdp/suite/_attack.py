@@ -62,44 +62,48 @@ def _release(
         learner_params, world_params = params
         key_init, key_rounds = jax.random.split(key)
 
-        def one_round(carry: Any, round_: jax.Array) -> tuple[Any, None]:
-            state, data, report, window, counts = carry
+        def one_round(played: Any, round_: jax.Array, is_flipped: jax.Array) -> tuple[Any, Any, Any]:
+            state, data = played
             keys = jax.random.split(jax.random.fold_in(key_rounds, round_), 3)
             action = learner.act(keys[0], learner_params, state.public, None)
             data, feedback, _ = world.feedback(jax.random.fold_in(data_key, round_), world_params, data, action)
-            feedback = jnp.where((flip == 1) & (round_ == changed), 1 - feedback, feedback)
-            sent = learner.privatize(keys[1], learner_params, state.public, None, action, feedback)
-            after = learner.update(keys[2], learner_params, state, sent)
-            report = jax.tree.map(lambda before, latest: jnp.where(round_ == changed, latest, before), report, sent)
-            since = round_ - changed - 1
-            slot = jnp.where((since >= 0) & (since < WINDOW), since, WINDOW)
-            window = window.at[slot].set(jnp.ravel(action).astype(jnp.int32), mode="drop")
-            counts = counts.at[jnp.ravel(action)].add(jnp.where(since >= 0, 1, 0), mode="drop")
-            return (after, data, report, window, counts), None
+            feedback = jnp.where(is_flipped, 1 - feedback, feedback)
+            report = learner.privatize(keys[1], learner_params, state.public, None, action, feedback)
+            after = learner.update(keys[2], learner_params, state, report)
+            return (after, data), report, jnp.ravel(action)
 
-        state, data = learner.init(key_init, learner_params), world.init(data_key, world_params)
-        assert world.interface is not None
-        space = world.interface.action
-        action = jnp.zeros(space.shape, jnp.int32)
-        _, feedback, _ = jax.eval_shape(world.feedback, data_key, world_params, data, action)
-        empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), feedback)
-        report = jax.tree.map(
-            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-            jax.eval_shape(learner.privatize, data_key, learner_params, state.public, None, action, empty),
-        )
-        window = jnp.zeros((WINDOW, action.size), jnp.int32)
-        counts = jnp.zeros(int(space.high) + 1, jnp.int32)
-        length = changed + 1 if is_local else horizon
-        carry = (state, data, report, window, counts)
-        state, _, report, window, counts = jax.lax.scan(one_round, carry, jnp.arange(length, dtype=jnp.int32))[0]
+        def plain_round(played: Any, round_: jax.Array) -> tuple[Any, None]:
+            return one_round(played, round_, jnp.zeros((), bool))[0], None
+
+        def watched_round(played: Any, round_: jax.Array) -> tuple[Any, jax.Array]:
+            played, _, action = one_round(played, round_, jnp.zeros((), bool))
+            return played, action
+
+        def counted_round(carry: Any, round_: jax.Array) -> tuple[Any, None]:
+            played, counts = carry
+            played, action = watched_round(played, round_)
+            return (played, counts + jax.nn.one_hot(action, num_actions, dtype=jnp.int32).sum(0)), None
+
+        rounds = jnp.arange(horizon, dtype=jnp.int32)
+        played = learner.init(key_init, learner_params), world.init(data_key, world_params)
+        played, _ = jax.lax.scan(plain_round, played, rounds[:changed])
+        played, report, _ = one_round(played, rounds[changed], flip == 1)
         if is_local:
             return report
-        seen: dict[str, Any] = {"window": window, "counts": counts} if "action" in view else {}
-        if (
-            "public" in view
-            and sum(math.prod(np.shape(leaf)) for leaf in jax.tree.leaves(state.public)) <= LARGEST_STATE
-        ):
-            seen["public"] = state.public
+        assert world.interface is not None
+        num_actions = int(world.interface.action.high) + 1
+        end = min(changed + 1 + WINDOW, horizon)
+        played, window = jax.lax.scan(watched_round, played, rounds[changed + 1 : end])
+        seen: dict[str, Any] = {}
+        if "action" in view:
+            counts = jax.nn.one_hot(window, num_actions, dtype=jnp.int32).sum((0, 1))
+            (played, counts), _ = jax.lax.scan(counted_round, (played, counts), rounds[end:])
+            seen = {"window": window.astype(jnp.int32), "counts": counts}
+        else:
+            played, _ = jax.lax.scan(plain_round, played, rounds[end:])
+        public = played[0].public
+        if "public" in view and sum(math.prod(np.shape(leaf)) for leaf in jax.tree.leaves(public)) <= LARGEST_STATE:
+            seen["public"] = public
         return seen
 
     return play
