@@ -25,7 +25,7 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """Public state: released values, and statistics of them; `ucb_central(release="tree")` has it too.
+    """Public state: released values, and statistics of them; meanings for `ucb_central(release="tree")` follow "tree".
 
     Attributes:
         round: [] integer, rounds played.
@@ -105,7 +105,7 @@ class ArmBlocks(NamedTuple):
         return jnp.argmax(jnp.where(plays > 0, means, -jnp.inf)).astype(jnp.int32)
 
     def learner(self, params: Callable[..., Any], guarantee: Callable[..., Any]) -> Learner:
-        """Returns the learner for binary rewards, which can also play many rounds at once."""
+        """Returns the learner for binary rewards, with blocks and counts; `params` and `guarantee` are its fields."""
         algorithm = bulk.Algorithm(self.num_arms, jnp.result_type(int), self.length, self.advance)
         return Learner(
             params=params,

@@ -37,7 +37,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns the functions that play blocks of rounds."""
+    """Returns the functions that plan up to 128 rounds of one arm, and play them at once."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del contexts
@@ -52,7 +52,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the functions that play rounds by counts of plays."""
+    """Returns the functions that play many rounds at once, from each arm's number of plays and total reward."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key

@@ -74,12 +74,12 @@ def mean(sums: Sums, plays: jax.Array) -> jax.Array:
 
 
 def num_active(public: Any) -> jax.Array:
-    """Returns the number of active arms, [] int32."""
+    """Returns the number of arms in the mask `public.active`, [] int32."""
     return jnp.sum(public.active, dtype=jnp.int32)
 
 
 def rank(public: Any) -> jax.Array:
-    """Returns the position of each active arm in a sweep over the active arms, [num_arms] int32."""
+    """Returns each active arm's position, from 0, among the active arms in order of index: [num_arms] int32."""
     return jnp.cumsum(public.active, dtype=jnp.int32) - 1
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 
 def rewards_of(feedback: jax.Array, length: jax.Array, integer: jnp.dtype) -> jax.Array:
-    """Clips the rewards of a block's first `length` rounds to {0, 1}; all later ones become 0: [rounds] integer."""
+    """Clips the rewards of a block's first `length` rounds to {0, 1}, and sets the others to 0: [rounds] `integer`s."""
     planned = jnp.arange(len(feedback), dtype=length.dtype) < length
     return jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer)
 

@@ -43,7 +43,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns the functions that play blocks of rounds; integer rewards may be summed in any order."""
+    """Returns the functions that plan a block of rounds, and play it at once; integer rewards add up in any order."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -62,7 +62,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the functions that play rounds by counts of plays, for binary rewards."""
+    """Returns the functions that play many rounds at once, from each arm's number of plays and total binary reward."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params

@@ -14,7 +14,7 @@ from jaxdp.numerics.kernels import avoid_xla_tiling, lanes_last, own_kernel
 
 
 def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """Returns the formula as a kernel: inputs are arrays [num_arms] and numbers, the result is one array."""
+    """Returns a function that computes the formula in one kernel: from arrays [num_arms] and numbers, to one array."""
 
     def inside(*inputs):
         return lanes_last(avoid_xla_tiling(formula(*jax.tree.map(lanes_last, inputs))))

@@ -15,13 +15,13 @@ from jaxdp.random import ties
 
 
 def update_means(means: Means, arm: jax.Array, report: jax.Array) -> Means:
-    """Computes `_means.update_means`."""
+    """Adds one report of `arm` to the statistics."""
     sums = sum_kernels(_means.add_report)(means.sums, arm, report)
     return Means(means.round + 1, array_kernel(_means.add_play)(means.plays, arm), sums)
 
 
 def first_largest(scores: jax.Array) -> jax.Array:
-    """Computes `_means.first_largest`."""
+    """Returns the first index of the largest score, [] int32; scores are [num_arms] float without NaN."""
 
     # XLA on CPU does not vectorise an argmax, so elementwise maxima and then elementwise minima replace it.
     def index_of_largest(scores: jax.Array) -> jax.Array:
@@ -32,7 +32,10 @@ def first_largest(scores: jax.Array) -> jax.Array:
 
 
 def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    """Computes `_means.largest_bound`; finite ties are broken by `ties.ranks` of a random word."""
+    """Returns the arm with the largest bound, [] int32; among infinite bounds the arm with the smallest index.
+
+    The random word, [] uint32, decides between equal finite bounds, by `ties.ranks`.
+    """
 
     def rank_largest(bounds: jax.Array, word: jax.Array, largest: jax.Array) -> jax.Array:
         order = jnp.where(jnp.isinf(largest), 0, ties.ranks(word, len(bounds)))

@@ -242,7 +242,10 @@ def _log_mean_exp(slopes: np.ndarray, share: float) -> np.ndarray:
 
 
 def _log_e_value(slopes: ArrayLike, costs: ArrayLike, leads: jax.Array, discordant: jax.Array) -> jax.Array:
-    """Returns the log of the mean over slopes of exp(l S - cost D), for each pair: [num_arms, num_arms] float."""
+    """Returns the log of the mean over slopes l of exp(l S - cost D), where S is `leads`, and D is `discordant`.
+
+    These and the result are [num_arms, num_arms] float: one number for each pair of arms.
+    """
     slopes, costs = jnp.asarray(slopes)[None, None], jnp.asarray(costs)[None, None]
     powers = leads[..., None] * slopes - discordant[..., None] * costs
     return logsumexp(powers, axis=-1) - math.log(NUM_SLOPES)

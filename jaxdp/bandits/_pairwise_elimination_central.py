@@ -267,7 +267,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arm to play after each of these numbers of `played` rounds of the epoch, [...] int32."""
+        """Returns the arm to play, [...] int32, when `played` ([...] integer) rounds of the epoch have been played."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
@@ -281,7 +281,10 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return advance(key, params, state, rewards, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
-        """Advances by `rounds` rounds of the epoch, with each arm's sum of rewards; tests arms at the epoch's end."""
+        """Advances the state by `rounds` rounds of the epoch; `rewards`, [num_arms], are the arms' totals in them.
+
+        If the epoch ends, tests and drops arms.
+        """
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
         after = public._replace(played=public.played + rounds)
@@ -355,8 +358,9 @@ def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
 
 
 def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns the factors of y's and x's total in the log of a stake's wealth, and the log for two users with bit 0.
+    """Returns three numbers that determine a stake's log wealth: (slope of y's total, slope of x's total, constant).
 
+    The log wealth after n users of each arm is the sum of both totals times their slopes, plus n times the constant.
     `rates`, [...] float, are the rates of ones of both arms together. `margin` [] is the difference of the means of x
     and y under the hypothesis.
     """

@@ -13,7 +13,11 @@ NUM_EPOCHS = 1024  # enough for 2^62 rounds with the least growth
 
 
 def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns stakes and their weights, [NUM_STAKES] float each; a total's slope is at most -log(1 - stake)."""
+    """Returns the stakes of the e-value and their weights, [NUM_STAKES] float each.
+
+    `log_odds_ratio` is the planned effect, > 0; None for stakes that suit all effects. A total's slope is at most
+    -log(1 - stake), and the stakes are so small that this is at most min(0.85 epsilon, 3).
+    """
     largest = -math.expm1(-min(SLOPE_SHARE * epsilon, LARGEST_SLOPE))
     if log_odds_ratio is None:
         return largest * 0.5 ** np.arange(NUM_STAKES), np.full(NUM_STAKES, 1 / NUM_STAKES)
@@ -28,8 +32,9 @@ def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np
 def ends_of_epochs(pilot: int, first_look: int, growth: float, spacing: float, largest: int) -> np.ndarray:
     """Returns the number of plays of each active arm at the end of each epoch, [NUM_EPOCHS] integer.
 
-    The first two are `pilot` and `first_look`. An epoch with `plays` before it adds growth * plays, or at most `plays`
-    but spacing * sqrt(plays), whichever is more. From the first end above half of `largest`, all ends are `largest`.
+    The first two are `pilot` and `first_look`. An epoch with `plays` before it adds growth * plays or min(plays,
+    spacing * sqrt(plays)), whichever is more, but at least 1. From the first end above half of `largest`, all ends are
+    `largest`.
     """
     ends = [pilot, first_look]
     while len(ends) < NUM_EPOCHS:

@@ -177,7 +177,10 @@ def _predictions(
     rewards: np.ndarray,
     num_arms: int,
 ) -> np.ndarray:
-    """Returns the predicted reward of every arm in every round, [horizon, num_arms]."""
+    """Returns the predicted reward of every arm in every round, [horizon, num_arms].
+
+    These are `predictions` if given, and otherwise come from regressions on the contexts of other rounds.
+    """
     horizon = len(rewards)
     if predictions is not None:
         if contexts is not None:
@@ -209,7 +212,7 @@ def _predictions(
 
 
 def _summary(terms: np.ndarray, size: float, confidence: float) -> PolicyValue:
-    """Returns the mean of terms [num_seeds, horizon], of policies on the same rounds, with its interval."""
+    """Returns the mean of `terms`, [num_seeds, horizon], with its interval; `size` is the effective sample size."""
     num_seeds, horizon = terms.shape
     policy_variance = float(terms.var(axis=1, ddof=1).mean() / horizon)  # variance of one policy's mean, over rounds
     seed_variance, round_variance = 0.0, policy_variance

@@ -178,7 +178,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     # Blocks call `far_below`, `leads` and `radius` with arrays [num_arms, lanes], so these use axis=0, keepdims and
     # [None].
     def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
-        """Returns the arms to drop after these sweeps, [num_arms] bool."""
+        """Returns the active arms to drop when `sweeps` sweeps have ended, [num_arms] bool."""
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
 
     def leads(active: jax.Array, sums: Sums) -> jax.Array:

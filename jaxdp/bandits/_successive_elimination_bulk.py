@@ -37,7 +37,10 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns blocks with one slot for each sweep and arm; slots of dropped arms stay empty."""
+    """Returns the functions that plan and play up to 16 sweeps at once.
+
+    A block has one slot for each sweep and arm; slots of dropped arms stay empty.
+    """
     num_arms = algorithm.num_arms
     block = SWEEPS * num_arms
 
@@ -57,7 +60,10 @@ def blocks(algorithm: Algorithm) -> Blocks:
         return BlockPlan(jnp.tile(indices, SWEEPS), jnp.minimum(limit, ahead.astype(limit.dtype)))
 
     def run_sweeps(block: tuple) -> tuple:
-        """Runs sweeps in sequence until arms are dropped; each array has lanes on its last axis."""
+        """Runs the sweeps of a block until arms are dropped; returns (active, sweeps, sums, rounds used).
+
+        Each array has lanes on its last axis.
+        """
         params, public, reported, rounds, ends, length = block
 
         def sweep(carry, step_inputs):
@@ -89,7 +95,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the functions that play rounds by counts of plays, for reports that are bits.
+    """Returns the functions that play many rounds at once, from each arm's number of plays and of reports that are 1.
 
     A sweep changes a lead by at most one bit, and the radius only grows. So with radius - (largest lead) sweeps, no arm
     can be dropped before the last of them, and their order does not matter.

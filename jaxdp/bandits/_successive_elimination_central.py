@@ -166,7 +166,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return math.ceil(plays) if plays < largest else math.inf
 
     def length_of(epoch: int, size: int, epsilon: float, failure_prob: float, multiplier: float) -> tuple[float, float]:
-        """Returns R, and how far an active arm's noisy total may lie below the largest."""
+        """Returns R for `size` active arms, and how far an active arm's noisy total may lie below the largest."""
         gap, noise_tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
         mean_tail, noise = noise_tail + math.log(2), noise_tail / epsilon  # h = sqrt(mean_tail / (2 R)), c = noise / R
         if is_paper:
@@ -232,7 +232,10 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return advance(key, params, state, rewards, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
-        """Advances by `rounds` rounds of the epoch, with each arm's sum of rewards; drops arms at the epoch's end."""
+        """Advances the state by `rounds` rounds of the epoch; `rewards`, [num_arms], are the arms' totals in them.
+
+        If the epoch ends, drops arms.
+        """
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
         after = public._replace(played=public.played + rounds)

@@ -142,7 +142,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         proxy = randomizer.variance_proxy(**randomizer_values({name: values[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
-    bounds = array_kernel(upper_bounds)  # this form for any num_arms
+    bounds = array_kernel(upper_bounds)  # kernels for XLA on CPU, for every num_arms
 
     def init(key, params: Params) -> State:
         del params

@@ -32,7 +32,7 @@ from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 RELEASES = ("blocks", "tree")
-LARGEST_TAIL = 80.0  # exp(-80) is a normal float32
+LARGEST_TAIL = 80.0  # of x = exploration_rate ln t: exp(-80), a probability that a bound fails, is a normal float32
 
 
 @pytree_dataclass
@@ -177,8 +177,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return State(private, Public(public.round + 1, plays, sums, next_arm, public.played))
 
     def best(key, params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
-        """Returns the arm with the largest bound, from noisy sums S, [] int32."""
-        # In terms of the docstring of `ucb_central`, `tail` is x, `noise` is q, and `blocks` is J.
+        """Returns the arm with the largest bound after `round_` rounds, [] int32; `sums` are the noisy totals S."""
+        # `tail` is x: each term of a bound fails with probability at most exp(-x). `noise` is q, which bounds the noise
+        # in S. `blocks` is J, the number of noisy totals in S.
         float_ = sums.dtype
         # ln 2 in place of ln 1 = 0: the noise bound divides by x. After round 1 an arm without plays goes first anyway.
         tail = params.exploration_rate * jnp.log(jnp.maximum(round_, 2).astype(float_))

@@ -166,7 +166,7 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
 
 
 def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
-    """Returns the privacy units as a list, after checks; [None], if none is given, leaves learners unchanged."""
+    """Returns the privacy units as a list, after checks; [None] if no unit is given."""
     check_count("reports", reports)
     if unit is None:
         if reports != 1:
@@ -186,7 +186,7 @@ def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
 def _with_unit(
     name: str, contestant: Contestant, world: Environment, horizon: int, unit: str | None, reports: int
 ) -> tuple[Learner, dict[str, Any]]:
-    """Makes a contestant's learner with a claim for this unit, and returns it with its parameter values."""
+    """Makes a contestant's learner with a claim for this unit (None: its own claim); returns it with its values."""
     num_used = horizon  # rounds that the learner uses
     if unit == "person":
         assert world.visits is not None
@@ -253,7 +253,7 @@ def _call(name: str, factory: Callable[..., Any], arguments: Mapping[str, Any], 
 
 
 def _estimation(estimators: Mapping[str, Contestant], problem: Problem, values: Mapping[str, Any]) -> Run:
-    """Builds one run of all estimators, with these parameter values for each of them."""
+    """Builds one run in which all estimators fit the same data sets of `problem`, with these parameter values."""
     made: dict[str, Estimator] = {}
     for name, contestant in estimators.items():
         factory, arguments = split_contestant(name, contestant)
@@ -324,7 +324,7 @@ def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
 
 
 def _with_tile(scheduling: Mapping[str, Any], lanes: int) -> dict[str, Any]:
-    """Adds a tile size for a CPU if there are too few lanes to fill the default tile."""
+    """Returns the scheduling options, with a smaller tile size if on a CPU the lanes do not fill the default tile."""
     if "tile_size" in scheduling or jax.default_backend() != "cpu" or lanes >= TILE:
         return dict(scheduling)
     return {**scheduling, "tile_size": -(-lanes // SMALLEST_TILE) * SMALLEST_TILE}

@@ -237,7 +237,11 @@ class Comparison:
 
 
 def not_worse(values: xr.DataArray, along: str, best: str = "least") -> xr.DataArray:
-    """Returns whether each mean along a dimension is the best or not shown to be worse, as `Comparison.not_worse`."""
+    """Returns whether each mean over seeds is the best one along a dimension, or is not shown to be worse.
+
+    `values` have the dimension "seed"; `best` is "least" or "largest". Tests are at the 5% level, corrected for all
+    pairs. False if a mean is not finite.
+    """
     sign = 1 if best == "least" else -1
     pairs = all_pairs(sign * values, along, confidence=1 - LEVEL)
     means = (sign * values.astype(float)).mean("seed", skipna=False)

@@ -190,7 +190,7 @@ def plain_svg(text: bytes) -> str:
 
 
 def _rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guarantee]]:
-    """Returns (contestant, algorithm, epsilon, claim) for each claim."""
+    """Returns (contestant, algorithm, epsilon, claim) for each claim of the sweep's grid points."""
     rows = []
     for point in points:
         for algorithm, claim in point.guarantees.items():
@@ -201,7 +201,10 @@ def _rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guar
 
 
 def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along: str, chosen: float | None) -> str:
-    """Formats, for each claim, its bound on the probability of a right guess beside the bound that an attack showed."""
+    """Formats a table: for each claim its bound on the probability of a right guess, and the bound of an attack.
+
+    Only claims at the epsilon `chosen` are shown; None shows all.
+    """
     attacks = {str(row.get("name")): row for row in audit}
     rows = [["", "ε", "protects", "a guess is right with at most", "shown by attack"]]
     for name, _, epsilon, claim in _rows(points, along):

@@ -125,7 +125,10 @@ def masked_difference_design(
 
 
 def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
-    """Examines all pairs of active arms. It computes V^-1 again, which removes the rounding errors of the steps."""
+    """Computes V^-1 from the weights, and finds the largest |x_i - x_j|^2_{V^-1} over pairs of active arms.
+
+    Computing V^-1 again removes the rounding errors of the steps.
+    """
     weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
     vectors = coordinates[pairs[:, 0]] - coordinates[pairs[:, 1]]
     beyond_rank = jnp.diag((_indices(vectors.shape[1]) >= rank).astype(weights.dtype))
@@ -140,7 +143,10 @@ def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
 
 
 def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
-    """Puts the farthest pairs into slots without weight; a pair has an arm and the earlier arm farthest from it."""
+    """Puts the farthest pairs, with |x_i - x_j|^2_{V^-1} above `bound`, into slots without weight.
+
+    Each pair is an arm and the active arm of smaller index that is farthest from it.
+    """
     slots, num_arms = _make_room(look.slots), len(coordinates)
     count = min(num_arms - 1, coordinates.shape[1])
     lengths, best = jax.lax.top_k(look.farthest, count)
@@ -160,14 +166,14 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
 
 
 def _make_room(slots: _Slots) -> _Slots:
-    """Empties the slot with the least weights_k |z_k|^2_{V^-1}, if all slots have weight; see `_move`."""
+    """Sets the weight of the slot with the least weights_k |z_k|^2_{V^-1} to 0, if all slots have weight."""
     # The sum of weights_k |z_k|^2 is the rank, so the least term is at most rank / num_slots.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
     return _move(slots, least, _emptying_step(slots.weights[least]))
 
 
 def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
-    """Takes a step towards the longest vector, or away from the shortest one that has weight.
+    """Takes a step towards the longest vector, or away from the shortest one that has weight; `size` is the rank.
 
     The step is 0 as soon as no length exceeds (1 + gap) size.
     """
@@ -188,7 +194,7 @@ def _emptying_step(weight: jax.Array) -> jax.Array:
 
 
 def _move(slots: _Slots, z: jax.Array, a: jax.Array) -> _Slots:
-    """Sets weights <- (1 - a) weights + a e_z, and updates V^-1 and lengths by a rank-one formula."""
+    """Sets weights <- (1 - a) weights + a e_z for the slot z, and updates V^-1 and lengths by a rank-one formula."""
     turned = jnp.sum(slots.inverse * slots.vectors[z][None, :], axis=1)
     shrink = a / (1 - a + a * slots.lengths[z])
     inverse = (slots.inverse - shrink * turned[:, None] * turned[None, :]) / (1 - a)
@@ -221,7 +227,7 @@ def _indices(length: int) -> jax.Array:
 
 
 def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Computes `_coordinates.orthogonalize_differences` for the active arms; all other arms are at 0.
+    """Computes coordinates of the active arms in the span of their differences; all other arms are at 0.
 
     Returns:
         Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs with independent differences,

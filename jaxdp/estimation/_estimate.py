@@ -223,7 +223,7 @@ def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | Non
 
 
 def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:
-    """Checks blocks of rows; if a block is refused, checks all rows at once, so that the error counts all of them."""
+    """Calls `check` for blocks of rows; if it refuses a block, calls it for all rows, so that the error counts all."""
     step = max(1, BLOCK_SIZE // features.shape[1])
     try:
         for start in range(0, max(len(features), len(labels)), step):
@@ -233,7 +233,7 @@ def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray
 
 
 def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> None:
-    """Warns if intervals are NaN, ignore an active radius, or rely on the link."""
+    """Warns if intervals are NaN, if theta lies at the radius, or if intervals are valid only for the right link."""
     if np.isnan(covariance.matrix).any():
         warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
     elif np.linalg.norm(theta) >= radius * (1 - ROUNDING):
@@ -251,7 +251,7 @@ def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> 
 
 
 def _numbers(values: ArrayLike) -> np.ndarray:
-    """Converts to an array; an integer too large for any dtype becomes infinite, since an error would reveal it."""
+    """Converts values to an array. An integer too large for any dtype becomes infinite: an error would reveal it."""
     array = np.asarray(values)
     if array.dtype != object:
         return array

@@ -79,7 +79,10 @@ def least_regularization(epsilon: float, constants: str) -> float:
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
-    """Returns the standard deviation of w divided by L, Theorem E.1: 4 sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon."""
+    """Returns the standard deviation of the objective's random vector w, divided by L; 0 if epsilon is infinite.
+
+    By Theorem E.1 it is 4 sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon.
+    """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     return 0.0 if math.isinf(epsilon) else 4 * math.sqrt(8 * math.log(4 / delta) + 2 * epsilon) / epsilon
 
@@ -236,7 +239,10 @@ def objective_perturbation_full(
 def perturbed_minimizer(
     params: Params, features: jax.Array, labels: jax.Array, w: jax.Array, *, zero_sum: bool, max_steps: int
 ) -> Estimate:
-    """Minimises the loss plus w.theta and a ridge; returns the estimate of 2 L theta, with a bound on its error."""
+    """Minimises the loss plus a ridge and w.(2 L theta); returns the estimate of 2 L theta, with a bound on its error.
+
+    `w`, [dim] float, is the paper's w divided by 2 L.
+    """
     # Features x / (2 L) have norm at most 1. With the parameter 2 L theta, margins do not change; w becomes w / (2 L),
     # and beta / L^2 becomes beta / (4 L^2).
     dtype, num_samples = features.dtype, features.shape[0]

@@ -125,7 +125,11 @@ def one_pass_estimator(
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
 ) -> Estimator:
-    """Builds SGD on the de-biased loss of reports that are randomized at `params.epsilon` (infinity: no noise)."""
+    """Builds an estimator that makes one pass of SGD on the de-biased loss of the labels that `privatize` reports.
+
+    Reports are randomized at `params.epsilon`; at infinity they are the labels. `claim` is its guarantee. The other
+    arguments are as for `sgd`.
+    """
     check_choice("step_size", step_size, STEP_SIZES)
     check_choice("average", average, AVERAGES)
     if optimizer is not None and step_size != "constant":
@@ -181,7 +185,7 @@ def randomized_params(
 def clear_params(
     *, radius: float = np.inf, learning_rate: float = 0.1, coverage: float = np.inf, feature_norm: float = np.inf
 ) -> Params:
-    """Builds the `Params` of a grid point, as `randomized_params`, for labels that are not randomized."""
+    """Checks the values of a grid point for labels in the clear, and builds its `Params`, with infinite epsilon."""
     return randomized_params(
         epsilon=np.inf, radius=radius, learning_rate=learning_rate, coverage=coverage, feature_norm=feature_norm
     )

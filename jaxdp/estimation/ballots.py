@@ -94,7 +94,7 @@ def _check_design(features: jax.Array | np.ndarray, labels: jax.Array | np.ndarr
 
 
 def check_ballots(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
-    """Checks on the host that features and labels are as from `Ballots.design`."""
+    """Checks on the host that features and labels have shapes and values that `Ballots.design` can return."""
     del feature_norm  # the features are fixed
     values, answers = np.asarray(features), np.asarray(labels)
     if values.ndim != 2 or answers.ndim != 2:
@@ -358,7 +358,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         return _claim("local", argument, epsilon)
 
     def budgets(params: LocalParams, num_pairs: int) -> tuple[jax.Array, jax.Array]:
-        """Returns the number of answers of a voter, and the epsilon of each answer."""
+        """Returns the number of pairs that a voter is asked about, and the epsilon of each answer, both []."""
         asked = jnp.clip(jnp.asarray(params.num_answers), 1, num_pairs)
         epsilon = jnp.asarray(params.epsilon)
         return asked, epsilon / asked.astype(epsilon.dtype)
@@ -391,6 +391,9 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
 
 
 def _weighted_objective(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:
-    """Builds the mean over pairs of weights log(1 + exp(x.theta)) - wins x.theta; both [num_pairs], mean weight 1."""
+    """Builds the objective: the mean over pairs x of weights log(1 + exp(x.theta)) - wins x.theta.
+
+    `wins` and `weights` are [num_pairs] float, and the mean weight is 1.
+    """
     statistic = jnp.matmul(wins, features, precision="highest")
     return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)

@@ -174,7 +174,10 @@ def confidence_set(
     label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)  # of A^(-1/2) Q A^(-1/2)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
-        """Bounds |g|_(1/shape), g the gradient's noise, except with `failure_prob`, for this stddev of noise."""
+        """Bounds the norm |g|_(A^-1) of the gradient's noise g, except with probability `failure_prob`: [] float.
+
+        `stddev` is the standard deviation of the noise on the statistic.
+        """
         q = eigh(label_part + jnp.diag((stddev / num_samples) ** 2 / shape_eigenvalues)).values
         tail = -jnp.log(failure_prob)
         return jnp.sqrt(jnp.sum(q) + 2 * jnp.sqrt(tail * jnp.sum(q**2)) + 2 * tail * jnp.max(q))

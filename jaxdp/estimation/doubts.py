@@ -21,7 +21,10 @@ FEWEST_NATS = 4.0  # Fisher information about the logarithm of theta's size; at 
 
 
 def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:
-    """Warns that a solver stopped early, and gives advice; `features` are used only if they are public."""
+    """Warns that a solver stopped early, with advice that depends on the estimator's `values`, such as the radius.
+
+    `features` are read only if they are public.
+    """
     radius, advice = values.get("radius"), "Bring the columns of features to similar sizes, of about 1"
     size = _size(features) if estimator.features_public else 0.0
     if radius is not None and np.isinf(radius):
@@ -45,7 +48,10 @@ def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, 
 
 
 def warn_one_pass(features: np.ndarray, learning_rate: float, *, is_weighted: bool) -> None:
-    """Warns if a constant step is far too large or small for features [num_samples, dim] or [num_samples, K, dim]."""
+    """Warns if a constant step is far too large or small for features [num_samples, dim] or [num_samples, K, dim].
+
+    The step is compared with the median squared norm if samples are weighted, and otherwise with the mean.
+    """
     wide = features.astype(np.float64)
     wide = wide - wide.mean(axis=1, keepdims=True) if wide.ndim == 3 else wide[:, None]
     squares = np.sum(wide**2, axis=-1).max(axis=1)
@@ -145,7 +151,7 @@ def _size(features: np.ndarray) -> float:
 
 
 def is_unbounded(features: np.ndarray, values: Mapping[str, Any]) -> bool:
-    """Returns whether the radius is infinite or too large to bound a search."""
+    """Returns whether values["radius"] is infinite, or too large to bound a search for features of this size."""
     return values.get("radius", 0.0) * max(_size(features), np.finfo(float).tiny) > FARTHEST
 
 

@@ -24,7 +24,7 @@ class Grid(NamedTuple):
 
     @classmethod
     def of(cls, bounds: jax.Array, count: int, changed: jax.Array | int = 1) -> "Grid":
-        """Builds the grid for `count` terms with absolute values at most `bounds`, [dim]; see `exact_statistic`."""
+        """Builds the grid for `count` terms in [-bounds, bounds], [dim] each; up to `changed` terms change together."""
         power, bits = jnp.where(bounds > 0, power_below(bounds), 1), math.ceil(math.log2(count))
         # Rounding adds up to a unit to a term's change, and half a unit in the last place to each of the two sums.
         error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
@@ -33,12 +33,12 @@ class Grid(NamedTuple):
         return cls(power, bits, error)
 
     def add(self, terms: jax.Array) -> jax.Array:
-        """Returns the sum of terms, [num_terms, dim] float64, in units: [dim] int64, below 2^61 in size."""
+        """Returns the sum of terms, [num_terms, dim] float64, in units of the grid: [dim] int64, below 2^61 in size."""
         units = jnp.round(terms / self.power[None] * 2.0 ** (60 - self.bits))
         return jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64)
 
     def value(self, units: jax.Array) -> jax.Array:
-        """Converts a sum of units back to float64."""
+        """Converts a sum in units of the grid, [dim] int64, to the sum of the terms, [dim] float64."""
         return units.astype(jnp.float64) * 2.0 ** (self.bits - 60) * self.power
 
 

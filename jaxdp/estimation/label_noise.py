@@ -54,7 +54,10 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
 
 
 def randomized_labels(zero_sum: bool) -> NoiseFn:
-    """Builds the noise of de-biased randomized labels, which take two values at distance 1 / tanh(epsilon / 2)."""
+    """Returns `Estimator.noise` for de-biased randomized labels: two values at distance 1 / tanh(epsilon / 2).
+
+    `zero_sum` says whether the estimator searches only parameters that sum to zero.
+    """
 
     def noise(params: Any, features: jax.Array) -> LabelNoise:
         zero = jnp.zeros((), features.dtype)

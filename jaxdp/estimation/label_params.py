@@ -43,7 +43,10 @@ def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TO
 def person_params(
     *, epsilon: float, persons: ArrayLike, radius: float = np.inf, tolerance: float = TOLERANCE
 ) -> Params:
-    """Builds a grid point as `make_params`; each label of a person who gave k labels gets the budget epsilon / k."""
+    """Checks the values of a grid point and builds its `Params`; labels of a person with k labels get epsilon / k each.
+
+    `persons` are the [num_samples] public ids of the persons who gave the labels.
+    """
     point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
     return replace(point, epsilon=person_budgets(epsilon, persons).astype(default_float()))
 

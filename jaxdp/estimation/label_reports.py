@@ -34,7 +34,10 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns randomized labels as `report_randomized`, but reports ties as coins also at epsilon = inf."""
+    """Returns every user's randomized label, int32 in {0, 1}; a label y of a float type is first a coin of mean y.
+
+    Ties, 1/2, are coins even at epsilon = inf.
+    """
     del features
     if jnp.issubdtype(labels.dtype, jnp.floating):
         key_coin = jax.random.fold_in(key, _COINS)  # a new key, since `key` decides which labels flip
@@ -44,7 +47,10 @@ def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 
 
 def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Draws randomized labels as `report_randomized`, with one budget per label: `params.epsilon` is [num_samples]."""
+    """Returns every user's randomized label, each at its own budget: `params.epsilon` is [num_samples].
+
+    Labels of a float type may be ties, 1/2, which become coins before they are randomized.
+    """
 
     def report(key: jax.Array, epsilon: jax.Array, label: jax.Array) -> jax.Array:
         return report_randomized(key, LabelParams(epsilon=epsilon), features, label)

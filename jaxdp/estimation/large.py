@@ -85,7 +85,7 @@ def _new_bytes(num_samples: int, dim: int, *, whitened: bool, weighted: bool) ->
 
 
 def is_large(features: np.ndarray) -> bool:
-    """Returns whether features [num_samples, dim] are fitted in blocks of rows."""
+    """Returns whether features are [num_samples, dim] with more than 512 columns or 2^24 entries."""
     return features.ndim == 2 and (features.shape[1] > LARGE_DIM or features.size > LARGE_SIZE)
 
 
@@ -131,11 +131,12 @@ class Moments(NamedTuple):
 
 
 class White(NamedTuple):
-    """Features in whitened coordinates, as in `Whitening`, with the spectrum of the original features.
+    """Features in coordinates in which their second moment is the identity, with the spectrum of the original features.
 
     Attributes:
         features: [num_samples, dim] float, whitened.
-        back: [dim, dim] float64, maps a statistic back to the original coordinates, as `Whitening.back`.
+        back: [dim, dim] float64. If s is a statistic of the whitened features, s @ back is the statistic of the
+            original features.
         spectrum: [dim] float64 >= 0, eigenvalues of the original features' second moment.
         largest: [dim] float64, the largest absolute entry of each column of the whitened features.
     """
@@ -147,7 +148,10 @@ class White(NamedTuple):
 
 
 def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
-    """Whitens features [num_samples, dim] float by the same rule as `whiten`."""
+    """Transforms features, [num_samples, dim] float, so that their second moment is the identity on its range.
+
+    Works in blocks of rows. `moments` are the moments of the features.
+    """
     dtype = np.dtype(default_float())
     sizes = np.sqrt(np.diagonal(moments.second))
     sizes = np.where(sizes > 0, sizes, 1)
@@ -187,10 +191,11 @@ def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
 def block_statistic(
     features: np.ndarray, factors: np.ndarray, largest: np.ndarray, changed: int = 1, *, block_size: int | None = None
 ) -> tuple[np.ndarray, float]:
-    """Sums factors_i x_i exactly, as `exact_statistic` with the bounds `largest`: the same bits for any block size.
+    """Returns the sum of factors_i x_i, [dim] float64, and a bound on the L2 norm that rounding adds to its change.
 
-    `changed` is the number of terms that change together. `block_size` is the largest number of entries of a block;
-    None means `BLOCK_SIZE`.
+    Terms are summed as integers, so the sum has the same bits for any block size. `largest`, [dim], bounds the absolute
+    values of terms. `changed` is the number of terms that change together. `block_size` is the largest number of
+    entries of a block; None means `BLOCK_SIZE`.
     """
     factors, largest = np.asarray(factors, np.float64), np.asarray(largest, np.float64)
     with jax.enable_x64(True):
@@ -209,7 +214,9 @@ def _add_block(grid: Grid, bits: int, rows: jax.Array, factors: jax.Array) -> ja
 def block_predicted_errors(
     features: np.ndarray, lengths: np.ndarray, noise_variance: float, vectors: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Predicts errors of cuts as `predicted_errors`, as if all weighted second moments had the same eigenvectors.
+    """Predicts the squared error of theta for candidate cuts, as if all second moments had the same eigenvectors.
+
+    `predicted_errors` has the formula, and allows for different eigenvectors of the second moments with different cuts.
 
     Args:
         features: [num_samples, dim] float.
@@ -248,7 +255,10 @@ def block_predicted_errors(
 
 
 def block_cut(features, lengths: np.ndarray, requested: float, noise_variance: float, moments: Moments | None) -> float:
-    """Chooses the cut as `effective_cut`; `moments` are None if the features are whitened."""
+    """Returns the requested cut or, if it is 0, the cut of least predicted error; at most the largest length.
+
+    `noise_variance` is the variance of the noise for a cut of 1. `moments` are None if the features are whitened.
+    """
     if requested > 0:
         return min(requested, lengths.max())
     vectors = None if moments is None else eigh(moments.second, check_finite=False, driver="evd")[1]

@@ -117,7 +117,10 @@ def fit_large_statistic(
 
 
 def _report(release, key, params: Params, rows, labels, largest, weights, scales: tuple[float, float]) -> np.ndarray:
-    """Returns the noisy statistic, the only value that depends on labels; `scales` are its sensitivity and unit."""
+    """Returns the noisy statistic, [dim] float64, which is the only value that depends on labels.
+
+    `scales` are the statistic's sensitivity, and the number by which the noise multiplier is multiplied.
+    """
     factors = np.clip(np.asarray(labels, np.float64), 0, 1) * (1 if weights is None else weights)
     changed = 1 if params.persons is None else int(np.bincount(np.asarray(params.persons)).max())
     statistic, error = block_statistic(rows, factors, largest, changed)
@@ -140,7 +143,10 @@ def warn_large_doubts(
     values: Mapping[str, Any],
     offset: np.ndarray | float = 0.0,
 ) -> None:
-    """Warns as `warn_doubts` if a solver stopped early, theta makes answers certain, or a row is very long."""
+    """Warns if a solver stopped early, theta makes answers nearly certain, or a row is far longer than the median row.
+
+    Features may be mapped from a file. `values` are the estimator's values, with defaults.
+    """
     has_ridge = bool(values.get("regularization")) or np.isfinite(values.get("margin_stddev", np.inf))
     if not estimate.converged:
         warn_unconverged(estimator, estimate, features, values)

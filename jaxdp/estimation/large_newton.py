@@ -50,7 +50,10 @@ class _Problem:
         self._shift = np.nan
 
     def precondition(self, vector: np.ndarray, multiplier: float) -> np.ndarray:
-        """Solves approximately with the Hessian's upper bound, Sigma / 4 + ridge + multiplier."""
+        """Returns approximately A^-1 vector, where A = Sigma / 4 + (ridge + multiplier) I, Sigma the second moment.
+
+        If all weights are 1, A is an upper bound on the Lagrangian's Hessian.
+        """
         shift = self.ridge + multiplier
         if not self._shift / 2 <= shift <= 2 * self._shift:
             self._factor = None  # frees its memory
@@ -68,7 +71,7 @@ class _Problem:
         return float(loss - self.linear @ point.theta + self.ridge / 2 * (point.theta @ point.theta))
 
     def gradient(self, point: _Point) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the gradient, and the product of the Hessian with theta."""
+        """Returns the gradient of the loss at the point, and the product of its Hessian with theta: [dim] each."""
         chances = expit(point.margins)
         curved = chances * (1 - chances) * (point.margins - self.offset)
         slopes = (self.weights * np.stack([chances, curved])).astype(default_float())
@@ -79,13 +82,16 @@ class _Problem:
         return gradient - self.linear, product
 
     def multiplier(self, theta: np.ndarray, gradient: np.ndarray) -> float:
-        """Returns the multiplier that makes the Lagrangian's gradient shortest; 0 inside the ball."""
+        """Returns the Lagrange multiplier >= 0 that makes the Lagrangian's gradient shortest; 0 inside the ball."""
         if not np.linalg.norm(theta) >= self.radius * (1 - 1e-6):
             return 0.0
         return max(0.0, -float(gradient @ theta) / float(theta @ theta))
 
     def curve(self, vector: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the margins of a direction, and the product of the Hessian with the direction."""
+        """Returns x_i.vector for every sample, [num_samples], and the product of the Hessian with the vector, [dim].
+
+        `curvatures`, [num_samples], are the weighted second derivatives of the losses in the margins.
+        """
         direction, margins = vector.astype(default_float()), np.empty(len(curvatures))
         total = np.zeros(len(vector))
         for samples, rows in blocks(self.features):
@@ -172,9 +178,10 @@ def _minimize_in_ball(
 def _minimize(
     problem: _Problem, start: _Point, tolerance: float, unit: float, farthest: float
 ) -> tuple[_Point, float, int, bool]:
-    """Minimises from `start`; returns (point, gradient norm for features of unit size, steps, whether it converged).
+    """Minimises the loss over the ball, from `start`; returns (point, scaled gradient norm, steps, whether converged).
 
-    The gradient is the gradient of the Lagrangian. The search gives up at a point with a norm above `farthest`.
+    The gradient is the gradient of the Lagrangian; its norm is divided by `unit`, the size of the features. The search
+    gives up at a point with a norm above `farthest`.
     """
     point, certificate, steps = start, np.inf, 0
     for steps in range(1, MAX_STEPS + 1):

@@ -149,7 +149,10 @@ def check_release(
     geometry: str = "isotropic",
     max_dim: int | None = None,
 ) -> Release:
-    """Builds a `Release`; raises a ValueError if a name is unknown or does not fit the other names."""
+    """Builds a `Release`; raises a ValueError if a name is unknown or does not fit the other names.
+
+    `among` are the constants that the estimator supports; `max_dim` None means the default for the noise.
+    """
     check_choice("constants", constants, among)
     check_weights(weights)
     check_choice("noise", noise, NOISES)
@@ -192,7 +195,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
-    """Builds the `params` of the estimator `owner`; `reads` is the name of the value that its solver uses."""
+    """Builds the `params` of the estimator `owner`; `reads` is its solver's value, "tolerance" or "learning_rate"."""
 
     def params(
         *,
@@ -233,7 +236,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
 
 
 def statistic_claim(release: Release) -> Callable[..., Guarantee]:
-    """Builds the claim of an estimator that uses labels only through one noisy sufficient statistic."""
+    """Returns (epsilon, delta) -> claim, for an estimator that uses labels only through one noisy statistic."""
     longest = "weighted norm" if release.is_weighted else "norm"
     reach = f"the largest {longest} of a public differential feature as L2 sensitivity"
     if release.whitened:
@@ -263,7 +266,10 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
 
 @in_64_bits
 def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
-    """Returns the standard deviation of Gaussian noise, [] float64; NaN if it would be 0 at multiplier > 0."""
+    """Returns multiplier * sensitivity, the standard deviation of Gaussian noise, [] float64.
+
+    If this product is 0 although the multiplier is > 0, the result is NaN, so that nothing is released without noise.
+    """
     multiplier, sensitivity = (jnp.asarray(factor, jnp.float64) for factor in (multiplier, sensitivity))
     product = multiplier * sensitivity
     return jnp.where((multiplier > 0) & ~(product > 0), jnp.nan, product)
@@ -289,7 +295,10 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
 
 
 def cut_of(params: Params, lengths: jax.Array, rows: jax.Array, release: Release, basis: jax.Array | None) -> jax.Array:
-    """Returns the cut of the samples' weights; see `effective_cut`."""
+    """Returns the cut c of the weights min(1, c / length): `params.cut` or, if this is 0, the least predicted error's.
+
+    `rows` and `basis` are as for `effective_cut`.
+    """
     dtype, rank = lengths.dtype, rows.shape[-1] if basis is None else basis.shape[1]
     multiplier, epsilon = jnp.asarray(params.noise_multiplier, dtype), jnp.asarray(params.epsilon, dtype)
     return effective_cut(params.cut, lengths, rows, noise_variance(multiplier, epsilon, release.noise, rank), basis)

@@ -282,7 +282,7 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = False) -> jax.Array:
-    """Multiplies columns, [dim, num_samples], by weights, [num_samples].
+    """Returns the sum over samples of a sample's column times its weight, [dim]; columns are [dim, num_samples].
 
     More than 65,536 samples are summed in parts, since rounding would stop a running float32 sum from growing. If
     `careful`, fewer samples are summed in parts too, which is slower.

@@ -88,7 +88,10 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
 
 
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """Runs `one_pass` on one lane, in plain JAX; tests compare the kernel with it."""
+    """Returns the averaged iterate of one pass of SGD over one lane's samples, [dim] float, in plain JAX.
+
+    Tests compare the kernel with it.
+    """
     num_samples, dim = data.features.shape[0], data.features.shape[-1]
     first_averaged = recipe.first_averaged(num_samples)
 
@@ -120,7 +123,10 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
 
 
 def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
-    """Runs `plain_pass` with SGD on many lanes: every leaf of `data` and the result have a leading axis of lanes."""
+    """Returns the averaged iterates of one pass of SGD for many lanes, [num_lanes, dim] float.
+
+    Every leaf of `data` has a leading axis of lanes.
+    """
     num_lanes, num_samples, *margins, dim = data.features.shape  # margins is [] or [K]
     dtype = data.features.dtype
     first_averaged = recipe.first_averaged(num_samples)

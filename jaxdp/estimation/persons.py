@@ -130,7 +130,10 @@ def _norms_on_host(features: Any, index: Any) -> np.ndarray:
 
 
 def person_lengths(features: np.ndarray, index: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """Computes the bounds of `person_norms`, for features cast to `dtype`: [num_samples] float64."""
+    """Bounds, for each sample, how much all labels of its person change sum_i y_i x_i: [num_samples] float64.
+
+    `index` has the person of each sample. Features are first cast to `dtype`.
+    """
     order = np.argsort(index, kind="stable")
     ends = np.flatnonzero(np.diff(index[order], append=-1)) + 1
     norms = np.empty(len(index))

@@ -323,14 +323,20 @@ def suboptimality(
 
 
 def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
-    """Returns the pessimistic value, from scores [num_states, num_actions] and whitened features."""
+    """Returns the least expected reward of a policy over a confidence set of this width, [] float.
+
+    `scores` and `penalties` are from `_scores_and_penalties`.
+    """
     weighted = state_weights[:, None] * policy
     mean = jnp.einsum("sa,sad->d", weighted, penalties, precision="highest")
     return jnp.sum(weighted * scores) - width * jnp.linalg.norm(mean)
 
 
 def _scores_and_penalties(action_features: jax.Array, confidence: ConfidenceSet) -> tuple[jax.Array, jax.Array]:
-    """Returns scores phi.center, and whitened features shape^(-1/2) phi with the norm |phi|_(1/shape)."""
+    """Returns each action's score phi.center, and its penalty: the vector shape^(-1/2) phi of norm |phi|_(1/shape).
+
+    They are [num_states, num_actions] and [num_states, num_actions, rank] float.
+    """
     return _scores(action_features, confidence.center), confidence.whitened(action_features)
 
 

@@ -156,7 +156,10 @@ def _reward_problem(
     known: tuple[str, ...],
     feature_norm: float | None,
 ) -> Problem:
-    """Builds a problem of rewards; `differential` maps features to [rows, dim] float for the semi-norm."""
+    """Builds a problem with data sets from `draw`; `known` and `feature_norm` are as for `gaussian_rewards`.
+
+    `differential` maps features to [rows, dim] float for the semi-norm.
+    """
     for name in known:
         check_choice("known", name, KNOWLEDGE)
     if feature_norm is not None and np.isinf(check_above("feature_norm", feature_norm, 0.0)):
@@ -242,7 +245,7 @@ def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
 
 
 def _ranking(features: np.ndarray, labels: np.ndarray, items: tuple[str, ...]) -> Problem:
-    """Builds the problem of ranking items from features and labels."""
+    """Builds the problem of ranking `items` from features and labels that every seed shares."""
     data = TableParams(features=features.astype(default_float()), labels=labels)
 
     def params() -> TableParams:

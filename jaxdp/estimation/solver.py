@@ -142,7 +142,10 @@ def minimize(
 
 
 def scaling_units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> tuple[jax.Array, jax.Array]:
-    """Returns powers of two: the size of all features, [], and the divisor of each column, [dim] or []."""
+    """Returns two powers of two: the root mean square of all features, rounded down, and the divisor of each column.
+
+    The first is [], the second [] or [dim]. Only without a radius, a column of very different size has its own divisor.
+    """
     features = jax.lax.stop_gradient(features)  # estimates do not depend on the scaling
     largest = jnp.max(jnp.abs(features))
     squares = jnp.mean((features / largest) ** 2, axis=tuple(range(features.ndim - 1)))  # in range

@@ -44,7 +44,10 @@ def check_geometry(geometry: str) -> bool:
 
 @in_64_bits
 def whiten(features: jax.Array, *, zero_sum: bool = False) -> Whitening:
-    """Whitens features, [num_samples, dim] float. With `zero_sum` they are centred, and the first coordinate is 0."""
+    """Transforms features, [num_samples, dim] float, so that their second moment is the identity on its range.
+
+    With `zero_sum` the features must be centred; the first whitened coordinate is then 0.
+    """
     wide = features.astype(jnp.float64)
     largest = jnp.max(jnp.abs(wide), axis=0)
     wide = wide / jnp.where(largest > 0, largest, 1)[None]
@@ -85,7 +88,11 @@ def least_error_ridge(
 def ridge_of_spectrum(
     spectrum: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None
 ) -> jax.Array:
-    """Returns the ridge as `least_error_ridge`; `spectrum` are the eigenvalues of the features' second moment."""
+    """Returns the ridge beta of least predicted margin error, [] float64.
+
+    `spectrum`, [dim], are the eigenvalues of the features' second moment. The other arguments are as for
+    `least_error_ridge`.
+    """
     guess = jnp.asarray(margin_stddev, jnp.float64)
     shares = jnp.ones(1, jnp.float64) if weights is None else weights.astype(jnp.float64)
     per_share = count / len(shares)
@@ -208,7 +215,8 @@ def _ridge_errors(spectrum, moments, variance, margin_stddev, *, whitened: bool 
     """Computes a grid of ridges, and the predicted mean squared error of margins for each ridge.
 
     `spectrum` [dim] has the eigenvalues of the features' second moment, and `moments` the sums over samples of weights
-    and of squared weights. `variance` is the noise's, for each coordinate; if `whitened`, in units of its eigenvalue.
+    and of squared weights. `variance` is the variance of the noise on each coordinate of the statistic or, if
+    `whitened`, on each whitened coordinate.
     """
     sums, squares = moments
     total = spectrum.sum(dtype=spectrum.dtype)
@@ -222,5 +230,8 @@ def _ridge_errors(spectrum, moments, variance, margin_stddev, *, whitened: bool 
 
 
 def _curvature(margin_stddev):
-    """Returns the mean of sigmoid' over normal margins, approximating sigmoid by a normal distribution function."""
+    """Returns the mean of sigmoid' over normal margins of mean 0 and this standard deviation.
+
+    It approximates the sigmoid by a normal distribution function.
+    """
     return 0.25 / (1 + np.pi / 8 * margin_stddev**2) ** 0.5

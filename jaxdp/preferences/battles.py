@@ -12,12 +12,12 @@ _YES, _NO = ("1", "true"), ("", "0", "false")
 
 
 def is_of_battles(columns: list[str]) -> bool:
-    """Returns whether the columns have a column of battles, `model_a` or `model_b`."""
+    """Returns whether a table with these columns has battles of two models: a column is `model_a` or `model_b`."""
     return "model_a" in columns or "model_b" in columns
 
 
 def allows_ties(columns: list[str]) -> bool:
-    """Returns whether rows with these columns can be ties, which is public. Whether a row is a tie is private."""
+    """Returns whether a table with these columns can have ties. This is public; which rows are ties is private."""
     return is_of_battles(columns) or "tie" in columns
 
 
@@ -33,7 +33,10 @@ def check_columns(header: list[str]) -> None:
 
 
 def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
-    """Returns (winner, loser, whether they tied); raises a ValueError with only the reason as text."""
+    """Returns (winner, loser, whether they tied) of a row, from its fields by column.
+
+    Raises a ValueError, with only the reason as text, if a field is wrong.
+    """
     if "model_a" in fields:
         names, winner = ("model_a", "model_b"), fields["winner"]
         if winner not in (*names, *_TIES):
@@ -54,7 +57,10 @@ def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Returns the members of a JSON object; raises for duplicate names (`json` would keep the last member)."""
+    """Returns the (name, value) pairs of a JSON object as a dict; raises a ValueError if two names are equal.
+
+    `json` itself would keep the last of two equal names.
+    """
     if duplicated := sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1):
         raise ValueError(f"duplicated names {short_repr(duplicated)}")
     return dict(pairs)
@@ -63,7 +69,7 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
     """Returns the rows of a JSONL file, which has one object in each line, as ("line 3", columns, fields, 1).
 
-    It ignores columns that comparisons or battles do not have. The 1 is the row's count, as in `parquet_rows`.
+    It ignores columns that comparisons or battles do not have. The 1 is the row's count: no rows are merged.
     """
     rows = []
     for number, line in enumerate(utf8_text(data, name).split("\n"), 1):

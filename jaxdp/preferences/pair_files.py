@@ -158,7 +158,10 @@ def read_pairs(
 
 
 def read_ids(table: str | os.PathLike[str] | None, name: str, count: int) -> np.ndarray:
-    """Reads a column of `count` public ids in the order of the file, as `person` of `read_pairs`."""
+    """Reads the public ids of persons from a column or a .npy file, in the order of rows.
+
+    Raises a ValueError if there are not exactly `count` ids, or if they are not all text or all integers.
+    """
     column = _columns(table, [name])[name]
     if len(column) != count:
         raise ValueError(f"{name} must have one id for each of the {count} rows, got {len(column)}")
@@ -166,7 +169,7 @@ def read_ids(table: str | os.PathLike[str] | None, name: str, count: int) -> np.
 
 
 def _columns(table: str | os.PathLike[str] | None, names: Sequence[str]) -> dict[str, Any]:
-    """Reads columns by name; names that end in .npy are files, which are mapped into memory."""
+    """Reads columns of the table by name. Names that end in .npy are files, and are mapped into memory."""
     files = [name for name in names if name.endswith(".npy")]
     in_table = [name for name in names if name not in files]
     if in_table and table is None:
@@ -247,7 +250,10 @@ def _parquet_values(column: Any) -> np.ndarray | list[Any]:
 
 
 def _responses(columns: dict[str, Any], left: str, right: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns two tables of floats of the same shape and type. Errors do not change if the two are swapped."""
+    """Returns the features of both responses: two [num_rows, dim] arrays of the same float type.
+
+    Errors do not change if the two responses are swapped, because which one won is private.
+    """
     tables = [columns[name] for name in (left, right)]
     if all(isinstance(table, np.ndarray) for table in tables):
         kinds = sorted({f"{table.dtype} {table.shape}" for table in tables})
@@ -318,7 +324,7 @@ def _as_list(name: str, column: Any) -> list[Any]:
 
 
 def _repeats(digests: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
-    """Marks sorted rows that repeat an earlier unordered pair of the same person, [num_samples] bool."""
+    """Marks the rows that have the digest and, if ids are given, the id of an earlier row: [num_rows] bool."""
     number = np.zeros(len(digests), np.uint64)
     if ids is not None:
         number = np.unique(ids, return_inverse=True)[1].astype(np.uint64)

@@ -92,7 +92,10 @@ def pairs_from_chosen_rejected(
 
 
 def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> tuple[Pairs, np.ndarray]:
-    """Builds sorted pairs from checked tables, in chunks of rows. The label is 1 if `left` is the first response.
+    """Builds pairs from the features of two responses, [num_samples, dim] each, sorted by digest.
+
+    The first response is chosen by coins of the key or, if the key is None, has the larger bytes. The label is 1 if
+    `left` is the first response.
 
     Returns:
         The pairs, and increasing digests of the unordered pairs, [num_samples, 2] uint64.
@@ -122,7 +125,7 @@ def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> 
 
 
 def _chunks(table: np.ndarray) -> Iterator[slice]:
-    """Yields slices of rows of about 16 MB."""
+    """Yields slices that split the table's rows into chunks of about 16 MB."""
     size = max(1, _CHUNK_BYTES // (table.shape[1] * table.itemsize))
     return (slice(start, start + size) for start in range(0, len(table), size))
 
@@ -137,7 +140,7 @@ def _swap_unless(keep: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple
 
 
 def _has_larger_bytes(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns whether the bytes of each row of `left` are larger or equal: [num_rows] bool."""
+    """Returns whether the bytes of each row of `left` are at least the bytes of the row of `right`: [num_rows] bool."""
     left, right = (table.view(np.uint8).reshape(len(table), -1) for table in (left, right))
     differs = (left != right).argmax(axis=1)[:, None]
     return (np.take_along_axis(left, differs, 1) >= np.take_along_axis(right, differs, 1))[:, 0]

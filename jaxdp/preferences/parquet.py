@@ -67,7 +67,10 @@ def parquet_rows(
 
 
 def _decode(step: Callable[[], Any], name: str) -> Any:
-    """Runs a step of pyarrow, which may fail on damaged bytes in more ways than it documents."""
+    """Runs `step`, a call of pyarrow, and turns every exception into the error that the file `name` is not readable.
+
+    On damaged bytes pyarrow may fail in more ways than it documents.
+    """
     try:
         return step()
     except Exception as error:

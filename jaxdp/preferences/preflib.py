@@ -91,7 +91,7 @@ def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
 
 
 def parse_ballots(data: bytes, name: str) -> Ballots:
-    """Parses the bytes of a PrefLib file, as `read_ballots` does; the name is for the type and for errors."""
+    """Parses the bytes of a PrefLib file; the file's name may determine the type, and stands in errors."""
     lines = [(number, line.strip()) for number, line in enumerate(utf8_text(data, name).split("\n"), 1)]
     lines = [(number, line) for number, line in lines if line]
     if not lines:
@@ -138,7 +138,10 @@ def _ending(name: str) -> str | None:
 
 
 def _kind(header: dict[str, tuple[int, str]], name: str, last: str) -> str:
-    """Returns the type of a file, from its name and its metadata."""
+    """Returns the type of a file (soc, soi, toc or toi), from its name and its metadata.
+
+    `last` is the position that the error has if neither has the type.
+    """
     ending = _ending(name)
     line, declared = header.get("DATA TYPE", (0, None))
     if declared is None:
@@ -165,7 +168,8 @@ def _total(header: dict[str, tuple[int, str]], key: str, name: str, last: str) -
 
 
 def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[str, ...]:
-    """Returns the names of the alternatives, sorted by number. It builds no object larger than the header."""
+    """Returns the names of the `count` alternatives in the metadata, sorted by number."""
+    # `count` comes from the file and may be huge: nothing larger than the header is built.
     names: dict[int, str] = {}
     lines: dict[str, int] = {}
     for key, (line, item) in header.items():

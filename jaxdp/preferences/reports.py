@@ -119,7 +119,10 @@ def private_labels(
 
 
 def _release(chances: np.ndarray, epsilon: float, counts: np.ndarray) -> np.ndarray:
-    """Draws bits with these chances and flips them at the exact budget epsilon / counts, by secret random words."""
+    """Draws bits that are 1 with these chances, and reports each by randomized response at its epsilon / count.
+
+    Both draws use secret random words of the operating system; the budget is exact. All arrays are [num_samples].
+    """
     words = np.frombuffer(secrets.token_bytes(8 * len(chances)), np.uint64)
     bits = (words >> np.uint64(11)).astype(float) < chances * 2.0**53
     reports = np.empty(len(chances), np.int32)

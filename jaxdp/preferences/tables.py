@@ -165,7 +165,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
 
 
 def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
-    """Parses the bytes of a CSV file, as `read_comparisons` does; the name is for errors."""
+    """Parses the bytes of a CSV file of comparisons or battles into a table; the file's name is for errors."""
     rows = _csv_rows(data, name)
     if not rows:
         raise file_error(name, "line 1", "the file is empty")
@@ -179,7 +179,7 @@ def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
 
 
 def parse_parquet_comparisons(data: bytes, name: str) -> ComparisonTable:
-    """Parses the bytes of a Parquet file, as `read_comparisons` does; the name is for errors."""
+    """Parses the bytes of a Parquet file of comparisons into a table; the file's name is for errors."""
 
     def check(columns: list[str]) -> None:
         if is_of_battles(columns):
@@ -206,7 +206,7 @@ def baseball1987() -> ComparisonTable:
 
 
 def _column(name: str, values: Any) -> list[str]:
-    """Returns a column as the text that a file would have; missing values are empty."""
+    """Returns the values of the column `name` as the texts that a file would have; missing values are empty."""
     if isinstance(values, str | bytes | dict | set):
         raise ValueError(f"{name} must be a column of values, got {short_repr(values)}")
     column = np.asarray(values, dtype=object)
@@ -232,7 +232,7 @@ def _column(name: str, values: Any) -> list[str]:
 
 
 def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
-    """Returns the lines that are not blank as (line number, fields)."""
+    """Returns the lines of a CSV file that are not blank, as (line number, fields)."""
     reader = csv.reader(io.StringIO(utf8_text(data, name), newline=""), strict=True)
     try:
         return [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
@@ -266,7 +266,10 @@ def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, las
 
 
 def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]:
-    """Returns (winner, loser, weight, whether they tied); raises a ValueError with only the reason as text."""
+    """Returns (winner, loser, weight, whether they tied) of a row, given the names of columns and the row's fields.
+
+    Raises a ValueError, with only the reason as text, if the row is malformed.
+    """
     if len(row) != len(header):
         raise ValueError(f"{len(row)} fields where the header has {len(header)}")
     fields = {name: field.strip() for name, field in zip(header, row, strict=True)}

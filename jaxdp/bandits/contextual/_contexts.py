@@ -83,7 +83,10 @@ def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
 
 
 def directions(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Draws uniform points of the unit sphere along the last axis; the key must come from `split` or `fold_in`."""
+    """Draws uniform points of the unit sphere, in an array of this shape with a point's coordinates on the last axis.
+
+    The key must come from `split` or `fold_in`.
+    """
     normals = world_normals(key, shape, default_float())
     squares = along_last(normals * normals)[..., None]
     return normals / jnp.sqrt(jnp.maximum(squares, jnp.finfo(normals.dtype).tiny))

@@ -129,12 +129,18 @@ def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
 
 
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
-    """Bounds the model's error due to the noise of size n and to the shift 2 L, in the norm of V: [] float."""
+    """Bounds the model's error due to the noise of size n and to the shift 2 L, in the norm of V: [] float.
+
+    `bound` is L, and `noise` is n.
+    """
     return jnp.sqrt(3 * bound) + radii.vector_rate * noise / jnp.sqrt(bound)
 
 
 def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
-    """Bounds the model's error due to the randomness of t rewards, in the norm of V: [] float; `bound` is L."""
+    """Bounds the model's error due to the randomness of t rewards, in the norm of V: [] float.
+
+    `bound` is L, `rounds` is t, and `dim` is the dimension of contexts.
+    """
     return jnp.sqrt(radii.noise_proxy * (radii.log_term + dim * jnp.log1p(rounds / (dim * bound))))
 
 

@@ -168,7 +168,10 @@ def _environment(
     low: float,
     norm: float,
 ) -> Environment:
-    """Returns an environment with mean rewards mean(x.theta); `low` or 1 if binary; `norm` is the default |theta|."""
+    """Returns an environment with mean rewards mean(x.theta). Binary rewards are `low` or 1.
+
+    `norm` is the default of |theta| if lanes draw theta. The other arguments are as for `linear_contexts`.
+    """
     num_arms, dim, draw = context_distribution(contexts, num_arms, dim)
     kind = check_choice("rewards", rewards, REWARDS)
     with_gap = gap is not None
@@ -215,7 +218,7 @@ def _environment(
         return enforce_gap(draw(key), theta, gap) if with_gap else draw(key)
 
     def reward_and_outcome(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
-        """Returns the reward of a round, and its outcomes."""
+        """Returns the reward of the arm played in a round, [] float, and the outcomes of the round."""
         means = mean(products(contexts, theta))
         expected = entry(means, action)
         if kind == "gaussian":
@@ -254,7 +257,7 @@ def _environment(
         return {"theta_error": jnp.sqrt(jnp.sum(difference * difference))}
 
     def means(params: Params) -> np.ndarray:
-        """Returns the smallest and the largest mean that a context can have."""
+        """Returns the smallest and the largest mean reward that a context in the unit ball can have, [2] float."""
         return np.asarray(mean(jnp.asarray([-params.theta_norm, params.theta_norm])))
 
     is_binary = kind == "binary"

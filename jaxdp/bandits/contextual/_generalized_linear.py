@@ -238,7 +238,7 @@ def generalized_linear(
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float."""
+        """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float, after t = `round_` rounds."""
         round_float = round_.astype(default_float())
         noise = jnp.sqrt(round_float)  # the size n of `Radii`: t users each add noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)

@@ -225,7 +225,7 @@ def linear_ucb_joint(
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float."""
+        """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float, after t = `round_` rounds."""
         stddev = noisy_sums.radius(params.counter, jnp.maximum(round_, 1), ONE_SIGMA)
         noise = jnp.where(round_ > 0, stddev, 0)  # v_t, the size n of `Radii`
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
@@ -277,13 +277,13 @@ def linear_ucb_joint(
 
 
 def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns both moments of a user as one vector, [dim (dim + 3) / 2]; its norm is the norm of (x x^T, y x)."""
+    """Returns x x^T and y x of a user as one vector, [dim (dim + 3) / 2]; its norm is the norm of (x x^T, y x)."""
     # The `triangle` of x x^T, with entries off the diagonal times sqrt(2), then y x.
     return jnp.concatenate([square_triangle(x) * _roots(len(x), x.dtype), y * x])
 
 
 def joint_moments(joint: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
-    """Splits a sum of `joint_vector`s into the `triangle` of a matrix, [dim (dim + 1) / 2], and a vector, [dim]."""
+    """Splits a sum of `joint_vector`s into the sum of x x^T, a `triangle` [dim (dim + 1) / 2], and of y x, [dim]."""
     roots = _roots(dim, joint.dtype)
     return joint[: len(roots)] / roots, joint[len(roots) :]
 

@@ -68,7 +68,10 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
 
 
 def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the first and the last arm with the largest bound, [lanes] each; inputs have lanes on their last axis."""
+    """Returns the first and the last arm with the largest bound means + width * lengths, [lanes] int32 each.
+
+    Inputs have lanes on their last axis.
+    """
     # XLA on CPU does not vectorise an argmax over lanes.
     best, first = _without_nan(means[0] + width * lengths[0]), jnp.zeros(width.shape, jnp.int32)
     last = first
@@ -80,7 +83,10 @@ def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> 
 
 
 def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound, [lanes]; among equal bounds, the arm with the largest `ties.rank`."""
+    """Returns the arm with the largest bound means + width * lengths, [lanes] int32; inputs have lanes last.
+
+    Among equal bounds, `ties.rank` of the random word, [lanes] uint32, decides.
+    """
     best, rank, arm_index = (
         _without_nan(means[0] + width * lengths[0]),
         ties.rank(word, 0),
@@ -102,7 +108,10 @@ SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 
 def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """Returns the model before the first report: V is the shift, [] float, times the identity."""
+    """Returns the model before the first report: its V is the shift, [] float, times the identity.
+
+    Its other fields are theta, [dim] float, the ellipsoid's radius `width` and `round_`, both [].
+    """
     dim = len(theta)
     return Model(theta, jnp.sqrt(shift) * triangle(np.eye(dim, dtype=theta.dtype)), width, round_)
 

@@ -59,7 +59,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def shrink_to(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
-    """Computes `project`, given the length `norm` of x."""
+    """Returns the point of the ball of radius >= 0 nearest to x, [dim] float; `norm` is the length of x."""
     return jnp.where(norm > radius, x * (radius / jnp.where(norm > 0, norm, 1)), x)
 
 
@@ -86,14 +86,15 @@ def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step` and projects it onto the ball; the total of x, [dim], is a point of the ball.
+    """Moves x by `step`, [dim] float, and returns the nearest point of the ball of radius >= 0.
 
-    x is a compensated sum, because the steps of strongly convex descent become smaller than the spacing of floats.
+    x and the result are compensated sums, because the steps of strongly convex descent become smaller than the spacing
+    of floats.
     """
     return descend_known_norm(length(compensated.add(x, step).total), radius, x, step)
 
 
 def descend_known_norm(norm: jax.Array, radius: jax.Array, x: compensated.Sum, step: jax.Array) -> compensated.Sum:
-    """Computes `descend`, given the length `norm` of x + step."""
+    """Moves x by `step` and returns the nearest point of the ball of radius >= 0; `norm` is the length of x + step."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(shrink_to(total, norm, radius), jnp.where(norm > radius, 0, excess))

@@ -13,7 +13,7 @@ inner = array_kernel(_ball.inner)
 
 
 def length(x: jax.Array) -> jax.Array:
-    """Computes `_ball.length`."""
+    """Returns the Euclidean norm of a vector, [] float."""
     return own_kernel(_length, x)
 
 
@@ -23,12 +23,12 @@ def _length(x: jax.Array) -> jax.Array:
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """Computes `_ball.project`."""
+    """Returns the point of the ball of radius >= 0 nearest to x, [dim] float."""
     return _ball.shrink_to(x, length(x), radius)
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
-    """Computes `_ball.unit_vector`."""
+    """Draws a uniform point of the unit sphere, [dim] float."""
     if dim == 1:
         return _ball.sign(key)
     variates = normal(key, dim)
@@ -36,6 +36,6 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Computes `_ball.descend`."""
+    """Moves x by `step`, [dim] float, and returns the nearest point of the ball of radius >= 0."""
     norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
     return sum_kernels(_ball.descend_known_norm)(norm, jnp.asarray(radius), x, step)

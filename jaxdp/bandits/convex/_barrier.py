@@ -14,19 +14,19 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball_kernels import length  # this form for any dim
+from jaxdp.bandits.convex._ball_kernels import length  # kernels for XLA on CPU, for every dim
 
 NEWTON_STEPS = 8
 
 
 class BarrierPoint(NamedTuple):
-    """A point of the unit ball.
+    """A point of the unit ball, with the Hessian of the barrier at this point.
 
     Attributes:
         x: [dim] float, the point.
         axis: [dim] float, the unit vector from the centre towards the point; 0 at the centre.
-        across: [] float >= 2, the barrier's Hessian in directions orthogonal to the axis.
-        along: [] float >= 2, the barrier's Hessian along the axis.
+        across: [] float >= 2, the eigenvalue of the Hessian in directions orthogonal to the axis.
+        along: [] float >= 2, the eigenvalue of the Hessian along the axis.
     """
 
     x: jax.Array
@@ -35,7 +35,7 @@ class BarrierPoint(NamedTuple):
     along: jax.Array
 
     def add_curvature(self, curvature: jax.Array) -> "BarrierPoint":
-        """Adds the Hessian of curvature |x|^2 / 2."""
+        """Returns the same point, with the Hessian of curvature |x|^2 / 2 added to the barrier's Hessian."""
         return self._replace(across=self.across + curvature, along=self.along + curvature)
 
     def apply_hessian(self, vector: jax.Array) -> jax.Array:

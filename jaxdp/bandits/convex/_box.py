@@ -26,13 +26,13 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step` and projects it onto the box, as `_ball.descend` does for the ball."""
+    """Moves x by `step`, [dim] float, and returns the nearest point of the box; x and the result are compensated."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(project(total, radius), jnp.where(jnp.abs(total) > radius, 0, excess))
 
 
 class BarrierPoint(NamedTuple):
-    """A point of the box [-1, 1]^dim.
+    """A point of the box [-1, 1]^dim, with the Hessian of the barrier at this point.
 
     Attributes:
         x: [dim] float, the point.
@@ -43,7 +43,7 @@ class BarrierPoint(NamedTuple):
     hessian: jax.Array
 
     def add_curvature(self, curvature: jax.Array) -> "BarrierPoint":
-        """Adds the Hessian of curvature |x|^2 / 2."""
+        """Returns the same point, with the Hessian of curvature |x|^2 / 2 added to the barrier's Hessian."""
         return self._replace(hessian=self.hessian + curvature)
 
     def apply_hessian(self, vector: jax.Array) -> jax.Array:

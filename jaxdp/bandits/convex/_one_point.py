@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # this form for any dim
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # kernels for XLA on CPU, for every dim
 from jaxdp.bandits.convex._domain import Domain, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, randomizer_values
 from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
@@ -222,7 +222,7 @@ def _learner(
     params: Callable[..., Params],
     step: Callable[[Params, jax.Array], Scalar],
 ) -> Learner:
-    """Returns the learner, given the function `step`: (params, rounds played) -> eta d / rho of the next round."""
+    """Returns the learner on the domain `body`; `step` maps (params, rounds played) to the next round's eta d / rho."""
     randomizer = scalar_randomizer(report)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import inner  # this form for any dim
+from jaxdp.bandits.convex._ball_kernels import inner  # kernels for XLA on CPU, for every dim
 from jaxdp.bandits.convex._domain import Domain
 from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -92,7 +92,7 @@ def diagonal(dim: int) -> np.ndarray:
 
 
 def _across(dim: int) -> np.ndarray:
-    """Returns a unit vector orthogonal to e; zero in one dimension."""
+    """Returns a unit vector orthogonal to `diagonal(dim)`, [dim] float64; the zero vector if dim is 1."""
     return np.zeros(1) if dim == 1 else np.concatenate([[1, -1], np.zeros(dim - 2)]) / math.sqrt(2)
 
 
@@ -107,7 +107,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """Returns `params` with a signature that lists the values of `shape` first, in place of **values."""
+    """Returns `params` with a signature that has the parameters of `shape` in place of **values, without `left_out`."""
     shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
     signature = inspect.Signature(
         [
@@ -129,7 +129,11 @@ def _with_signature(
 
 
 def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: bool, losses: Losses) -> Environment:
-    """Returns the environment of a family of losses."""
+    """Returns the environment for points of `body`, in which a round's loss is of the family `losses`.
+
+    `feedback` is "point" or "difference". `hindsight` adds the summary `regret`. If `adaptive`, losses of points near
+    past plays increase.
+    """
     dim = body.dim
     interface, adaptive = convex_interface(body.points, feedback), check_flag("adaptive", adaptive)
     hindsight = check_flag("hindsight", hindsight)
@@ -221,7 +225,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         inside = jnp.stack([body.holds(x) for x in played]).all()
 
         def average(value_at):
-            """Returns the mean over the points played; NaN if a point lies outside the domain."""
+            """Returns the mean of value_at(x) over the points x played; NaN if a point lies outside the domain."""
             return jnp.where(inside, sum(value_at(x) for x in played) / len(played), jnp.nan)
 
         def regret_against_best(rises):
