@@ -67,7 +67,11 @@ def instance(
 def unit_instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (means, gaps) as `instance` does; raises a ValueError if a changed mean is outside [0, 1]."""
+    """Returns (means, gaps) of arms, both float64; raises a ValueError if a changed mean is outside [0, 1].
+
+    All gaps are scaled so that the smallest gap above zero is `gap`, and the best arms get `best_mean`; None leaves
+    them unchanged. With `losses`, the smallest mean is the best.
+    """
     if best_mean is not None:
         check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)
     new_means, gaps = instance(means, gap, best_mean, losses=losses)

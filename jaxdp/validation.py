@@ -141,7 +141,10 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
 
 
 def check_within(name: str, values: object, low: float, high: float, *, is_private: bool = False) -> np.ndarray:
-    """Returns values as a NumPy array, after checking that all are numbers in [low, high]; see `check_finite`."""
+    """Returns values as a NumPy array; raises a ValueError unless all are finite numbers in [low, high].
+
+    If `is_private`, the error has only the number of wrong values; otherwise it shows the first wrong value.
+    """
     array = check_finite(name, values, is_private=is_private)
     _refuse(name, f"in [{low:g}, {high:g}]", array, ~((array >= low) & (array <= high)), is_private)
     return array

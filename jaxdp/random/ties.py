@@ -36,7 +36,7 @@ def ranks(word: jax.Array, size: int) -> jax.Array:
 
 
 def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
-    """Returns the numbers that `ranks` returns at these indices, [...] int32; word and index are [...] uint32."""
+    """Returns the entries of `ranks(word, size)` at these indices, [...] int32; both arguments are [...] uint32."""
     words = mix(word + GOLDEN * jnp.asarray(index, jnp.uint32))
     return lax.shift_right_logical(words, np.uint32(1)).astype(jnp.int32)
 

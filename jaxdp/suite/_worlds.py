@@ -131,7 +131,8 @@ def experts_world(
     Args:
         per_mille: [num_stages, num_experts] integers in thousandths.
         starts: the first round of each stage.
-        switches: as `num_switches` of `jaxdp.experts.stochastic_losses`.
+        switches: `dynamic_regret` compares with sequences of experts that switch at most this number of times; None
+            leaves this metric out.
         punish: whether the expert that was played in the previous round always has the loss 1.
     """
     frozen = Frozen(thresholds=thresholds_of(per_mille), starts=np.asarray(starts, np.int32))

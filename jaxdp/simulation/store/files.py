@@ -83,7 +83,7 @@ class Store:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The identity of the sweep in the store; see `identity.identity`."""
+        """The identity of the sweep in the store, from JSON: everything that its results depend on."""
         return json.loads(str(self._notes[IDENTITY]))
 
     @property

@@ -119,7 +119,7 @@ def _xla_flags() -> dict[str, str]:
 
 
 def _first_cpu() -> dict[str, str]:
-    """Returns Linux's description of the first processor; nothing if it does not identify the model."""
+    """Returns Linux's description of the first processor by field; empty if no field identifies the model."""
     try:
         text = CPUINFO.read_text()
     except (OSError, ValueError):

@@ -195,7 +195,7 @@ class Plan:
         return ", ".join(f"{name}={coordinate([value])[0]}" for name, value in static.items()) or "program"
 
     def identity(self) -> dict[str, Any]:
-        """Returns a record of everything that the results of this sweep depend on; see `identity.identity`."""
+        """Returns a JSON-ready record of everything that the results of this sweep depend on; traces all programs."""
         return identity(
             key=self.key,
             device=self.devices[0],
