@@ -82,7 +82,10 @@ class ArmBlocks(NamedTuple):
         return jnp.where(is_endless, largest, jnp.maximum(grown.astype(before.dtype), 1))
 
     def advance(self, key, params, state: State, reward: jax.Array, num_rounds: jax.Array) -> State:
-        """Advances by `num_rounds` rounds of a block, with total `reward`; at the block's end, releases its total."""
+        """Advances the state by `num_rounds` rounds of a block, in which the rewards sum to `reward`.
+
+        If the block ends, releases its noisy total and chooses the next arm.
+        """
         public = state.public
         total = jnp.where(public.played == 0, 0, state.private.total) + reward
         after = public._replace(round=public.round + num_rounds, played=public.played + num_rounds)
@@ -105,7 +108,7 @@ class ArmBlocks(NamedTuple):
         return jnp.argmax(jnp.where(plays > 0, means, -jnp.inf)).astype(jnp.int32)
 
     def learner(self, params: Callable[..., Any], guarantee: Callable[..., Any]) -> Learner:
-        """Returns the learner for binary rewards, with blocks and counts; `params` and `guarantee` are its fields."""
+        """Returns the learner for binary rewards, with blocks and counts, and with these `params` and `guarantee`."""
         algorithm = bulk.Algorithm(self.num_arms, jnp.result_type(int), self.length, self.advance)
         return Learner(
             params=params,

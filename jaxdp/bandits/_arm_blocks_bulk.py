@@ -18,7 +18,7 @@ BLOCK = 128
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that its blocks and counts use.
+    """The sizes and functions of a learner from which `blocks` and `counts` are built.
 
     Attributes:
         num_arms: number of arms.

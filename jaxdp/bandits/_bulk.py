@@ -11,7 +11,7 @@ def rewards_of(feedback: jax.Array, length: jax.Array, integer: jnp.dtype) -> ja
 
 
 def totals_of(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Array:
-    """Returns the sum of rewards of each arm, [num_arms] integer."""
+    """Returns the sum of each arm's rewards, [num_arms] integer; `arms` and `rewards` are [rounds]."""
     return rewards @ jax.nn.one_hot(arms, num_arms, dtype=rewards.dtype)
 
 

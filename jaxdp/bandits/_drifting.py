@@ -17,7 +17,7 @@ GROWTH = 1.6
 
 @pytree_dataclass
 class DriftingParams:
-    """Traced values.
+    """The environment's parameters, which JAX traces.
 
     Attributes:
         means: [num_arms] float in [0, 1], the arms' mean rewards in phases 0, 2, 4, ...

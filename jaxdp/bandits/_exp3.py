@@ -20,7 +20,7 @@ REPORTS = ("rr", "laplace", "gaussian")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         report: parameters of the local randomizer.

@@ -36,7 +36,7 @@ from jaxdp.validation import check_choice, check_count
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
@@ -194,7 +194,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return state.private.totals + more if binary else fixed_point.add(state.private.totals, more)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Advances the state by `played` rounds, and commits to an arm if these rounds end the exploration."""
+        """Advances the state by `played` rounds to `totals`, and commits to an arm if these rounds end exploration."""
         public: Public = state.public
         round_ = public.round + played
         best_arm = branch(

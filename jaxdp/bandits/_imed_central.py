@@ -18,7 +18,7 @@ INDICES = ("imed", "kl_ucb")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.

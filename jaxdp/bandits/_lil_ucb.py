@@ -21,7 +21,7 @@ SLACK = 0.01  # gamma of constants="theory"
 
 @pytree_dataclass
 class Params:
-    """Traced values; b, gamma, w and L are defined in section Math of `lil_ucb`.
+    """The learner's parameters, which JAX traces. Section Math of `lil_ucb` defines b, gamma, w and L.
 
     Attributes:
         randomizer: parameters of the randomizer of the reports.

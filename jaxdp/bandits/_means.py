@@ -11,7 +11,7 @@ from jaxdp.random import ties
 
 
 class Means(NamedTuple):
-    """Statistics of the reports.
+    """Plays of each arm, and sums of its reports.
 
     Attributes:
         round: [] integer, rounds played.
@@ -25,7 +25,7 @@ class Means(NamedTuple):
 
 
 def no_means(num_arms: int) -> Means:
-    """Returns the statistics before the first round."""
+    """Returns the statistics before the first round: no plays, and sums of 0."""
     plays = jnp.zeros(num_arms, jnp.result_type(int))
     return Means(plays[0], plays, compensated.zero(jnp.zeros(num_arms, default_float())))
 

@@ -28,7 +28,7 @@ from jaxdp.validation import check_count, check_epsilon
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
@@ -167,7 +167,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         return state.private.totals + jnp.where(state.public.round < num_rounds, more, 0)
 
     def advance(key, params: Params, state: State, totals: jax.Array, played: jax.Array) -> State:
-        """Advances the state by `played` rounds, and selects an arm if they include the last round."""
+        """Advances the state by `played` rounds to `totals`, and selects an arm if they include the last round."""
         public: Public = state.public
         round_ = public.round + played
         best_arm = branch(

@@ -23,7 +23,7 @@ LEAST_CONCENTRATION = 10.0
 
 @pytree_dataclass
 class BoundedParams:
-    """Traced values.
+    """The environment's parameters, which JAX traces.
 
     Attributes:
         means: [num_arms] float in (0, 1), the arms' mean rewards.
@@ -38,7 +38,7 @@ class BoundedParams:
 
 @pytree_dataclass
 class HeavyTailedParams:
-    """Traced values.
+    """The environment's parameters, which JAX traces.
 
     Attributes:
         means: [num_arms] float, the arms' mean rewards.

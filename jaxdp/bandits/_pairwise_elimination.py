@@ -23,7 +23,7 @@ LARGEST_SLOPE = 3.0
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces. Section Math of `pairwise_elimination` defines the symbols.
 
     Attributes:
         randomizer: parameters of the randomizer of the reports.

@@ -111,7 +111,7 @@ def coin_probabilities(
 
 
 def _refuse_entries(rule: str, values: np.ndarray, is_wrong: np.ndarray) -> None:
-    """Raises a ValueError that names the first wrong entry, if an entry is wrong."""
+    """Raises a ValueError with the rule and the first wrong entry, if an entry is wrong."""
     if is_wrong.any():
         index = tuple(np.argwhere(is_wrong)[0].tolist())
         raise ValueError(f"{rule}, got {values[index]:g} at index {index}")

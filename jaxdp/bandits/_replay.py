@@ -22,6 +22,8 @@ TEST_SEED = 0x6C6F67
 class LoggedFeedback(NamedTuple):
     """The feedback of a logged round.
 
+    A round counts if the action is the logged action and, with propensities, a coin keeps the round.
+
     Attributes:
         reward: [] float, or integer if rewards are binary, the reward of the logged action; zero if the round does not
             count.
@@ -37,7 +39,7 @@ class LoggedReport(NamedTuple):
 
     Attributes:
         report: the report of the learner.
-        matched: [] int32, 1 if the round counts, else 0.
+        matched: [] int32, 1 if the round counts (see `LoggedFeedback`), else 0.
     """
 
     report: Any

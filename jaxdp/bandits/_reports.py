@@ -20,10 +20,10 @@ MECHANISMS = {
 
 
 def check_report(report: str, known: tuple[str, ...]) -> str:
-    """Returns `report` if the learner supports it.
+    """Returns `report` if it is among `known`, the reports that the learner supports.
 
     Raises:
-        ValueError: if the learner does not support it.
+        ValueError: if it is not.
     """
     if report == "laplace" and "laplace" not in known:
         raise ValueError(

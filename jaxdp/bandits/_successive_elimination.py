@@ -27,7 +27,7 @@ from jaxdp.validation import check_count, check_positive, check_probability
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         randomizer: parameters of the randomizer of the reports.

@@ -19,7 +19,7 @@ SWEEPS = 16  # in a block
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that its blocks and counts use.
+    """The sizes and functions of a learner from which `blocks` and `counts` are built.
 
     Attributes:
         num_arms: number of arms.
@@ -62,6 +62,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
     def run_sweeps(block: tuple) -> tuple:
         """Runs the sweeps of a block until arms are dropped; returns (active, sweeps, sums, rounds used).
 
+        `block` is (params, public, reports by sweep and arm, their rounds, the round at which each sweep ends, length).
         Each array has lanes on its last axis.
         """
         params, public, reported, rounds, ends, length = block

@@ -34,7 +34,7 @@ CONSTANTS = ("tight", "paper")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
@@ -166,7 +166,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return math.ceil(plays) if plays < largest else math.inf
 
     def length_of(epoch: int, size: int, epsilon: float, failure_prob: float, multiplier: float) -> tuple[float, float]:
-        """Returns R for `size` active arms, and how far an active arm's noisy total may lie below the largest."""
+        """Returns the plays R of each of `size` active arms, and how far a noisy total may lie below the largest."""
         gap, noise_tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
         mean_tail, noise = noise_tail + math.log(2), noise_tail / epsilon  # h = sqrt(mean_tail / (2 R)), c = noise / R
         if is_paper:

@@ -18,7 +18,7 @@ BLOCK_PER_ARM = 16  # rounds in a block, for each arm
 
 
 class Algorithm(NamedTuple):
-    """The parts of an elimination algorithm that its blocks and counts use.
+    """The sizes and functions of an elimination algorithm from which `blocks` and `counts` are built.
 
     Attributes:
         num_arms: number of arms.

@@ -19,7 +19,7 @@ POSTERIORS = ("bits", "debiased")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         report: parameters of the randomizer.

@@ -34,7 +34,7 @@ from jaxdp.validation import check_count, check_positive
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.

@@ -21,7 +21,7 @@ REPORTS = ("rr", "gaussian")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         report: parameters of the randomizer.

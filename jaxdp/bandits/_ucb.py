@@ -22,11 +22,12 @@ REPORTS = ("rr", "gaussian")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         report: parameters of the randomizer.
-        squared_radius: [] float > 0, the squared confidence radius after one play of an arm, divided by ln t.
+        squared_radius: [] float > 0, the squared confidence radius after one play of an arm, divided by ln t, where t
+            counts the rounds so far.
     """
 
     report: ScalarParams
@@ -50,7 +51,10 @@ class Public(NamedTuple):
 
 
 def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns upper confidence bounds, [num_arms]; inf for unplayed arms. `spread` is 2 exploration_rate v ln t."""
+    """Returns upper confidence bounds, [num_arms]; inf for unplayed arms. `spread` is 2 exploration_rate v ln t.
+
+    Here t counts the rounds so far, and v is the variance proxy of a report.
+    """
     # With scale = n^(-1/2) the mean is sum * scale^2 and the radius sqrt(spread) * scale: only one slow operation.
     scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))
     return jnp.where(plays > 0, ((sums.total - sums.excess) * scale + jnp.sqrt(spread)) * scale, jnp.inf)

@@ -37,7 +37,7 @@ LARGEST_TAIL = 80.0  # of x = exploration_rate ln t: exp(-80), a probability tha
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.

@@ -49,7 +49,10 @@ def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: in
 
 
 def _by_own_context(contexts: np.ndarray, actions: np.ndarray) -> float:
-    """Returns the p-value of the score test of the conditional logit; the score is sum_t (x_t,a - mean_k x_t,k)."""
+    """Returns the p-value of the score test that the odds of an arm do not depend on its context (conditional logit).
+
+    The score is sum_t (x_t,a - mean_k x_t,k), where a is the logged arm of round t, and x_t,k the context of arm k.
+    """
     horizon, _, dim = contexts.shape
     score, moments = np.zeros(dim), np.zeros((dim, dim))
     for first in range(0, horizon, _CHUNK):

@@ -13,7 +13,7 @@ from jaxdp.validation import check_probability
 
 @pytree_dataclass
 class UnitLosses:
-    """Traced values: the report `centre + reach` becomes the loss 0, and `centre - reach` the loss 1.
+    """A decreasing affine map from reports to losses: `centre + reach` becomes 0, and `centre - reach` becomes 1.
 
     Attributes:
         centre: [] float, centre of the interval of rewards.

@@ -44,7 +44,7 @@ class HasGaps(Protocol):
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The environment's parameters, which JAX traces.
 
     Attributes:
         means: [num_arms] float, the arms' mean rewards.
@@ -190,7 +190,7 @@ def instance_leaves(means: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np
 
 
 def gap_outcome(params: HasGaps, action: jax.Array) -> dict[str, jax.Array]:
-    """Returns the outcomes of one round; the regret of an arm outside [0, num_arms) is NaN."""
+    """Returns the outcomes `pseudo_regret` (NaN for an arm outside [0, num_arms)) and `best_arm_plays` of one round."""
     gap = entry(jnp.asarray(params.gaps), action)
     return {"pseudo_regret": gap, "best_arm_plays": gap == 0}
 

@@ -132,7 +132,7 @@ def guess_probability(claim: Guarantee) -> float:
 
 
 def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
-    """Returns the comparison of one output of a dataset."""
+    """Returns the comparison of one output of a dataset; None selects the first regret, or else the first output."""
     along = next((name for name in ("learner", "estimator") if name in dataset.dims), None)
     if along is None:
         along = "learner"
@@ -151,7 +151,7 @@ def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
 
 
 def _figure(comparison: Comparison, epsilon: float | None) -> str:
-    """Draws the loss against epsilon as SVG without styles, links, scripts and text elements."""
+    """Draws the metric against epsilon, with a line at `epsilon`, as SVG without styles, links, scripts and text."""
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "path"}):

@@ -6,7 +6,7 @@ SLACK = 16  # residuals below SLACK * dim rounding errors of the longest residua
 
 
 def tolerance(dim: int, dtype: np.typing.DTypeLike) -> float:
-    """Returns the largest residual, relative to the first residual, that counts as a rounding error."""
+    """Returns the largest residual that counts as a rounding error, as a fraction of the first residual."""
     return float(SLACK * dim * np.finfo(dtype).eps)
 
 

@@ -105,7 +105,7 @@ def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
 
 
 def squares_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (V^-1, |z|^2_{V^-1} of each vector)."""
+    """Returns (V^-1, |z|^2_{V^-1} of each vector z), with V = sum_k weights_k z_k z_k^T."""
     factor = np.linalg.inv(factor_of(vectors, weights))
     return factor.T @ factor, ((vectors @ factor.T) ** 2).sum(axis=1)
 

@@ -223,7 +223,7 @@ def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | Non
 
 
 def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:
-    """Calls `check` for blocks of rows; if it refuses a block, calls it for all rows, so that the error counts all."""
+    """Calls `check` for blocks of rows; if it refuses one, calls it for all rows, so that its error counts all."""
     step = max(1, BLOCK_SIZE // features.shape[1])
     try:
         for start in range(0, max(len(features), len(labels)), step):

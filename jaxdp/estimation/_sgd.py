@@ -74,7 +74,7 @@ class Model(NamedTuple):
 
 
 def pairwise(link: Link) -> Model:
-    """Returns the model of comparisons of two actions."""
+    """Returns the model of comparisons of two actions, in which `link` gives the probability that the first wins."""
     return Model(
         slope=label_loss(link).slope,
         targets=lambda report, epsilon, features: unbiased_labels(report, epsilon),

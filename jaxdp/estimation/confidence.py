@@ -232,10 +232,10 @@ class ConfidentEstimate(NamedTuple):
     """An `Estimate` with a confidence set around it.
 
     Attributes:
-        theta: as in `Estimate`.
-        certificate: as in `Estimate`.
-        steps: as in `Estimate`.
-        converged: as in `Estimate`.
+        theta: [dim] float, the estimate.
+        certificate: [] float >= 0, norm of the projected gradient at theta, as in `Estimate`.
+        steps: [] int32, number of gradient evaluations.
+        converged: [] bool, whether the solver converged.
         confidence: the confidence set.
     """
 

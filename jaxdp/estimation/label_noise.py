@@ -54,7 +54,7 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
 
 
 def randomized_labels(zero_sum: bool) -> NoiseFn:
-    """Returns `Estimator.noise` for de-biased randomized labels: two values at distance 1 / tanh(epsilon / 2).
+    """Returns `Estimator.noise` for de-biased randomized labels: their two values are 1 / tanh(epsilon / 2) apart.
 
     `zero_sum` says whether the estimator searches only parameters that sum to zero.
     """

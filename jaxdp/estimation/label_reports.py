@@ -59,7 +59,10 @@ def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def unbiased_labels(report: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns unbiased labels, given reports (floats if labels may be ties) and epsilon, [] or [num_samples]."""
+    """Returns an unbiased estimate of each label from its randomized report, [num_samples] float.
+
+    Reports are of a float type if labels may be ties; `epsilon` is [] or [num_samples].
+    """
     if not jnp.issubdtype(report.dtype, jnp.floating) and jnp.ndim(epsilon) == 0:
         return debias_labels(report, epsilon)
     dtype = report.dtype if jnp.issubdtype(report.dtype, jnp.floating) else jnp.asarray(epsilon).dtype

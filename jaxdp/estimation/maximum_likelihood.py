@@ -59,7 +59,10 @@ class WeightedParams(Params):
 def _label_objective(
     features: jax.Array, targets: jax.Array, link: Link, weights: jax.Array | None = None
 ) -> Objective:
-    """Builds the mean label loss; the logistic loss uses the sufficient statistic, and is convex for any targets."""
+    """Builds the mean loss of targets, which are labels or unbiased reports.
+
+    The logistic loss is computed from the sufficient statistic, and is convex for any targets.
+    """
     if link.name == "logistic":
         statistic = sum_over_samples(features.T, targets if weights is None else weights * targets)
         return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)

@@ -295,7 +295,7 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
 
 
 def cut_of(params: Params, lengths: jax.Array, rows: jax.Array, release: Release, basis: jax.Array | None) -> jax.Array:
-    """Returns the cut c of the weights min(1, c / length): `params.cut` or, if this is 0, the least predicted error's.
+    """Returns the cut c of the weights min(1, c / length): `params.cut` or, if it is 0, the c of least predicted error.
 
     `rows` and `basis` are as for `effective_cut`.
     """

@@ -88,7 +88,7 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
 
 
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """Returns the averaged iterate of one pass of SGD over one lane's samples, [dim] float, in plain JAX.
+    """Returns the mean of the iterates that `recipe.average` selects, [dim] float, for one lane, in plain JAX.
 
     Tests compare the kernel with it.
     """
@@ -123,9 +123,9 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
 
 
 def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
-    """Returns the averaged iterates of one pass of SGD for many lanes, [num_lanes, dim] float.
+    """Returns the mean of the iterates that `recipe.average` selects, [num_lanes, dim] float, for many lanes.
 
-    Every leaf of `data` has a leading axis of lanes.
+    Every leaf of `data` has a leading axis of lanes. Steps are SGD's, without an Optax optimiser.
     """
     num_lanes, num_samples, *margins, dim = data.features.shape  # margins is [] or [K]
     dtype = data.features.dtype

@@ -73,7 +73,7 @@ def power_below(values: jax.Array) -> jax.Array:
 
 
 def cut_leaf(cut: float) -> Scalar:
-    """Checks an estimator's `cut` and returns it as a leaf: 0 selects the least predicted error, inf cuts nothing."""
+    """Checks an estimator's `cut` and returns it as a `Params` leaf; 0 selects the cut of least predicted error."""
     return scalar_leaf("cut", check_at_least("cut", cut, 0.0))
 
 

@@ -293,7 +293,7 @@ def _is_vector(row: Any, dim: int) -> bool:
 
 
 def _labels(name: str, column: Any) -> np.ndarray:
-    """Returns labels, [num_rows] float32, with 1/2 for missing labels."""
+    """Returns a column of labels as [num_rows] float32, with 1/2 for missing labels; refuses other values."""
     values = [0.5 if value is None or value != value else value for value in _as_list(name, column)]
     refuse_private(name, "0, 1/2, 1 or missing", np.array([value not in (0, 0.5, 1) for value in values]))
     return np.asarray(values, np.float32)
@@ -306,7 +306,7 @@ def _truths(name: str, column: Any) -> np.ndarray:
 
 
 def _ids(name: str, column: Any) -> np.ndarray:
-    """Returns public ids, after checking that all are text or all are integers."""
+    """Returns a column of public ids as an array, after checking that all are text or all are integers."""
     values = _as_list(name, column)
     kinds = {type(value) for value in values}
     if kinds not in ({str}, {int}):

@@ -98,7 +98,10 @@ def descent_of(
 
 
 def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
-    """Bounds the root of the sum of squared prediction errors x . (w - theta) in t rounds: sqrt(Z), [] float."""
+    """Bounds the root of the sum of squared prediction errors x . (w - theta) in t rounds: sqrt(Z), [] float.
+
+    x is the context of the arm played in a round, w the iterate and theta the true model; `rounds` is t.
+    """
     root = jnp.sqrt(rounds)
     squares = descent.square_rate * rounds + descent.square_root * root + descent.square_offset
     regret = 0.5 / descent.learning_rate + 0.5 * descent.learning_rate * squares + descent.drift_rate * root  # B

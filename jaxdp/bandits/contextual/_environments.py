@@ -29,7 +29,7 @@ TOLERANCE = 1e-6  # |theta| may exceed 1 by this
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The environment's parameters, which JAX traces.
 
     Attributes:
         theta: [dim] float, the model; empty if each lane draws its own.

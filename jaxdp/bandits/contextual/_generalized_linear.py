@@ -41,7 +41,7 @@ MARGINS = 257  # points at which a link's slope is checked
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         randomizer: parameters of the randomizer of the report, with the residual g(x . w) - y as its reward, and

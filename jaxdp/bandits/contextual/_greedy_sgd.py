@@ -30,7 +30,7 @@ from jaxdp.validation import check_count, check_epsilon, check_positive
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity reports gradients as they are.

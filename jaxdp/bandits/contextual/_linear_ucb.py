@@ -42,7 +42,7 @@ CONSTANTS = ("tight", "paper")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         randomizer: parameters of the randomizer of the report.

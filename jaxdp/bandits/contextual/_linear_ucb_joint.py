@@ -44,7 +44,7 @@ ONE_SIGMA = math.erfc(math.sqrt(0.5))  # a normal variable's size exceeds its st
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         counter: params of the counter.

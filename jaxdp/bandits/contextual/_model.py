@@ -18,7 +18,7 @@ from jaxdp.validation import check_count
 
 
 class Model(NamedTuple):
-    """The model that determines actions.
+    """A linear model with its confidence ellipsoid, which determine the actions.
 
     Attributes:
         theta: [dim] float, the estimate V^-1 u, the centre of the ellipsoid.

@@ -39,7 +39,7 @@ def convex_interface(points: Space, feedback: str) -> Interface:
 
 
 def inner(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns the inner product of two vectors, [] float, summed in the same order as in the kernel."""
+    """Returns the inner product of two vectors, [] float, with additions in the order of `tree_reduce`."""
     return tree_reduce(jnp.add, x * y)
 
 

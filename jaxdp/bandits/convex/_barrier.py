@@ -47,7 +47,10 @@ class BarrierPoint(NamedTuple):
 
 
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
-    """Minimises <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball, curvature >= 0; None means 0."""
+    """Returns the minimiser of <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.
+
+    `slope` is [dim] float, and `curvature` [] float >= 0; None means 0. The result has the barrier's Hessian only.
+    """
     size = length(slope)
     axis = -slope / jnp.where(size > 0, size, 1)
     p = size if curvature is None else pull(size, curvature)
@@ -75,6 +78,6 @@ def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
 
 
 def stretch(vector: jax.Array, axis: jax.Array, across: jax.Array, along: jax.Array) -> jax.Array:
-    """Multiplies the vector by `along` in the direction of the axis, and by `across` orthogonal to it."""
+    """Multiplies the vector by `along` in the direction of the unit vector `axis`, and by `across` orthogonal to it."""
     inward = axis * jnp.sum(axis * vector)
     return across * (vector - inward) + along * inward

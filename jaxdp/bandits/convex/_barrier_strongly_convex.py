@@ -21,7 +21,7 @@ from jaxdp.validation import check_at_least, check_horizon, check_number, check_
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces. Section Math of `barrier_strongly_convex` defines the symbols.
 
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].

@@ -26,7 +26,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step`, [dim] float, and returns the nearest point of the box; x and the result are compensated."""
+    """Moves x by `step`, [dim] float, and returns the nearest point of the box of radius >= 0."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(project(total, radius), jnp.where(jnp.abs(total) > radius, 0, excess))
 
@@ -55,7 +55,10 @@ class BarrierPoint(NamedTuple):
 
 
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
-    """Minimises <slope, x> + curvature |x|^2 / 2 - sum of ln(1 - x_i^2) over the box; curvature >= 0, None is 0."""
+    """Returns the minimiser of <slope, x> + curvature |x|^2 / 2 - sum of ln(1 - x_i^2) over the box [-1, 1]^dim.
+
+    `slope` is [dim] float, and `curvature` [] float >= 0; None means 0. The result has the barrier's Hessian only.
+    """
     size = jnp.abs(slope)
     p = size if curvature is None else pull(size, curvature)
     w = jnp.sqrt(1 + p * p)

@@ -21,7 +21,7 @@ from jaxdp.validation import check_horizon, check_positive
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces. Section Math of `fkm` defines the symbols.
 
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].

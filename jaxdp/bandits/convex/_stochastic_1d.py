@@ -21,7 +21,7 @@ REPORTS = ("rr", "gaussian")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces. Section Math of `stochastic_1d` defines the symbols.
 
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].

@@ -21,7 +21,7 @@ CONSTANTS = ("tuned", "paper")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces. Section Math of `two_point` defines the symbols.
 
     Attributes:
         randomizer: parameters of the randomizer, for slopes in [-lipschitz, lipschitz].

@@ -28,12 +28,12 @@ BITS = 32  # of a random word
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The environment's parameters, which JAX traces.
 
     Attributes:
         shape: the parameters of g, by the names of the environment's values.
         best: [dim] float, the best point of the mean losses.
-        noise: [] float >= 0, standard deviation of q_t.
+        noise: [] float >= 0, standard deviation of q_t, the number that is added to all losses of a round.
         tilt: [] float >= 0, length of the random linear part.
         drift: [] float >= 0, length of the rotating linear part.
         period: [] int, rounds of one full turn.
@@ -67,7 +67,7 @@ class World(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """A family of losses.
+    """A family of convex losses with the mean loss g, g(0) = 0.
 
     Attributes:
         shape: (**values of the family) -> (the parameters of g, the best point of g), on the host in float64.
@@ -107,7 +107,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """Returns `params` with a signature that has the parameters of `shape` in place of **values, without `left_out`."""
+    """Returns `params` with the parameters of `shape` in its signature in place of **values, without `left_out`."""
     shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
     signature = inspect.Signature(
         [

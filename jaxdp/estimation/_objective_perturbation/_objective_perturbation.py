@@ -50,9 +50,10 @@ class _Coordinates(NamedTuple):
 
     Attributes:
         features: [num_samples, dim] float.
-        back: [dim, dim] float, maps a statistic back to the original coordinates, as `Whitening.back`; None without
-            whitening.
-        basis: [dim, rank] float, as `LabelNoise.basis`, in these coordinates.
+        back: [dim, dim] float. If s is a statistic of these features, s @ back is the statistic of the original
+            features; None without whitening.
+        basis: [dim, rank] float, orthonormal columns that span the searched parameters in these coordinates; None means
+            the whole space.
     """
 
     features: jax.Array
