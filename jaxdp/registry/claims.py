@@ -160,7 +160,7 @@ def _attack(entry: MechanismEntry, release: Any) -> Attack:
 
 
 def _exact(made: Mechanism, release: Any, params: Any, neighbours: Any) -> Callable[[Any], Any] | None:
-    """Returns the mechanism's function for exact outputs, if these have the size of the release's outputs."""
+    """Returns the mechanism's function `exact`; None if its outputs have another size than the release's outputs."""
     exact, data = made.exact, jax.tree.map(jnp.asarray, neighbours[0])
     if exact is None or output_size(lambda key, params, x: exact(x), None, data) != output_size(release, params, data):
         return None

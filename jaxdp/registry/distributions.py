@@ -17,15 +17,19 @@ REACH = 45.0  # integrals are cut off at this number of noise scales, which negl
 
 
 def label_distribution(params: Any, data: Any, *, num_labels: int) -> OutputDistribution:
-    """Returns the distribution of randomized response: the clipped label is e^epsilon times as likely as any other."""
+    """Returns the distribution of randomized response to the label `data`, which is clipped to [0, num_labels).
+
+    The clipped label is e^epsilon times as likely as any other.
+    """
     label, odds = min(max(int(data), 0), num_labels - 1), math.exp(-budget_of(params))
     weights = [1.0 if report == label else odds for report in range(num_labels)]
     return dict(enumerate(np.divide(weights, math.fsum(weights)).tolist()))
 
 
 def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistribution:
-    """Returns the distribution of the index of the largest of noisy scores of sensitivity 1.
+    """Returns the distribution of the index of the largest score, if noise is added to the scores `data`.
 
+    Scores have sensitivity 1, and epsilon is the privacy budget `params`. `noise` selects the mechanism:
     "gumbel" is the exponential mechanism, with probabilities proportional to exp(epsilon score / 2). "exponential" is
     permute-and-flip: it visits scores in random order, accepts each with probability exp(epsilon (score - largest) /
     2), and selects the first accepted score. For "laplace" the probabilities are integrals over the winner's noise.
@@ -47,7 +51,8 @@ def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistr
 def above_threshold_distribution(params: Any, data: Any, *, split: str) -> OutputDistribution:
     """Returns the distribution of the index of the first noisy query above the noisy threshold 1/2.
 
-    If no query is above, the index is the number of queries.
+    `data` are the queries, of sensitivity 1. If no query is above, the index is the number of queries. The threshold's
+    noise gets half of epsilon if `split` is "even", and otherwise epsilon / (1 + 2^(2/3)).
     """
     # Given the noise of the threshold, queries are independent; the distribution is an integral over that noise.
     queries, epsilon = np.asarray(data, np.float64), budget_of(params)
@@ -101,7 +106,10 @@ def _laplace_cdf(values: np.ndarray) -> np.ndarray:
 
 
 def _quadrature(kinks: np.ndarray, unit: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns Gauss's (nodes, weights) for functions smooth between kinks [n] and negligible beyond `reach`."""
+    """Returns nodes and weights that integrate a function from `reach` below the kinks to `reach` above them.
+
+    The function must be smooth between its kinks [n]. Each interval of Gauss quadrature has at most the length `unit`.
+    """
     # Intervals are no longer than a unit, over which the function changes by a small factor.
     offsets = np.arange(-math.ceil(reach / unit), math.ceil(reach / unit) + 1) * unit
     edges = np.unique(np.add.outer(kinks, offsets))

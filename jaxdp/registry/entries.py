@@ -151,7 +151,10 @@ class Entry:
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
     def at_second(self) -> Self | None:
-        """Returns the entry at its second point, without further values and sizes; None if it has no second point."""
+        """Returns the entry at the sizes, values and neighbours of `second`; None if `second` is None.
+
+        The returned entry has no `second`, `grid`, `other_sizes` and `reached`.
+        """
         second = self.second
         if second is None:
             return None
@@ -173,12 +176,12 @@ class Entry:
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        """The names of the fields for functions of the sizes, except `neighbours`."""
+        """The names of the fields that may hold a function of the sizes, except `neighbours`."""
         return ("factory", "distribution", "domain")
 
     @property
     def _maker(self) -> Callable[..., Any]:
-        """The function after which an entry is named."""
+        """The function that makes the algorithm; `made_by` shows its name and arguments."""
         assert self.factory is not None
         return self.factory
 
@@ -259,9 +262,12 @@ class LearnerEntry(Entry):
         object.__setattr__(self, "horizon", check_count("horizon", horizon, 2))
 
     def sized(self, **sizes: Any) -> Self:
-        """Returns the entry at other sizes, as `Entry.sized` does.
+        """Returns the entry at other sizes. With None, the function that takes a size uses its default.
 
         `horizon` changes the tiny problem, and the factory's argument if it is among the sizes.
+
+        Raises:
+            ValueError: if no function of the entry takes a size of that name.
         """
         horizon = sizes.get("horizon", self.horizon)
         if "horizon" not in self.sizes:
@@ -278,7 +284,7 @@ class LearnerEntry(Entry):
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether users are drawn given the past."""
+        """Whether `draw_user` takes `history`, so that it chooses a user given the run so far."""
         return self.draw_user is not None and "history" in parameters(self.draw_user)
 
     def make_user(self, key: jax.Array, history: History | None = None) -> UserData:

@@ -59,7 +59,7 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
 
 
 def _rows(kind: str, entries: Mapping[str, Any]) -> list[_Row]:
-    """Returns the rows of a kind of entries, with families in the order of their first entries."""
+    """Returns the rows of all entries of one kind, one for each factory, grouped by family."""
     families: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for name, entry in entries.items():
         title = entry.family if entry.family.startswith(kind) else f"{entry.family} ({kind}s)"
@@ -73,7 +73,7 @@ def _rows(kind: str, entries: Mapping[str, Any]) -> list[_Row]:
 
 
 def _row(family: str, group: Mapping[str, Any]) -> _Row:
-    """Returns the row of entries that share a factory."""
+    """Returns one row for the entries `group`, which share a factory; the first entry's claim is shown."""
     claims = {name: claim_of(entry) for name, entry in group.items()}
     first = next(iter(group))
     factory = getattr(group[first].factory, "__name__", first)

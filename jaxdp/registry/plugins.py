@@ -73,14 +73,14 @@ def import_modules(names: Iterable[str]) -> None:
 
 
 def _registered_ids() -> dict[str, int]:
-    """Returns the ids of users' entries, by name."""
+    """Returns `id(entry)` of each entry that users have registered, by name."""
     from jaxdp.registry.registered import own_entries  # a late import: this module imports all entries
 
     return {name: id(entry) for name, entry in own_entries().items()}
 
 
 def _origin(error: BaseException) -> str:
-    """Formats the message of an error, and the file and line that raised it."""
+    """Formats an error as ": message (file, line n)", with the file and line that raised it, if known."""
     message = " ".join(str(error).split())
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""

@@ -70,7 +70,7 @@ def points(
 
 
 def _at_values(entry: Any, attack: Attack) -> Attack:
-    """Returns the attack by the same program, at the entry's values."""
+    """Returns `attack` with its program unchanged, and with params, neighbours and claim at the entry's values."""
     made = entry.make()
     return attack._replace(
         params=made.params(**entry.values),
@@ -96,7 +96,7 @@ def domain_of_users(entry: LearnerEntry, claim: Guarantee, rounds: int) -> Domai
     keys = jax.random.split(jax.random.key(0), DRAWS)
     drawn = jax.vmap(entry.make_user)(keys)
     specials = [
-        _between(np.asarray(leaf)) if in_unit(claim, path) else ()
+        _special_numbers(np.asarray(leaf)) if in_unit(claim, path) else ()
         for path, leaf in jax.tree_util.tree_leaves_with_path(drawn)
     ]
     return replace_one_row(
@@ -136,8 +136,11 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
 
 
-def _between(drawn: np.ndarray) -> tuple[float, ...]:
-    """Returns special numbers to try for a leaf, given the drawn values."""
+def _special_numbers(drawn: np.ndarray) -> tuple[float, ...]:
+    """Returns extreme and other special numbers from the smallest to the largest of some drawn numbers.
+
+    If a drawn number is NaN, numbers outside this range, infinities and NaN are added. Integers have none.
+    """
     if not np.issubdtype(drawn.dtype, np.floating):
         return ()
     with warnings.catch_warnings():

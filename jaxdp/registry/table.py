@@ -47,14 +47,14 @@ def listing(kind: str | None = None, *, sources: bool = False, width: int | None
 
 
 def _lines(rows: list[tuple[str, ...]]) -> str:
-    """Formats each row as one line, with aligned columns."""
+    """Formats each row of cells as one line, with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _table(rows: list[tuple[str, ...]], heads: tuple[str, ...], width: int) -> str:
-    """Formats rows of (kind, name, details) as text."""
+    """Formats rows (kind, name, *details) as text lines of `width` characters; `heads` are the details' headings."""
     from rich.console import Console, Group
     from rich.padding import Padding
     from rich.table import Table

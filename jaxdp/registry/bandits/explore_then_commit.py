@@ -36,7 +36,10 @@ def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[UserData, U
 
 
 def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:
-    """Returns users of `2 * explore_rounds` rounds."""
+    """Returns users of two runs of `2 * explore_rounds` rounds, half of them after exploration.
+
+    The first arm pays 0 (in the second run not in round one), other arms pay 1.
+    """
     return one_reward_moves(0, 1, num_arms, 2 * explore_rounds, np.int32)
 
 

@@ -12,12 +12,18 @@ ORDER = 203  # position of the entries in lists
 
 
 def _a_first_epoch(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of a first epoch, in which each arm is played once."""
+    """Returns users of two runs of the first epoch, in which each arm is played once.
+
+    The first arm pays 0 (in the second run not in round one), other arms pay 1.
+    """
     return one_reward_moves(0, 1, num_arms, num_arms, np.int32)
 
 
 def _three_epochs(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of three epochs, who differ in the first epoch: its release decides the bets of later epochs."""
+    """Returns users of two runs who differ in round one; the release of the first epoch decides later epochs' bets.
+
+    The first arm pays 0 (in the second run not in round one), other arms pay 1.
+    """
     return one_reward_moves(0, 1, num_arms, 6 * num_arms, np.int32)
 
 

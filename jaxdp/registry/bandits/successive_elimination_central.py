@@ -11,12 +11,18 @@ ORDER = 190  # position of the entries in lists
 
 
 def _an_epoch_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of the first epoch, in which each arm is played four times."""
+    """Returns users of two runs of the first epoch, in which each arm is played four times.
+
+    The first arm pays 0 (in the second run not in round one), other arms pay 1.
+    """
     return one_reward_moves(0, 1, num_arms, 4 * num_arms, np.int32)
 
 
 def _three_epochs(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of twice as many rounds as in `_an_epoch_moves`; the second half is in a later epoch."""
+    """Returns users of two runs of 8 num_arms rounds; the first epoch ends after half of them.
+
+    The first arm pays 0 (in the second run not in round one), other arms pay 1.
+    """
     return one_reward_moves(0, 1, num_arms, 8 * num_arms, np.int32)
 
 

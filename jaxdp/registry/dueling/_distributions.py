@@ -12,7 +12,7 @@ from jaxdp.registry.distributions import budget_of, label_distribution
 
 
 def first_duel(chances: np.ndarray) -> Told:
-    """Returns an `act_distribution` for one round, in which pairs have the probabilities of a matrix."""
+    """Returns an `act_distribution` for runs of one round, in which pair (i, j) has probability `chances[i, j]`."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context
@@ -26,7 +26,10 @@ def first_duel(chances: np.ndarray) -> Told:
 
 
 def report_distribution(learner: Learner, params: Any, data: UserData, duels: Told) -> OutputDistribution:
-    """Returns the distribution of the last user's pair of arms and randomized outcome, for a local learner."""
+    """Returns the distribution of the last user's pair of arms and randomized outcome, for a local learner.
+
+    `duels` maps (params, public, context) to the pairs that the learner may play, with their probabilities.
+    """
 
     def reports(params: Any, public: Any, context: None, action: np.ndarray, won: np.ndarray) -> Values:
         del public, context

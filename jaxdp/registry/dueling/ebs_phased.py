@@ -11,7 +11,10 @@ ORDER = 410  # position of the entries in lists
 
 
 def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of all pairs: as left arm, the first arm wins no duel or only round one; other left arms win."""
+    """Returns users of two runs of num_arms^2 rounds, in which the left arm wins unless it is the first arm.
+
+    The first arm wins no duel on the left; in the second run it wins in round one.
+    """
     never = np.ones((num_arms**2, num_arms, num_arms), np.int32)
     never[:, 0] = 0
     once = never.copy()
@@ -20,7 +23,10 @@ def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns the users of `_one_duel_moves`, and then users of a later phase."""
+    """Returns users of two runs of 3 num_arms^2 rounds, the last two thirds of them in a later phase.
+
+    The left arm wins unless it is the first arm; in the second run the first arm also wins in round one.
+    """
     first, second = (UserData(np.tile(users.answers, (3, 1, 1))) for users in _one_duel_moves(num_arms))
     second.answers[num_arms**2 :, 0] = 0
     return first, second

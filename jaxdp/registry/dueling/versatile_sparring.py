@@ -34,7 +34,10 @@ SPARRING = (
 
 
 def versatile_sparring_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
-    """Returns the distribution of the report on a duel in which each of two players draws an arm by its weights."""
+    """Returns the distribution of the last user's report: a pair of arms, and the randomized outcome of their duel.
+
+    Two players draw the two arms independently, each with probabilities proportional to its own weights.
+    """
 
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context

@@ -53,16 +53,20 @@ def draw_any_losses(key: jax.Array, num_experts: int) -> UserData:
 
 
 def first_or_others(num_experts: int, *who: str) -> np.ndarray:
-    """Returns a round for each name: the experts with a loss (above 1) are "first", the "others", "all" or "none"."""
+    """Returns losses [len(who), num_experts]: in each round the experts that `who` names have a loss above 1.
+
+    Names are "first", "others" (all except the first), "all" and "none". Losses of other experts are below 0.
+    """
     first = np.arange(num_experts) == 0
     rows = {"first": first, "others": ~first, "all": first | True, "none": first & False}
     return np.where([rows[name] for name in who], HIGH, LOW)
 
 
 def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in one round: only the first expert has a loss, or all other experts have.
+    """Returns users of two runs who differ in the round with index `round_`.
 
-    `others` names the experts with a loss in each of the other rounds, as in `first_or_others`.
+    In that round only the first expert has a loss in the first run, and all other experts in the second run. In each of
+    the other rounds, `others` names the experts with a loss: "first", "others" (all except the first), "all" or "none".
     """
     before, after = others[:round_], others[round_:]
     one, other = (first_or_others(num_experts, *before, who, *after) for who in ("first", "others"))
@@ -70,12 +74,12 @@ def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, 
 
 
 def the_first_loss_decides(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of three rounds who differ in the first round; only this round has losses."""
+    """Returns users of two runs of three rounds who differ in the first round; only this round has losses."""
     return blame_moves(num_experts, 0, "none", "none")
 
 
 def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users of all rounds who differ in the first round; only this round has losses."""
+    """Returns users of two runs of `horizon` rounds who differ in the first round; only this round has losses."""
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 

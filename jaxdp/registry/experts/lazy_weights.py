@@ -93,12 +93,18 @@ def _switches(sequence: Sequence) -> int:
 
 
 def a_batch_of_blame(num_experts: int, batch: int) -> tuple[UserData, UserData]:
-    """Returns users of a batch who differ in round one; in later rounds all experts except the first have losses."""
+    """Returns users of two runs of one batch, who differ in round one.
+
+    In later rounds all experts except the first have losses.
+    """
     return blame_moves(num_experts, 0, *["others"] * (batch - 1))
 
 
 def batches_of_blame(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users of several batches who differ in round one; later, all experts except the first have losses."""
+    """Returns users of two runs of `horizon` rounds, who differ in round one.
+
+    In later rounds all experts except the first have losses.
+    """
     return blame_moves(num_experts, 0, *["others"] * (horizon - 1))
 
 

@@ -37,15 +37,19 @@ def limited_updates_distribution(
 
 
 def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users with losses in the block of rounds 2 and 3.
+    """Returns users of two runs of three rounds, who differ in round two; rounds two and three are one block.
 
-    The first expert has both losses; in the second run all other experts have the loss of round 2 instead.
+    In each round only the first expert has a loss, except that all others have one in round two of the second run.
     """
     return blame_moves(num_experts, 1, "first", "first")
 
 
 def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns the users of `all_in_one_block`, then a block of four rounds and most of a block of eight."""
+    """Returns users of two runs of twelve rounds, the blocks 1, 2-3, 4-7 and most of 8-15, who differ in round two.
+
+    In rounds 1 to 3 only the first expert has a loss, except that all others have one in round two of the second run.
+    Later rounds have no losses.
+    """
     return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
 
 

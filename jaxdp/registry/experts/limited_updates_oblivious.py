@@ -18,7 +18,11 @@ ORDER = 340  # position of the entries in lists
 def limited_updates_oblivious_distribution(
     params: Any, data: UserData, *, num_experts: int, horizon: int
 ) -> OutputDistribution:
-    """Returns the distribution of plays: after each batch an expert is drawn with odds exp(-rate total)."""
+    """Returns the distribution of the plays.
+
+    After each batch of rounds, an expert is drawn with probability proportional to exp(-rate total), where total is
+    its loss in all rounds so far.
+    """
     losses, rate, batch = losses_of(data), float(params.learning_rate), int(params.batch)
 
     def later(round_: int, expert: int) -> Grown:
@@ -32,17 +36,23 @@ def limited_updates_oblivious_distribution(
 
 
 def the_first_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round, for batches of two rounds; other rounds have no losses."""
+    """Returns users of two runs of four rounds, who differ in the first round; other rounds have no losses."""
     return blame_moves(num_experts, 0, "none", "none", "none")
 
 
 def the_first_of_a_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users as `the_first_batch_decides`, but a loss in round 2 makes draws of the first expert rare."""
+    """Returns users of two runs of four rounds, who differ in the first round.
+
+    In round two only the first expert has a loss, so that it is rarely drawn. Later rounds have no losses.
+    """
     return blame_moves(num_experts, 0, "first", "none", "none")
 
 
 def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round; in round 2 the first expert has a loss; later rounds have none."""
+    """Returns users of two runs of `horizon` rounds, who differ in the first round.
+
+    In round two only the first expert has a loss. Later rounds have no losses.
+    """
     return blame_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
 
 

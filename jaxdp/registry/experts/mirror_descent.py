@@ -29,7 +29,11 @@ ORDER = 380  # position of the entries in lists
 def sampled_shares_distribution(
     params: Any, data: UserData, *, num_experts: int, horizon: int, num_switches: int, mixing: str = "fixed_share"
 ) -> OutputDistribution:
-    """Returns the distribution of plays that are drawn by shares; losses update the shares, which stay above 0."""
+    """Returns the distribution of the plays: in each round an expert is drawn with probability equal to its share.
+
+    Losses multiply shares by exp(-rate loss). Then `mixing` keeps them above 0: "fixed_share" moves a part of every
+    share to the other experts; any other value raises small shares to a floor.
+    """
     losses, rate = losses_of(data), float(params.learning_rate)
     passed, floor = num_switches / (horizon - 1), num_switches / (num_experts * horizon)
     shares = [np.full(num_experts, 1 / num_experts)]

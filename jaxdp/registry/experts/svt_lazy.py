@@ -25,7 +25,11 @@ class Watched(NamedTuple):
 
 
 def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> OutputDistribution:
-    """Returns the distribution of plays: losses above a noisy threshold cause a draw, with odds exp(-rate total)."""
+    """Returns the distribution of plays and of `public`.
+
+    When the played expert's losses since the last draw exceed a noisy threshold, an expert is drawn with probability
+    proportional to exp(-rate total), where total is its loss in all rounds so far. At most `max_switches` are drawn.
+    """
     losses, rate, budget = losses_of(data), float(params.learning_rate), float(params.monitor_epsilon)
 
     def later(round_: int, state: Watched) -> Grown:
@@ -46,27 +50,31 @@ def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> O
 
 
 def given_up_late(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in round one; later, all experts except the first have losses, then none, then all.
+    """Returns users of two runs who differ in round one.
 
-    These are three, three and four rounds. If an expert other than the first survives the rounds without losses, the
-    noise of the threshold is revealed. If this expert is later replaced, but not by the first one, the selection
-    reveals as much as possible.
+    Later, all experts except the first have losses (three rounds), then none (three rounds), then all (four rounds). If
+    an expert other than the first survives the rounds without losses, the noise of the threshold is revealed. If this
+    expert is later replaced, but not by the first one, the selection reveals as much as possible.
     """
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
 
 
 def blamed_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round, which decides whether the first expert is replaced, and by whom."""
+    """Returns users of two runs who differ in round one, which decides if the first expert is replaced, and by whom."""
     return blame_moves(num_experts, 0, "all", "first", "first")
 
 
 def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users like `given_up_late`; all experts have losses until the horizon, beyond the cap on selections."""
+    """Returns users of two runs of `horizon` rounds who differ in round one.
+
+    Later, all experts except the first have losses (three rounds), then none (three rounds), then all. The last rounds
+    are beyond the cap on selections.
+    """
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 
 
 def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns the users of `blamed_and_drawn_again`, then users with losses of all experts."""
+    """Returns users of two runs who differ in round one; all experts have losses from round five to the horizon."""
     return blame_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 
 

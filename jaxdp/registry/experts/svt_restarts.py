@@ -68,12 +68,20 @@ def svt_restarts_distribution(
 
 
 def a_question_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of three rounds who differ in round 2: only the first expert has a loss, or all others."""
+    """Returns users of two runs of three rounds who differ in round two.
+
+    Round one has no losses. In round two only the first expert has a loss, or all others. In round three only the first
+    expert has a loss.
+    """
     return blame_moves(num_experts, 1, "none", "first")
 
 
 def an_epoch_and_more(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns the users of `a_question_and_a_block`, and then users of later rounds, as after a restart."""
+    """Returns users of two runs of twelve rounds, long enough for a restart, who differ in round two.
+
+    In round two only the first expert has a loss, or all others. In rounds 3 and 7 to 9 only the first expert has a
+    loss; other rounds have none.
+    """
     return blame_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
 
 

@@ -25,11 +25,11 @@ from jaxdp.registry.mechanisms._releases import (
 ORDER = 10  # position of the entries in lists
 
 
-def _normal(epsilon: float, delta: float) -> float | None:
+def _gaussian_numerical_delta(epsilon: float, delta: float) -> float | None:
     return vector_delta(epsilon, delta, numbers=NUMBERS)
 
 
-def _vectors(epsilon: float, delta: float) -> float | None:
+def _k_norm_numerical_delta(epsilon: float, delta: float) -> float | None:
     return vector_delta(epsilon, None, numbers=NUMBERS)
 
 
@@ -54,7 +54,7 @@ def _k_norm(key, params, data):
 
 
 def _one_counted(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """Returns two vectors of counts: all zeros, and zeros except for the last count, which is the sensitivity."""
+    """Returns two vectors of `num_counts` counts: all zeros, and zeros except for the last, which is `sensitivity`."""
     never = np.zeros(num_counts, np.float32)
     once = never.copy()
     once[-1] = sensitivity
@@ -92,7 +92,7 @@ ENTRIES = {
         factory=mechanisms.gaussian,
         values={"epsilon": 1.0, "delta": 1e-3},
         params=_analytic_stddev,
-        guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1", _normal),
+        guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1", _gaussian_numerical_delta),
         release=_gaussian,
         domain=_l2_change,
     ),
@@ -104,7 +104,12 @@ ENTRIES = {
         factory=mechanisms.gaussian,
         values={"epsilon": 0.5, "delta": 1e-3},
         params=_classical_stddev,
-        guarantee=claim("central", UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1", _normal),
+        guarantee=claim(
+            "central",
+            UNIT,
+            "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1",
+            _gaussian_numerical_delta,
+        ),
         release=_gaussian,
         grid={"epsilon": (0.1, 0.9), "sensitivity": SENSITIVITIES},
         domain=_l2_change,
@@ -114,7 +119,9 @@ ENTRIES = {
         summary="adds noise of Gamma length in a uniform direction to a vector",
         source="Hardt & Talwar (2010), section 3, for the Euclidean ball",
         factory=mechanisms.k_norm,
-        guarantee=claim("central", UNIT, "K-norm mechanism of the Euclidean ball at L2 sensitivity 1", _vectors),
+        guarantee=claim(
+            "central", UNIT, "K-norm mechanism of the Euclidean ball at L2 sensitivity 1", _k_norm_numerical_delta
+        ),
         release=_k_norm,
         other_sizes=({"num_counts": 5},),
         domain=_l2_change,

@@ -19,7 +19,10 @@ def _leads(data):
 
 
 def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """Returns two vectors of counts: the first counts differ by the sensitivity, but are equal in float32."""
+    """Returns two vectors of large equal counts, except that the second has `sensitivity` more in its first entry.
+
+    Rounding to float32 would turn a difference of 1 into 64.
+    """
     totals = np.full(num_counts, 2**29 + 32, np.int32)
     more = totals.copy()
     more[0] += int(sensitivity)

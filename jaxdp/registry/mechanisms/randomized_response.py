@@ -28,7 +28,10 @@ ORDER = 20  # position of the entries in lists
 
 
 def sign_distribution(params: Any, data: Any) -> OutputDistribution:
-    """Returns the distribution of a random sign; its mean is the number times (e^epsilon - 1) / (e^epsilon + 1)."""
+    """Returns the distribution of a random sign that reports the number `data` in [-1, 1].
+
+    Its mean is the number times (e^epsilon - 1) / (e^epsilon + 1).
+    """
     return dict(zip((1, -1), two_ends((float(data) + 1) / 2, budget_of(params)), strict=True))
 
 
@@ -53,7 +56,7 @@ def _any_label(num_labels: int) -> Domain:
 
 
 def _any_scalar(bound: float = 1.0) -> Domain:
-    """Returns the domain of numbers within the bound; the caller must clip other numbers."""
+    """Returns the domain of numbers in [-bound, bound]. Other numbers are no inputs: callers clip before reporting."""
     specials = [tuple(float(np.float32(share * bound)) for share in (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1))]
     return replace_one_row(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)
 

@@ -21,7 +21,10 @@ VALUES = {"epsilon": 1.0, "delta": 1e-3}
 
 
 def local_budget(*, epsilon: float, delta: float, num_users: int) -> np.ndarray:
-    """Returns the largest local epsilon that makes a batch (epsilon, delta)-DP, rounded down to JAX's float type."""
+    """Returns the largest local epsilon with which `num_users` shuffled reports are (epsilon, delta)-DP.
+
+    It is rounded down to JAX's float type.
+    """
     exact = mechanisms.shuffle_local_epsilon(epsilon, delta, num_users)
     rounded = np.asarray(exact, default_float())
     return np.nextafter(rounded, np.zeros_like(rounded)) if float(rounded) > exact else rounded
@@ -57,7 +60,7 @@ def _all_others_hold_one(num_users: int) -> Bits:
 
 
 def shuffled_reports(key: Any, local_epsilon: Any, data: Any) -> Any:
-    """Returns all users' randomized responses in shuffled order."""
+    """Returns all users' randomized responses to their bits `data`, in shuffled order."""
     key_report, key_order = jax.random.split(key)
     reports = mechanisms.randomized_response(key_report, data, local_epsilon)
     return mechanisms.shuffled(key_order, reports)

@@ -31,7 +31,7 @@ def context_of(index: Any, num_arms: int, dim: int) -> Any:
 
 
 def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns users of one round; the moments of their contexts and rewards differ as much as possible."""
+    """Returns two runs of one user each; the moments of the two contexts and rewards differ as much as possible."""
     return tuple(
         UserData(np.full((1, num_arms), reward), np.asarray(context_of(index, num_arms, dim), float)[None])
         for index, reward in ((0, HUGE), (1, -HUGE))
@@ -50,6 +50,7 @@ def draw_user(key: jax.Array, num_arms: int, dim: int) -> UserData:
 
 
 def entry(summary: str, factory: Any, source: str, **options: Any) -> LearnerEntry:
+    """Makes an entry of a contextual bandit; `options` are further fields of the entry, or replace the default ones."""
     fields = {
         "sizes": {"num_arms": 2, "dim": 2, "horizon": 12},
         "environment": linear_world,

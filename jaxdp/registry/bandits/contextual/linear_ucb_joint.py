@@ -14,7 +14,10 @@ ORDER = 300  # position of the entries in lists
 
 
 def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[UserData, UserData]:
-    """Returns `a_user_is_replaced`, then equal users: the counter then makes more releases with the first user."""
+    """Returns users of two runs: the first user is replaced, the `later` users after the first are the same.
+
+    With later users, the counter makes more releases that depend on the first user. Later rewards are NaN.
+    """
     context = np.asarray(context_of(2, num_arms, dim), float)
     later_users = UserData(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
     first, second = (
@@ -25,7 +28,7 @@ def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple
 
 
 def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns `the_first_user_is_replaced` for sixteen users: a tree then has more levels."""
+    """Returns users of two runs of sixteen rounds, who differ only in round one; the counter's tree has more levels."""
     return the_first_user_is_replaced(num_arms, dim, later=15)
 
 

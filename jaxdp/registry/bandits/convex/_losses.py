@@ -18,7 +18,10 @@ BEYOND = 7.0
 
 
 def one_loss_moves() -> tuple[UserData, UserData]:
-    """Returns users of two rounds; the first loss is NaN (it counts as the smallest loss), or above the bound."""
+    """Returns users of two runs of two rounds: the first loss is NaN in the first run, above the bound in the second.
+
+    NaN counts as the smallest loss. The loss of round two is 0.
+    """
     none = np.array([np.nan, 0.0])
     large = none.copy()
     large[0] = BEYOND
@@ -45,7 +48,10 @@ def entry(
     dim: int = 3,
     environment: Any = quadratic,
 ) -> LearnerEntry:
-    """Makes an entry of a learner that plays points; dim = 0 means that it plays on a line and has no size `dim`."""
+    """Makes an entry of a learner that plays points, for the factory's argument `report`.
+
+    dim = 0 means that the learner plays on a line and has no size `dim`.
+    """
     return LearnerEntry(
         family="convex bandits",
         summary=summary,

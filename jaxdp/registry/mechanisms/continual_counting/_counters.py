@@ -20,12 +20,16 @@ LONGEST = 16  # the longest horizon of the entries
 LEVELS = LONGEST.bit_length()
 
 
-def in_nodes(epsilon: float, delta: float) -> float | None:
+def tree_numerical_delta(epsilon: float, delta: float) -> float | None:
+    """Returns a bound on the delta that arithmetic adds to a tree with Laplace noise; `delta` has no effect."""
     return nodes_delta(epsilon, LEVELS)
 
 
 def _in_one_entry(horizon: int, moved: int) -> Pair:
-    """Returns two streams that differ in the entry `moved`, 0 or 1; the entry 1 - `moved` is 1, later entries are 0."""
+    """Returns two streams of `horizon` bits, which differ only in the entry with index `moved` (0 or 1).
+
+    The entry with index 1 - `moved` is 1, and later entries are 0.
+    """
     first = np.zeros(horizon, np.int32)
     first[1 - moved] = 1
     second = first.copy()
@@ -38,7 +42,7 @@ def counter_entry(
     factory: Callable[..., Counter],
     source: str,
     argument: str,
-    added: Callable[[float, float], float | None] = in_nodes,
+    added: Callable[[float, float], float | None] = tree_numerical_delta,
     *,
     variant: Mapping[str, Any] | None = None,
     values: Mapping[str, float] | None = None,
@@ -47,7 +51,8 @@ def counter_entry(
 ) -> MechanismEntry:
     """Makes an entry of a counter; its functions make the counter at each call, in JAX's float type at that time.
 
-    Neighbours differ in the entry `moved` of the stream.
+    `argument` is the reason of the claim. `added` maps (epsilon, delta) to a bound on the delta that arithmetic adds.
+    Neighbours differ in the entry with index `moved` of the stream.
     """
     names = ("horizon", *(variant or {}))
     return mechanism_entry(
@@ -65,7 +70,7 @@ def counter_entry(
         neighbours=partial(_in_one_entry, moved=moved),
         grid={"epsilon": (0.1, 4.0)},
         domain=_bits,
-        exact=_total,
+        exact=_exact_prefix_sums,
         second=Second({"horizon": 16}),
     )
 
@@ -75,7 +80,7 @@ def _prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) ->
 
 
 def _prefix_sums(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    """Returns the prefix sums that a counter estimates if it receives a stream entry by entry."""
+    """Returns a counter's estimates of all prefix sums of the stream `data`, which it receives entry by entry."""
     key_init, key_feed = jax.random.split(key)
 
     def feed(state: Any, entry: tuple[jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
@@ -86,7 +91,7 @@ def _prefix_sums(counter: Counter, key: jax.Array, params: Any, data: jax.Array)
     return jax.lax.scan(feed, state, (jax.random.split(key_feed, len(data)), data))[1]
 
 
-def _total(data):
+def _exact_prefix_sums(data):
     return jnp.cumsum(data).astype(default_float())
 
 

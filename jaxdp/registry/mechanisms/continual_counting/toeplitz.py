@@ -7,7 +7,8 @@ from jaxdp.registry.mechanisms.continual_counting._counters import LONGEST, coun
 ORDER = 110  # position of the entries in lists
 
 
-def _in_entries(epsilon: float, delta: float) -> float | None:
+def _numerical_delta(epsilon: float, delta: float) -> float | None:
+    """Returns a bound on the delta that arithmetic adds to a counter of (epsilon, delta), for the longest stream."""
     return normal_delta(LONGEST, rho=gaussian_rho(epsilon, delta), steps=TOEPLITZ_STEPS)
 
 
@@ -17,7 +18,7 @@ ENTRIES = {
         toeplitz_counter,
         "Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024)",
         "analytic Gaussian mechanism on C x; estimates are a function of the result",
-        _in_entries,
+        _numerical_delta,
         values={"delta": 1e-3},
     ),
 }

@@ -36,7 +36,8 @@ def entry(
 ) -> MechanismEntry:
     """Makes an entry of a local randomizer; its functions make the randomizer at each call.
 
-    If the randomizer has totals of reports, `total` draws the total for one user.
+    `clipped` maps a user's data to the exact report at epsilon = inf. `report` draws a report, by default by the
+    randomizer. If the randomizer has totals of reports, `total` draws the total for one user.
     """
     sizes = sizes or {}
     make = partial(factory, **variant)
@@ -69,7 +70,7 @@ def _report(randomizer: LocalRandomizer, key: jax.Array, params: Any, data: Any)
 
 
 def _anything(shape: tuple[int, ...]) -> Domain:
-    """Returns the domain of all floating-point values, NaN and infinities included."""
+    """Returns the domain of float arrays of this shape; entries may be any numbers, infinities and NaN included."""
 
     def draw(key: jax.Array) -> jax.Array:
         return 3 * jax.random.normal(key, shape, np.float32)
@@ -78,7 +79,7 @@ def _anything(shape: tuple[int, ...]) -> Domain:
 
 
 def _any_label(num_labels: int) -> Domain:
-    """Returns the domain of labels, and of integers outside of their range, which are clipped."""
+    """Returns the domain of int32 labels, including integers outside [0, num_labels), which a randomizer clips."""
     return replace_one_row(
         lambda key: jax.random.randint(key, (), -2, num_labels + 2, jnp.int32), specials=[(-7, 9, 2**30)]
     )

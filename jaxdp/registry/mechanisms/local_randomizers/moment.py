@@ -30,7 +30,10 @@ def _report_moments(randomizer: LocalRandomizer, key: jax.Array, params: Any, da
 
 
 def _total_moments(randomizer: LocalRandomizer, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    """Draws the total of one user's report by the randomizer's `total`."""
+    """Returns one user's report as one vector, drawn by the randomizer's `total` as the total of a single report.
+
+    `data` has three numbers: the user's context [2], and the reward.
+    """
     assert randomizer.total is not None
     outer, cross = randomizer.total(key, params, exact_moments(params, (data[:2], data[2])), jnp.ones((), jnp.int32))
     return jnp.concatenate([outer, cross])

@@ -14,17 +14,17 @@ _L1_VECTORS = (np.asarray([np.inf, np.nan, 0, 0], np.float32), np.asarray([-np.i
 
 
 def _l1_edge(data: jax.Array) -> jax.Array:
-    """Clips a vector with one infinite entry."""
+    """Clips a vector with one infinite entry to the L1 unit ball."""
     return jnp.where(jnp.isinf(data), jnp.sign(data), 0).astype(default_float())
 
 
-def _square(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns two opposite corners of a cube; their norms overflow."""
+def _far_corners(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns two opposite corners of a cube, [size] each; their norms overflow in float32."""
     return np.full(size, HUGE, np.float32), np.full(size, -HUGE, np.float32)
 
 
 def _l2_edge(data: jax.Array) -> jax.Array:
-    """Clips a vector with equal entries."""
+    """Clips a vector to the L2 unit ball; its entries must be large and have equal absolute values."""
     return jnp.sign(data).astype(default_float()) / jnp.sqrt(jnp.asarray(data.size, default_float()))
 
 
@@ -41,7 +41,7 @@ ENTRIES = {
         "reports a vector of bounded L2 norm with Gaussian noise",
         vector_randomizer,
         GAUSSIAN,
-        _square(4),
+        _far_corners(4),
         _l2_edge,
         variant={"shape": (4,), "norm": "l2"},
         values={"delta": 1e-2},
