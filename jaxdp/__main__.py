@@ -60,7 +60,7 @@ With = Annotated[
 
 
 def read_registry(modules: list[str] | None) -> None:
-    """Adds users' entries: from installed distributions, and from the named modules."""
+    """Adds users' entries to the registry, from installed distributions and from the named modules."""
     from jaxdp import registry
 
     registry.load_plugins(lambda sentence: typer.echo(f"warning: {sentence}", err=True))

@@ -96,12 +96,12 @@ def _sum_or_none(one: float | None, other: float | None) -> float | None:
 
 
 def _below_one(delta: float | None) -> float | None:
-    """Returns the bound, or None if it is at least 1: such a bound proves nothing."""
+    """Returns `delta`, or None if it is at least 1, as such a bound proves nothing."""
     return delta if delta is not None and delta < 1 else None
 
 
 def _numerical_delta(claim: Any, units: int, is_local: bool) -> float | None:
-    """Returns the numerical delta for a person who holds several units; None if no bound below 1 is known."""
+    """Returns a claim's numerical delta for a person who holds `units` units; None if no bound below 1 is known."""
     if not claim.numerical_delta or units == 1:
         return claim.numerical_delta
     if is_local:

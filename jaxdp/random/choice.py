@@ -181,7 +181,7 @@ def _compute_once(values: Any) -> Any:
 
 
 def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
-    """Returns every 16th weight, starting at the column; 0 beyond the last weight."""
+    """Returns the weights of a column: every 16th weight, starting at index `column`; 0 beyond the last weight."""
     size = len(weights)
     index = jnp.arange(0, size, COLUMNS, dtype=jnp.int32) + column
     column_weights = weights.at[jnp.minimum(index, size - 1)].get(mode="promise_in_bounds")

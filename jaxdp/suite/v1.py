@@ -98,7 +98,7 @@ def _arms(means: list[int], depths: tuple[int, ...] = (0,), starts: tuple[int, .
 
 
 def _duels(above: list[list[int]], regret: str = "strong") -> Environment:
-    """Makes duels from the entries above the diagonal, in thousandths, row by row."""
+    """Makes duels from arms' winning probabilities in thousandths: rows of the matrix, each above the diagonal."""
     size = len(above) + 1
     parts = np.full((size, size), 500)
     for row, entries in enumerate(above):

@@ -28,7 +28,7 @@ class Shown(NamedTuple):
 
 
 def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
-    """Returns the result of `init`, of a learner or an environment; a ValueError if it does not take (key, params)."""
+    """Returns `init(key, params)`; raises a ValueError that names `who` if `init` does not take these arguments."""
     try:
         return init(key, params)
     except jax.errors.JAXTypeError:  # JAX's message is better

@@ -24,7 +24,7 @@ def empty(outcomes: Mapping[str, jax.ShapeDtypeStruct]) -> Running:
 
 
 def add(running: Running, outcomes: Mapping[str, jax.Array]) -> Running:
-    """Adds one round's outcomes, or totals of several rounds."""
+    """Returns the running sums plus the outcomes of one round, or plus totals of several rounds."""
     return {name: _add(total, outcomes[name]) for name, total in running.items()}
 
 
@@ -37,7 +37,7 @@ def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Ar
 
 
 def totals(running: Running) -> dict[str, jax.Array]:
-    """Returns the sums so far."""
+    """Returns the sums so far by name, as plain arrays."""
     return {name: s.total if isinstance(s, compensated.Sum) else s for name, s in running.items()}
 
 

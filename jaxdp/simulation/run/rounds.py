@@ -59,7 +59,7 @@ def split_lane_key(key: jax.Array) -> tuple[jax.Array, jax.Array, Keys]:
 
 
 def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
-    """Returns the root keys, from which the keys of all rounds are derived.
+    """Returns the root keys of a lane, from the environment's and the learner's key; all rounds' keys come from them.
 
     The environment never sees the learner's key, so all learners meet the same world.
     """

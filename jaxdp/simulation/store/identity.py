@@ -107,7 +107,10 @@ def identity(
 
 
 def differences(here: Any, there: Any, name: str = "") -> list[str]:
-    """Returns a text for every part that differs between two records, such as "num_seeds is 8 there, 16 here"."""
+    """Returns a text for every part that differs between two records, such as "num_seeds is 8 there, 16 here".
+
+    `name` is the path of both records in a larger record; empty for whole records.
+    """
     if isinstance(here, dict) and isinstance(there, dict):
         return [
             text

@@ -270,7 +270,7 @@ def _from_read_only(
 
 
 def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress) -> str:
-    """Returns the message of an interrupted sweep, which says how to resume it."""
+    """Returns the message of an interrupted sweep: how to resume it or, without a store, that its lanes are lost."""
     notes = getattr(stop, "__notes__", [])
     if notes:
         return f"interrupted: {notes[0]}"

@@ -127,7 +127,7 @@ class Plan:
 
     @functools.cached_property
     def outputs(self) -> Mapping[str, Output]:
-        """The outputs of a lane, from `check_outputs`."""
+        """The dimensions, shape and dtype of each output of a lane, by name; traces all programs."""
         return check_outputs(self.runs, (self.program(index).outputs() for index in range(len(self.runs))))
 
     @property

@@ -85,7 +85,10 @@ def max_tiles(compiled: Compiled, in_flight: int | None = None) -> int:
 
 
 def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
-    """Returns advice for a tile that does not fit, as the end of a message."""
+    """Returns a smaller tile size as advice, the end of a message about a tile that does not fit in `free` bytes.
+
+    `tile_bytes` is the memory of a tile of `tile_size` lanes. `free` is None if the free memory is unknown.
+    """
     if tile_size == 1:
         return "make the run smaller"
     lanes = None if free is None or not tile_bytes else int(USED_MEMORY * free * tile_size / tile_bytes)

@@ -43,7 +43,7 @@ def which_share(
 def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
     """Returns this process's (index, count) from variables of SLURM or Kubernetes; Kubernetes gives no count: None.
 
-    In a SLURM array they count the processes of all tasks.
+    In a SLURM array, index and count are over the processes of all tasks.
     """
 
     def number(name: str) -> int:
