@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import rewards_of
+from jaxdp.bandits._bulk import clip_rewards
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.core.central import reveal_totals
 
@@ -45,7 +45,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         _, feedback = report
-        reward = jnp.sum(rewards_of(feedback, plan.length, algorithm.integer))
+        reward = jnp.sum(clip_rewards(feedback, plan.length, algorithm.integer))
         return algorithm.advance(keys[plan.length - 1], params, state, reward, plan.length), plan.length
 
     return Blocks(BLOCK, plan, update_block)

@@ -4,18 +4,18 @@ import jax
 import jax.numpy as jnp
 
 
-def rewards_of(feedback: jax.Array, length: jax.Array, integer: jnp.dtype) -> jax.Array:
+def clip_rewards(feedback: jax.Array, length: jax.Array, integer: jnp.dtype) -> jax.Array:
     """Clips the rewards of a block's first `length` rounds to {0, 1}, and sets the others to 0: [rounds] `integer`s."""
     planned = jnp.arange(len(feedback), dtype=length.dtype) < length
     return jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer)
 
 
-def totals_of(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Array:
+def total_per_arm(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Array:
     """Returns the sum of each arm's rewards, [num_arms] integer; `arms` and `rewards` are [rounds]."""
     return rewards @ jax.nn.one_hot(arms, num_arms, dtype=rewards.dtype)
 
 
-def turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: jax.Array) -> jax.Array:
+def count_turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: jax.Array) -> jax.Array:
     """Counts the turns of `position` in the `ahead` rounds after `played` rounds, if `size` arms are played in turn."""
     last = played + ahead - 1
     return (last - position) // size - (played - 1 - position) // size

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import totals_of, turns
+from jaxdp.bandits._bulk import count_turns, total_per_arm
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.core.central import reveal_totals
 
@@ -54,7 +54,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         actions, feedback = report
         planned = jnp.arange(len(actions), dtype=plan.length.dtype) < plan.length
         rewards = jnp.where(planned, algorithm.to_integers(params, feedback), 0)
-        totals = algorithm.add(state, totals_of(actions, rewards, algorithm.num_arms))
+        totals = algorithm.add(state, total_per_arm(actions, rewards, algorithm.num_arms))
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
     length = BLOCK_PER_ARM * algorithm.num_arms
@@ -68,7 +68,7 @@ def counts(algorithm: Algorithm) -> Counts:
         del key, params
         ahead = algorithm.rounds_ahead(public, limit)
         indices = jnp.arange(algorithm.num_arms, dtype=ahead.dtype)
-        explored = turns(indices, algorithm.num_arms, public.round, ahead)
+        explored = count_turns(indices, algorithm.num_arms, public.round, ahead)
         committed = jnp.where(indices == public.best_arm.astype(indices.dtype), ahead, 0)
         return CountPlan(jnp.where(public.round < algorithm.explore_rounds, explored, committed))
 

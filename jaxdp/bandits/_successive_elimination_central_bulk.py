@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import rewards_of, totals_of, turns
+from jaxdp.bandits._bulk import clip_rewards, count_turns, total_per_arm
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.core.central import reveal_totals
 
@@ -52,7 +52,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
-        totals = totals_of(actions, rewards_of(feedback, plan.length, integer), algorithm.num_arms)
+        totals = total_per_arm(actions, clip_rewards(feedback, plan.length, integer), algorithm.num_arms)
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
     return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, update_block)
@@ -65,7 +65,7 @@ def counts(algorithm: Algorithm) -> Counts:
         del key
         ahead, size = algorithm.rounds_ahead(params, public, limit), algorithm.size(public)
         positions = jnp.cumsum(public.active, dtype=algorithm.integer) - 1
-        return CountPlan(jnp.where(public.active, turns(positions, size, public.played, ahead), 0))
+        return CountPlan(jnp.where(public.active, count_turns(positions, size, public.played, ahead), 0))
 
     def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, totals = report

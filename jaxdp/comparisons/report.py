@@ -189,7 +189,7 @@ def plain_svg(text: bytes) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def _rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guarantee]]:
+def _claim_rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guarantee]]:
     """Returns (contestant, algorithm, epsilon, claim) for each claim of the sweep's grid points."""
     rows = []
     for point in points:
@@ -207,7 +207,7 @@ def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along
     """
     attacks = {str(row.get("name")): row for row in audit}
     rows = [["", "ε", "protects", "a guess is right with at most", "shown by attack"]]
-    for name, _, epsilon, claim in _rows(points, along):
+    for name, _, epsilon, claim in _claim_rows(points, along):
         if chosen is not None and epsilon != chosen:
             continue
         row = attacks.get(name)
@@ -230,7 +230,7 @@ def _claims_table(points: Sequence[Any], along: str) -> str:
     rows = [["", "ε", "claim", "because"]]
     rows += [
         [name, tables.format_budget(epsilon), str(claim), claim.argument]
-        for name, _, epsilon, claim in _rows(points, along)
+        for name, _, epsilon, claim in _claim_rows(points, along)
     ]
     return _table(rows)
 

@@ -32,7 +32,7 @@ def orthogonalize_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         limit = tolerance(points.shape[1], float) * length if step == 0 else limit
         if not length > limit:
             break
-        residuals, column = _without(residuals, residuals[longest])
+        residuals, column = _remove_direction(residuals, residuals[longest])
         chosen_points.append(longest)
         columns.append(column)
     return np.array(columns).reshape(len(columns), len(points)).T, np.array(chosen_points, int)
@@ -58,13 +58,13 @@ def orthogonalize_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]
             break
         along = residuals @ residuals[longest]
         pair = (int(along.argmax()), int(along.argmin()))
-        residuals, column = _without(residuals, residuals[pair[0]] - residuals[pair[1]])
+        residuals, column = _remove_direction(residuals, residuals[pair[0]] - residuals[pair[1]])
         pairs.append(pair)
         columns.append(column)
     return np.array(columns).reshape(len(columns), len(arms)).T, np.array(pairs, int).reshape(-1, 2)
 
 
-def _without(residuals: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _remove_direction(residuals: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the parts of residuals orthogonal to a direction, and the multiples of the direction subtracted."""
     multiples = residuals @ direction / (direction @ direction)
     return residuals - multiples[:, None] * direction, multiples

@@ -153,7 +153,7 @@ def estimate(
             f"values must be those that the estimator takes ({', '.join(signature.parameters)}): {error}"
         ) from None
     params = check_leaves("the estimator", estimator.params(**values))
-    features, labels = _numbers(features), _numbers(labels)
+    features, labels = _to_array(features), _to_array(labels)
     raw_features = features
     check = estimator.check or check_data
     check_above("feature_norm", feature_norm, 0.0)
@@ -250,7 +250,7 @@ def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> 
         )
 
 
-def _numbers(values: ArrayLike) -> np.ndarray:
+def _to_array(values: ArrayLike) -> np.ndarray:
     """Converts values to an array. An integer too large for any dtype becomes infinite: an error would reveal it."""
     array = np.asarray(values)
     if array.dtype != object:

@@ -90,7 +90,7 @@ def fit_large_statistic(
         reach = unit = block_cut(rows, lengths, float(params.cut), variance, moments if white is None else None)
         weights = _weights(lengths, reach)
     if report_secretly is None:
-        report = _report(release, key, params, rows, labels, largest, weights, (reach, unit))
+        report = _noisy_statistic(release, key, params, rows, labels, largest, weights, (reach, unit))
     else:
         report, unit = report_secretly(rows, weights)
     ridge = float(params.regularization)
@@ -116,7 +116,9 @@ def fit_large_statistic(
     )
 
 
-def _report(release, key, params: Params, rows, labels, largest, weights, scales: tuple[float, float]) -> np.ndarray:
+def _noisy_statistic(
+    release, key, params: Params, rows, labels, largest, weights, scales: tuple[float, float]
+) -> np.ndarray:
     """Returns the noisy statistic, [dim] float64, which is the only value that depends on labels.
 
     `scales` are the statistic's sensitivity, and the number by which the noise multiplier is multiplied.

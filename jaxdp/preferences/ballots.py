@@ -49,9 +49,11 @@ class Ballots:
     counts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "items", _sequence("items", self.items))
-        object.__setattr__(self, "counts", tuple(map(_plain, _sequence("counts", self.counts))))
-        object.__setattr__(self, "orders", tuple(map(_nest_order, itertools.count(), _sequence("orders", self.orders))))
+        object.__setattr__(self, "items", _to_tuple("items", self.items))
+        object.__setattr__(self, "counts", tuple(map(_to_int, _to_tuple("counts", self.counts))))
+        object.__setattr__(
+            self, "orders", tuple(map(_to_nested_tuples, itertools.count(), _to_tuple("orders", self.orders)))
+        )
         for index, name in enumerate(self.items):
             if reason := name_fault(name):
                 raise ValueError(f"items[{index}] {reason}")
@@ -235,7 +237,7 @@ def order_fault(order: Sequence[Sequence[int]], num_items: int) -> str | None:
     return None
 
 
-def _sequence(name: str, values: Any) -> tuple:
+def _to_tuple(name: str, values: Any) -> tuple:
     """Returns the values as a tuple; raises a ValueError for text and for values that are not iterable."""
     try:
         if not isinstance(values, str | bytes):
@@ -245,13 +247,13 @@ def _sequence(name: str, values: Any) -> tuple:
     raise ValueError(f"{name} must be a sequence, got {short_repr(values)}")
 
 
-def _nest_order(index: int, order: Any) -> tuple:
+def _to_nested_tuples(index: int, order: Any) -> tuple:
     """Returns an order as a tuple of tuples; raises a ValueError if it is not a sequence of sequences."""
     name = f"orders[{index}]"
-    return tuple(tuple(map(_plain, _sequence(f"every group of {name}", group))) for group in _sequence(name, order))
+    return tuple(tuple(map(_to_int, _to_tuple(f"every group of {name}", group))) for group in _to_tuple(name, order))
 
 
-def _plain(value: Any) -> Any:
+def _to_int(value: Any) -> Any:
     """Converts an integer of any type to int; returns all other values, including bools, unchanged."""
     try:
         return value if isinstance(value, bool) else operator.index(value)

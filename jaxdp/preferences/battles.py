@@ -56,7 +56,7 @@ def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
     return first, second, is_tie
 
 
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Returns the (name, value) pairs of a JSON object as a dict; raises a ValueError if two names are equal.
 
     `json` itself would keep the last of two equal names.
@@ -77,7 +77,7 @@ def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], i
             continue
         where = f"line {number}"
         try:
-            members = json.loads(line, object_pairs_hook=_distinct)
+            members = json.loads(line, object_pairs_hook=_unique_members)
         except (ValueError, RecursionError) as error:
             raise file_error(name, where, f"not a JSON object ({short_repr(str(error))})") from None
         if not isinstance(members, dict):

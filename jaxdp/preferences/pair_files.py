@@ -146,7 +146,7 @@ def read_pairs(
     if drop_duplicates:
         # Duplicates are found among all rows: the public rule must not depend on rows that were removed for their
         # labels.
-        keep &= ~_repeats(digests, None if ids is None else ids[pairs.rows])
+        keep &= ~_mark_repeats(digests, None if ids is None else ids[pairs.rows])
     if ties == "coin":
         heads = np.asarray(jax.random.bits(coins[1], labels.shape) & 1)
         labels = np.where(labels == 0.5, heads, labels)
@@ -323,7 +323,7 @@ def _as_list(name: str, column: Any) -> list[Any]:
     return column
 
 
-def _repeats(digests: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
+def _mark_repeats(digests: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
     """Marks the rows that have the digest and, if ids are given, the id of an earlier row: [num_rows] bool."""
     number = np.zeros(len(digests), np.uint64)
     if ids is not None:

@@ -102,7 +102,7 @@ def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> 
     """
     left_is_larger, digests, bad = np.empty(len(left), bool), np.empty((len(left), 2), np.uint64), 0
     for part in _chunks(left):
-        one, other = _plain(left[part]), _plain(right[part])
+        one, other = _canonical_rows(left[part]), _canonical_rows(right[part])
         bad += int(
             (~(np.isfinite(one) & np.isfinite(other)).all(axis=1)).sum()
         )  # the error does not say whether `left` or `right`: this is private
@@ -118,7 +118,7 @@ def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> 
     wide = np.result_type(left.dtype.newbyteorder("="), np.float32)
     features = np.empty(left.shape, wide)
     for part in _chunks(left):
-        one, other = (_plain(table[rows[part]]).astype(wide) for table in (left, right))
+        one, other = (_canonical_rows(table[rows[part]]).astype(wide) for table in (left, right))
         first, second = _swap_unless(left_is_first[part], one, other)
         features[part] = first - second  # multiplying by a sign would show the label in the sign of zeros
     return Pairs(features, left_is_first.astype(np.int32), rows), digests[rows]
@@ -130,7 +130,7 @@ def _chunks(table: np.ndarray) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, len(table), size))
 
 
-def _plain(rows: np.ndarray) -> np.ndarray:
+def _canonical_rows(rows: np.ndarray) -> np.ndarray:
     """Returns rows as a contiguous array in native byte order, with -0 as 0: equal numbers then have equal bytes."""
     return np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder("=")) + 0)
 

@@ -58,7 +58,7 @@ def parquet_rows(
     first = 1
     while (batch := _decode(lambda: next(batches, None), name)) is not None:
         encoded = [_decode(lambda column=column: _encode(column), name) for column in batch.columns]
-        for position, times in _distinct([codes for codes, _ in encoded]):
+        for position, times in _count_distinct_rows([codes for codes, _ in encoded]):
             fields = [values[codes[position]] for codes, values in encoded]
             yield f"row {first + position}", columns, fields, times
         first += batch.num_rows
@@ -103,7 +103,7 @@ def _encode(column: Any) -> tuple[np.ndarray, list[str]]:
     return codes, ["" if value is None else value if isinstance(value, str) else repr(value) for value in values]
 
 
-def _distinct(columns: list[np.ndarray]) -> list[tuple[int, int]]:
+def _count_distinct_rows(columns: list[np.ndarray]) -> list[tuple[int, int]]:
     """Returns the distinct rows of columns of codes as (first position, count), sorted by position."""
     combined = np.zeros_like(columns[0])
     for codes in columns:

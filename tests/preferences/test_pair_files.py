@@ -11,7 +11,7 @@ import pytest
 
 from jaxdp.core import Guarantee
 from jaxdp.preferences import pairs_from_chosen_rejected, read_pairs
-from jaxdp.preferences.pair_files import _repeats
+from jaxdp.preferences.pair_files import _mark_repeats
 
 KEY = jax.random.key(3)
 CLAIM = Guarantee.pure(1.0, trust_model="local", privacy_unit="one label", argument="randomized response")
@@ -148,8 +148,8 @@ def test_duplicates_are_found_by_public_columns_alone(tmp_path):
 
 def test_repeats_are_of_the_same_person():
     digests = np.array([[1, 1], [1, 1], [1, 1], [1, 2]], np.uint64)
-    assert _repeats(digests, None).tolist() == [False, True, True, False]
-    assert _repeats(digests, np.array(["b", "a", "b", "b"])).tolist() == [False, False, True, False]
+    assert _mark_repeats(digests, None).tolist() == [False, True, True, False]
+    assert _mark_repeats(digests, np.array(["b", "a", "b", "b"])).tolist() == [False, False, True, False]
 
 
 @pytest.mark.parametrize(

@@ -88,11 +88,11 @@ def directions(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     The key must come from `split` or `fold_in`.
     """
     normals = world_normals(key, shape, default_float())
-    squares = along_last(normals * normals)[..., None]
+    squares = sum_last_axis(normals * normals)[..., None]
     return normals / jnp.sqrt(jnp.maximum(squares, jnp.finfo(normals.dtype).tiny))
 
 
-def along_last(values: jax.Array) -> jax.Array:
+def sum_last_axis(values: jax.Array) -> jax.Array:
     """Sums along the last axis by elementwise operations, which XLA on CPU vectorises over lanes."""
     return tree_reduce(operator.add, jnp.moveaxis(values, -1, 0))
 

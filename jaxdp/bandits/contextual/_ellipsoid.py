@@ -58,7 +58,7 @@ def gaussian_radii(
         ValueError: if failure_prob or noise_proxy is out of range.
     """
     log_term = log_term_of(horizon, failure_prob)
-    return _leaves(
+    return _make_radii(
         noise_stddev * (math.sqrt(2 * dim) + math.sqrt(2 * log_term)),
         0.0,
         cross_stddev * (math.sqrt(dim) + math.sqrt(2 * log_term)),
@@ -94,7 +94,7 @@ def ball_radii(
     """
     log_term = log_term_of(horizon, failure_prob)
     log_dim = log_term + math.log(dim)
-    return _leaves(
+    return _make_radii(
         noise_stddev * math.sqrt((dim + 1) * log_dim),
         (2 / 3) * (report_radius + 1) * log_dim if noise_stddev > 0 else 0.0,
         cross_stddev * (math.sqrt(dim) + math.sqrt(2 * log_term)),
@@ -112,7 +112,9 @@ def log_term_of(horizon: int, failure_prob: float) -> float:
     return math.log(6 * horizon / check_probability("failure_prob", failure_prob))
 
 
-def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_term: float, noise_proxy: float) -> Radii:
+def _make_radii(
+    matrix_rate: float, matrix_offset: float, vector_rate: float, log_term: float, noise_proxy: float
+) -> Radii:
     """Checks the numbers and returns them as `Radii`; `log_term` is l, and `Radii.log_term` is 2 l."""
     return Radii(
         matrix_rate=scalar_leaf("the bound on the matrix noise", matrix_rate),
@@ -164,7 +166,7 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
     """
     log_share = math.log(2 * horizon / check_probability("failure_prob", failure_prob))
     rate = noise_stddev * (4 * math.sqrt(dim) + 2 * log_share)
-    return _leaves(rate, 0.0, noise_stddev * math.sqrt(dim), math.log(horizon) / 2, 1.0)
+    return _make_radii(rate, 0.0, noise_stddev * math.sqrt(dim), math.log(horizon) / 2, 1.0)
 
 
 def published_width(radii: Radii, bound: jax.Array, noise: jax.Array, dim: int) -> jax.Array:
