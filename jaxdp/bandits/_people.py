@@ -15,7 +15,7 @@ from jaxdp.validation import check_at_least, check_number
 def means_of_person(
     taste: float, visits: Visits | None, limits: Callable[[Any], tuple[Any, Any]]
 ) -> ParamsOfPerson | None:
-    """Returns the function that replaces `means` by the means of one person, or None if all people have the same means.
+    """Returns (key, params, person) -> params with the means of one person; None if all people have the same means.
 
     Args:
         taste: standard deviation of a person's means, before they are clipped.

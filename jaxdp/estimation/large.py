@@ -170,9 +170,9 @@ def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
 
 
 def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
-    """Bounds, for each sample, how much its privacy unit changes the statistic: [num_samples] float64.
+    """Bounds, for each sample, how much its privacy unit changes the statistic in L2 norm: [num_samples] float64.
 
-    The bounds are as in `Params.lengths`.
+    If the unit is one label, the bound is the norm of the sample's features, rounded up.
 
     Args:
         features: [num_samples, dim] float.

@@ -75,7 +75,7 @@ def fit_large_statistic(
         labels: [num_samples] in {0, 1/2, 1}.
         report_secretly: (whitened features, weights) -> the noisy statistic and its sensitivity. It may overwrite the
             features. Only for weighted and whitened releases. If it is given, the key and the labels are not used.
-        offset: as for `fit_blocks`.
+        offset: [num_samples] float64, public parts of the margins; None means 0.
     """
     release.check_dim(features.shape[1])
     check_memory(features, whitened=release.whitened, weighted=release.is_weighted)

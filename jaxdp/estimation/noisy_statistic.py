@@ -377,7 +377,7 @@ def add_noise(
         reach: [] float64, the L2 norm of the change by one privacy unit, without rounding.
         unit: [] float64, the unit of noise; see `sensitivity_unit`.
         release: the options of the release.
-        basis: as in `release_statistic`.
+        basis: [dim, rank] float, orthonormal columns that span the changes; None means the whole space.
     """
     larger = 1 + jnp.where(reach > 0, error / reach, 0)
     if release.noise == "k_norm":

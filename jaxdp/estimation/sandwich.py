@@ -49,7 +49,7 @@ def likelihood_covariance(
         targets: [num_samples] float, labels or reports in the form that the loss takes.
         theta: [dim] float, the minimiser.
         loss: the loss of one sample.
-        basis: [dim, rank] float, as `LabelNoise.basis`.
+        basis: [dim, rank] float, orthonormal columns that span the searched parameters; None means the whole space.
         weights: [num_samples] float >= 0, weights of the samples' losses; None means that all are 1.
         information: margins -> [num_samples] float, Fisher information of one report about its margin. It replaces the
             sandwich if the observed curvature is not positive definite; None if this cannot happen.

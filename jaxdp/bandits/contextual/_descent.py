@@ -56,13 +56,13 @@ def descent_of(
     Args:
         dim: d of contexts.
         horizon: rounds T; the default step is best for T rounds.
-        log_term: l > 0.
-        residual_bound: Y > 0.
+        log_term: l > 0, the result of `ellipsoid.log_term_of`.
+        residual_bound: Y > 0, the absolute value to which residuals are clipped.
         noise_stddev: s >= 0, of a gradient's noise in every direction.
         report_radius: b, the largest length of a reported gradient; 0 for normal noise, and for no noise.
         mean_square: q, the mean squared length of a reported gradient from a sphere; normal noise ignores it.
-        curvature: mu > 0.
-        noise_proxy: R^2 of rewards, > 0.
+        curvature: mu > 0, the link's smallest slope.
+        noise_proxy: R^2 > 0, a variance proxy of rewards.
         learning_rate: zeta, > 0; None is 1 / sqrt(S), where S is the bound on the sum of squares in T rounds.
 
     Raises:

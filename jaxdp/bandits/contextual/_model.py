@@ -122,7 +122,7 @@ def lay_out_sums(sums: Any) -> Any:
 
 
 def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """Solves for the model, given V, a symmetric matrix plus a shift times the identity, and u.
+    """Returns the model V^-1 u with its ellipsoid, where V is a symmetric matrix plus a shift times the identity.
 
     Args:
         outer: [dim (dim + 1) / 2] float, the matrix's entries, in the order of `triangle`.

@@ -13,7 +13,7 @@ FEEDBACKS = ("point", "difference")
 
 
 def checked_ball(dim: int, radius: float) -> tuple[int, float]:
-    """Checks the dimension and the radius, and returns them as a Python integer and a float.
+    """Checks the dimension and the radius of a ball or a box, and returns them as a Python integer and a float.
 
     Raises:
         ValueError: if dim is not a whole number >= 1, or radius is not > 0, or radius^2 is outside the range of floats.
