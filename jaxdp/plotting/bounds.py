@@ -72,7 +72,7 @@ def bound(
             record(ax, Drawn(None, label or "", points, heights, blank, blank, "", "", style["color"]))
     else:
         mark_x, height, colour = _first_mark(ax, through, points)
-        factor = height / _at(mark_x, points, heights) if len(points) > 1 else np.nan
+        factor = height / _interpolate(mark_x, points, heights) if len(points) > 1 else np.nan
         if len(points) > 1 and np.isfinite(height) and not points[0] <= mark_x <= points[-1]:
             raise ValueError(
                 f"x must reach the mark that the bound passes through, at {mark_x:g}, got {points.tolist()}"
@@ -84,7 +84,11 @@ def bound(
 
 
 def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, float, Any]:
-    """Returns position, height and colour of the mark that a bound passes through."""
+    """Returns position, height and colour of the mark on `ax` through which a bound is scaled.
+
+    `through` is a curve's hue or label (its first mark), "lowest" (the lowest first mark), or a height at the smallest
+    of `points`, the positions of the bound.
+    """
     curves = curves_on(ax)
     matches = [curve for curve in curves if through in (curve.hue, curve.label)]
     if matches:
@@ -103,8 +107,11 @@ def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, floa
     )
 
 
-def _at(x: float, points: np.ndarray, heights: np.ndarray) -> float:
-    """Returns the bound at a position, by linear interpolation on logarithmic scales."""
+def _interpolate(x: float, points: np.ndarray, heights: np.ndarray) -> float:
+    """Returns the height of a bound at x, by linear interpolation of log heights over log points.
+
+    NaN if x is outside the points, unless it equals one of them, or if a number is not positive.
+    """
     equal_points = np.flatnonzero(np.isclose(points, x, rtol=1e-9))
     if equal_points.size:
         return float(heights[equal_points[0]])

@@ -188,7 +188,7 @@ def _description(panel: axes.Axes) -> str:
 
 
 def _opaque(colour: Any) -> tuple[float, float, float, float]:
-    """Returns the colour as it looks on white paper, or on black if the text colour is light."""
+    """Returns the opaque RGBA colour that a colour has on white paper, or on black if Matplotlib's text is light."""
     red, green, blue, alpha = to_rgba(colour)
     text = np.mean(to_rgba(mpl.rcParams["text.color"])[:3])
     paper = 0.0 if text > LIGHT else 1.0

@@ -123,7 +123,10 @@ def facets(
 
 
 def _outer_labels(figure: Figure, num_across: int, count: int, *, sharex: bool, sharey: bool) -> None:
-    """Removes the labels of shared axes, except in the left column and the bottom row."""
+    """Removes the labels of shared axes from panels that are not in the left column or lowest in their column.
+
+    `num_across` is the number of panels in a row, and `count` the number of used panels.
+    """
     for number, panel in enumerate(figure.axes[:count]):
         if sharey and number % num_across:
             panel.set_ylabel("")

@@ -102,6 +102,6 @@ def surround(
 
 
 def _columns(names: Sequence[str], width: float, mark: float, size: Size) -> int:
-    """Returns how many legend columns fit into `width` inches."""
+    """Returns how many legend columns fit into `width` inches; each has a symbol of `mark` inches beside the text."""
     widest = max((text_width(name, size) for name in names), default=0.0)
     return max(1, min(len(names), LEGEND_COLUMNS, int(width / (widest + mark))))

@@ -159,7 +159,7 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
     if ax.get_yscale() == "log":
         drawn = drawn.positive()
     if drawn.bars:
-        at = _beside(where, step, count)
+        at = _side_by_side(where, step, count)
     elif len(at) == 1:
         at = at * BESIDE**step if where.scale == "log" else at + 0.1 * step  # curves would hide each other
     labelled = {**look, "label": drawn.label or "_curve"}
@@ -192,8 +192,12 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
     return at
 
 
-def _beside(where: Places, step: float, count: int) -> np.ndarray:
-    """Returns a curve's positions, all moved by the same length of the axis; bars at neighbouring x stay apart."""
+def _side_by_side(where: Places, step: float, count: int) -> np.ndarray:
+    """Returns the positions of one of `count` curves, all moved sideways by the same length of the axis.
+
+    `step` is the curve's number, counted from the middle curve. Bars of different curves stand side by side, and stay
+    apart from the bars at neighbouring x.
+    """
     at = np.log(where.at) if where.scale == "log" else where.at
     length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)
     at = at + step * min(DODGE * length, BETWEEN * least / max(1, count - 1))

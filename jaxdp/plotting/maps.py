@@ -74,7 +74,7 @@ def heatmap(
         np.ma.masked_invalid(mean), cmap=COLOURS, norm=norm, edgecolors=ax.get_facecolor(), linewidth=0.5
     )
     for axis, name in ((ax.xaxis, x), (ax.yaxis, y)):
-        texts = [_text(name, value, labels) for value in values_of(values[name])]
+        texts = [_tick_text(name, value, labels) for value in values_of(values[name])]
         stride = -(-len(texts) // MOST_TICKS)
         axis.set_ticks(np.arange(len(texts))[::stride] + 0.5, texts[::stride])
     if numbers if numbers is not None else mean.size <= MOST_NUMBERS:
@@ -82,7 +82,13 @@ def heatmap(
             if np.isfinite(value):
                 colour = "black" if float(norm(value)) >= BRIGHT else "white"
                 ax.text(
-                    column + 0.5, row + 0.5, _short(value), ha="center", va="center", color=colour, fontsize="small"
+                    column + 0.5,
+                    row + 0.5,
+                    _format_value(value),
+                    ha="center",
+                    va="center",
+                    color=colour,
+                    fontsize="small",
                 )
         meaning = f"Numbers: mean of {seed_count(values.sizes[over])}"
     else:
@@ -104,7 +110,7 @@ def heatmap(
 
 
 def _norm(mean: np.ndarray, scale: str | None) -> Normalize:
-    """Returns the colour scale of the means."""
+    """Returns the colour scale of the means: "linear", "log", or if `scale` is None the scale that suits them."""
     finite = mean[np.isfinite(mean)]
     if not finite.size:
         return Normalize(0.0, 1.0)
@@ -115,9 +121,10 @@ def _norm(mean: np.ndarray, scale: str | None) -> Normalize:
     return LogNorm(low, high) if scale_used == "log" and high > low else Normalize(low, high)
 
 
-def _text(name: str, value: Any, labels: Labels | None) -> str:
+def _tick_text(name: str, value: Any, labels: Labels | None) -> str:
+    """Formats a value of the dimension `name` beside an axis: numbers as numbers, other values by `labels`."""
     if isinstance(value, float) and np.isfinite(value):
-        return _short(value)
+        return _format_value(value)
     return (
         number(value)
         if isinstance(value, int | float) and not isinstance(value, bool)
@@ -125,6 +132,6 @@ def _text(name: str, value: Any, labels: Labels | None) -> str:
     )
 
 
-def _short(value: float) -> str:
+def _format_value(value: float) -> str:
     """Formats a number with three significant digits, from 1,000 up to a million as a whole number."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"

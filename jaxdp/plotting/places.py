@@ -140,7 +140,10 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
 
 
 def _align_infinity(ax: Axes, positions: Places) -> Places:
-    """Moves infinity to its position on the axes, to the right of all finite values."""
+    """Returns `positions` with infinity at the position that earlier curves on `ax` gave it, if there are any.
+
+    Raises ValueError if a finite position is not below the position of infinity.
+    """
     infinite, finite = positions.at[positions.joined :], positions.at[: positions.joined]
     drawn = [position for curve in curves_on(ax) for position in curve.at]
     if not drawn:  # no curve yet, or the axes were cleared
@@ -196,7 +199,10 @@ def fit_y(ax: Axes) -> None:
 
 
 def _set_log_ticks(axis: Axis, low: float, high: float, *, is_short: bool) -> None:
-    """Sets ticks at powers of ten, on a short axis also at twice and five times these."""
+    """Sets ticks of a logarithmic axis at powers of ten, and if `is_short` also at twice and five times these.
+
+    `low` and `high` are the axis limits. Ticks are plain numbers if these are within [0.001, 100,000].
+    """
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_short else (1,)))
     if is_short:
         axis.set_minor_locator(NullLocator())
@@ -241,7 +247,7 @@ def log_limits(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[f
 
 
 def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
-    """Returns whether the texts of ticks would overlap."""
+    """Returns whether the texts of ticks (position, text) would overlap on a horizontal axis of this scale."""
     if len(ticks) < 2:
         return False
     figure = ax.get_figure(root=True)
@@ -254,7 +260,7 @@ def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
 
 
 def _ticks_so_far(ax: Axes) -> dict[float, str]:
-    """Returns the ticks of the curves that are on the axes."""
+    """Returns the ticks of the horizontal axis at marks of curves that were drawn before: text by position."""
     drawn = {position for curve in curves_on(ax) for position in curve.at}
     if not drawn:
         return {}

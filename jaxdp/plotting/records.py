@@ -60,8 +60,8 @@ def _is_cleared(ax: Axes) -> bool:
     return mark is None or mark.axes is not ax
 
 
-def _begin(ax: Axes) -> None:
-    """Discards the records of cleared axes, and starts new ones."""
+def _start_records(ax: Axes) -> None:
+    """Discards the records of `ax` if it was cleared, or has none yet, and starts new records."""
     if _is_cleared(ax):
         _DRAWN.pop(ax, None)
         _NOTES.pop(ax, None)
@@ -73,7 +73,7 @@ def _begin(ax: Axes) -> None:
 
 def record(ax: Axes, drawn: Drawn) -> None:
     """Records a drawn curve or bound."""
-    _begin(ax)
+    _start_records(ax)
     _DRAWN.setdefault(ax, []).append(drawn)
 
 
@@ -110,7 +110,7 @@ def style_index(ax: Axes, label: str, usual: int) -> int:
 
 def note(ax: Axes, text: str) -> None:
     """Adds a sentence to the `caption` of the axes."""
-    _begin(ax)
+    _start_records(ax)
     notes = _NOTES.setdefault(ax, [])
     if text and text not in notes:
         notes.append(text)
@@ -174,7 +174,7 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
         sentences = [
             f"{_name(group_panels[0])}: {meaning.removeprefix('Marks: ')}" for meaning, group_panels in groups.items()
         ]
-    if any(_cut(panel) for panel in panels):
+    if any(_has_cut_band(panel) for panel in panels):
         sentences.append("A band that meets the bottom edge continues below it.")
     sentences += [_scales(panels), *dict.fromkeys(text for panel in panels for text in _notes(panel))]
     middles = [(panel, drawn.middle) for panel in panels for drawn in curves_on(panel)]
@@ -186,6 +186,7 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
 
 
 def _meaning(panel: Axes) -> str:
+    """Returns sentences on the meaning of the marks, bands and bars of a panel, each once."""
     sentences = []
     for drawn in curves_on(panel):
         kind = "Bars" if drawn.bars else "Bands"
@@ -198,12 +199,14 @@ def _name(panel: Axes) -> str:
     return text[:1].upper() + text[1:] if text else "Another panel"
 
 
-def _cut(panel: Axes) -> bool:
+def _has_cut_band(panel: Axes) -> bool:
+    """Returns whether a band reaches below the bottom edge of a logarithmic axis."""
     bottom = panel.get_ylim()[0]
     return panel.get_yscale() == "log" and any((drawn.positive().low < bottom).any() for drawn in curves_on(panel))
 
 
 def _scales(panels: Sequence[Axes]) -> str:
+    """Returns a sentence that names the logarithmic axes; "" if there are none, or if the scales of panels differ."""
     scales = {
         (panel.get_xscale(), panel.get_yscale())
         for panel in panels

@@ -47,4 +47,5 @@ def grey_style() -> dict[str, Any]:
 
 
 def _brightness(rgb: Any) -> float:
+    """Returns the perceived brightness of red, green and blue in [0, 1]: 0 for black, 1 for white."""
     return float(np.dot((0.299, 0.587, 0.114), rgb))

@@ -170,7 +170,7 @@ def advise(
         }
     sizes = _sizes(problem, num_arms=num_arms, dim=dim)
     least = max(LEAST_HORIZON, 10 * sizes.get("num_arms", 0))
-    rounds = _whole(setting.horizon if horizon is None else horizon, least)
+    rounds = _check_rounds(setting.horizon if horizon is None else horizon, least)
     check_count("num_seeds", num_seeds, FEWEST_SEEDS)
 
     epsilons = [float(f"{epsilon * factor:.3g}") if factor != 1 else float(epsilon) for factor in AROUND]
@@ -237,7 +237,10 @@ def advise(
 
 
 def _schedule(problem: str, people: int | None, visits: int | None, horizon: float | None) -> Visits:
-    """Returns the schedule of the visits of people, in random order."""
+    """Returns a schedule in which `people` come `visits` times each, in random order.
+
+    Raises a ValueError if one of the two numbers is missing, a horizon is given, or the problem has no people.
+    """
     if problem not in WITH_PEOPLE:
         raise ValueError(f"problem must be one of {', '.join(WITH_PEOPLE)} with people and visits, got {problem}")
     if people is None or visits is None:
@@ -282,14 +285,19 @@ def _sizes(problem: str, **sizes: int | None) -> Sizes:
     }
 
 
-def _whole(horizon: float, least: int) -> int:
+def _check_rounds(horizon: float, least: int) -> int:
+    """Returns `horizon` as an integer; raises ValueError unless it is a whole number of at least `least` rounds."""
     if not math.isfinite(horizon) or horizon != int(horizon):
         raise ValueError(f"horizon must be a whole number, got {horizon}")
     return check_horizon(int(horizon), minimum=least)
 
 
 def _print_time(setting: Problem, seconds: Mapping[str, float], horizons: Mapping[str, list[int]], lanes: int) -> None:
-    """Prints an estimate of the study's time: programs are compiled on one core, and tiles run on all cores."""
+    """Prints the names of candidates and an estimate of the study's minutes.
+
+    `seconds` has each candidate's seconds per round of a lane, and `horizons` its numbers of rounds (0: not played).
+    Programs are compiled on one core, and run on all cores.
+    """
     programs = sum(n > 0 for rounds in horizons.values() for n in rounds) * (
         1 if setting.value else len(setting.instances)
     )

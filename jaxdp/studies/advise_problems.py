@@ -142,7 +142,10 @@ def _regret(
 
 
 def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: float | tuple[float, ...]) -> Run:
-    """Returns a run with these means; a number is the gap of the best mean to all other means, which are equal."""
+    """Returns a learner's run on Bernoulli arms, with the outputs of a stopping time; "loss" is the rounds played.
+
+    `instance` has the means of the arms; or it is the difference of the best mean and all other means, which are equal.
+    """
     if not isinstance(instance, tuple):
         instance = ((1 + instance) / 2, *[(1 - instance) / 2] * (sizes["num_arms"] - 1))
     run = _simulator(learner, bernoulli_bandit(list(instance)), rounds)
@@ -167,7 +170,10 @@ def _with_outputs(run: Run, outputs: Callable[[Mapping[str, Any]], Mapping[str, 
 
 # ---- time ------------------------------------------------------------------------------------------------------------
 def _seconds_of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) -> float:
-    """Returns seconds per round: 0 by counts, 60 ns by blocks, and `rounds` otherwise, more for more than ten arms."""
+    """Returns the approximate seconds of one core per round of a lane, which grow with the arms above ten.
+
+    For ten arms they are 0 by counts, 60 ns by blocks, and `rounds` by rounds or heard rounds.
+    """
     return {"counts": 0.0, "blocks": 60e-9}.get(engine_of(learner), rounds) * max(1.0, sizes["num_arms"] / 10)
 
 
@@ -271,7 +277,7 @@ def with_means(problem: Problem, means: tuple[float, ...]) -> Problem:
 
 
 def with_people(problem: Problem, visits: Visits) -> Problem:
-    """Returns a regret problem in which people come back, by this schedule."""
+    """Returns `problem` for people who come several times, in the order of the schedule `visits`."""
     assert isinstance(problem.play, partial)
 
     def seconds_of_heard(learner: Learner, sizes: Sizes) -> float:
@@ -287,7 +293,10 @@ def with_people(problem: Problem, visits: Visits) -> Problem:
 
 
 def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, reports: int = 0) -> Algorithm:
-    """Returns a candidate for this number of rounds; if people come back, it uses `reports` visits of each person."""
+    """Returns the algorithm of an entry, made for a problem of these sizes and this number of rounds.
+
+    If the problem has people who come several times, the algorithm uses `reports` visits of each person.
+    """
     if problem.visits is None:
         return comparison.resize(entry, rounds, **sizes).make()
     heard = problem.visits.num_heard(reports, rounds)
@@ -300,7 +309,11 @@ FEWEST_ROUNDS = 1000
 
 
 def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
-    """Returns a number of rounds, up to the horizon, that all candidates play within the time limit, or 1,000."""
+    """Returns the number of rounds, up to `horizon`, that every candidate plays in `lanes` lanes within a time limit.
+
+    `seconds` has each candidate's seconds of one core per round of a lane. Below `horizon`, the number is 1, 2 or 5
+    times a power of ten, and at least `FEWEST_ROUNDS`.
+    """
     slowest = max(seconds) * lanes
     if slowest * horizon <= SECONDS_OF_A_CANDIDATE:
         return horizon
@@ -320,8 +333,8 @@ def run_of(
 ) -> Run:
     """Returns a candidate's run at several horizons, each played by an algorithm made for that horizon.
 
-    A horizon of 0 means that the candidate is too slow; the outputs at this horizon are meaningless. `instance` is as
-    for `Problem.play`, and `reports` as for `algorithm_of`.
+    A horizon of 0 means that the candidate is too slow; the outputs at this horizon are meaningless. `instance` is the
+    argument of `Problem.play`. If people come several times, the algorithm uses `reports` visits of each person.
     """
     import jax.numpy as jnp
 

@@ -17,7 +17,10 @@ SIMULTANEOUS = "more than the first, all pairs"
 
 
 def ranking(loss: xr.DataArray) -> tuple[list[str], list[str]]:
-    """Returns all learners by increasing mean loss (NaN last), and the learners not called worse than the first."""
+    """Returns all learners by increasing mean loss (NaN last), and the learners not significantly worse than the first.
+
+    The second list contains the first learner.
+    """
     order = loss["learner"].values[np.argsort(loss.mean("seed", skipna=False).values, kind="stable")].tolist()
     against = all_pairs(loss, "learner").sel(against=order[0])
     return order, [name for name in order if not float(against.p_adjusted.sel(learner=name)) <= LEVEL]
@@ -43,7 +46,7 @@ def losses_at(results: xr.Dataset, instance: str, epsilon: float, horizon: int) 
 
 
 def table(results: xr.Dataset, instance: str, horizon: int) -> str:
-    """Formats one instance's ranking at the user's budget."""
+    """Formats one instance's ranking at the user's budget and this number of rounds: loss, difference and verdict."""
     loss = losses_at(results, instance, float(results.asked), horizon)
     order, best = ranking(loss)
     mean, half = mean_and_half_width(loss)

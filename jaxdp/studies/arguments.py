@@ -33,7 +33,9 @@ Key = Annotated[jax.Array, Derived(root_key)]
 
 
 def fixed_delta(names: Container[str], delta: float, num_records: int) -> dict[str, float]:
-    """Returns {"delta": delta} for a learner that takes a delta, else {}; warns if delta > 1 / num_records.
+    """Returns {"delta": delta} if `names` contains "delta", else {}.
+
+    If `names` contains "delta" and delta > 1 / num_records, a warning is issued.
 
     Args:
         names: names of the learner's values.

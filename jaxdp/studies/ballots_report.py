@@ -91,7 +91,10 @@ def other_reading(ballots: Ballots, unranked: str) -> str:
 
 
 def these_voters(results: xr.Dataset, seeds: str) -> str:
-    """Formats how often each learner and each estimator names the winner, with the voters of the ballots."""
+    """Formats how often each learner and each estimator names the winner, if exactly the voters of the ballots answer.
+
+    `seeds` is the number of seeds, as text.
+    """
     winner = str(results.winner.values)
     rows = _budgets(results)
     shares = share_interval(results.correct.isel(voters=0))
@@ -115,7 +118,7 @@ def fewest_seeds(num_learners: int) -> int:
 
 
 def _confidence(num_learners: int) -> float:
-    """Returns the confidence of each learner's interval, by Bonferroni, because the report selects the best learner."""
+    """Returns the confidence of each of `num_learners` intervals, such that all hold together with 95% (Bonferroni)."""
     return 1 - 0.05 / num_learners
 
 
@@ -126,7 +129,7 @@ def verdicts(results: xr.Dataset) -> str:
         return f"Whether duels name the winner in {SURELY:.0%} of the repetitions: {no_verdict(seeds, needed)}"
     confidence = _confidence(learners)
     intervals = share_interval(results.correct.isel(voters=0), confidence=confidence)
-    winner, sizes = str(results.winner.values), _from(results, confidence)
+    winner, sizes = str(results.winner.values), _sufficient_voters(results, confidence)
     lines = [
         f"The winner by duels, if at least {SURELY:.0%} of the repetitions must name it (the lower limit of an "
         f"interval with {confidence:.4g} confidence,\nbecause the best of {learners} learners is reported):"
@@ -154,7 +157,7 @@ def verdicts(results: xr.Dataset) -> str:
         text += (
             "{1} shows {2} from {0:,.0f} voters on.".format(*min(needed_voters), winner)
             if needed_voters
-            else f"No learner shows {winner} with up to {_last(results):,} voters."
+            else f"No learner shows {winner} with up to {_largest_played(results):,} voters."
         )
         lines.append(budget + text)
     return "\n".join(lines)
@@ -165,7 +168,7 @@ def larger(results: xr.Dataset) -> str:
     seeds = results.sizes["seed"]
     if seeds < (needed := fewest_seeds(1)):
         return f"Number of voters from which on duels name the winner in {SURELY:.0%}: {no_verdict(seeds, needed)}"
-    sizes, rows = _from(results), _budgets(results)
+    sizes, rows = _sufficient_voters(results), _budgets(results)
     for name, label in learner_labels(results.trust_model).items():
         played = results.named.sel(learner=name).notnull().any(("epsilon", "seed"))
         last = int(results.voters.values[played.values].max())
@@ -230,8 +233,11 @@ def _shares(intervals: xr.Dataset) -> list[str]:
     return [f"{share:.0%} ({low:.0%} to {high:.0%})" for share, low, high in limits]
 
 
-def _from(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
-    """Returns the smallest number of voters from which on the winner is named 95% of the time; 0 if there is none."""
+def _sufficient_voters(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
+    """Returns the smallest number of voters from which on the winner is named in at least `SURELY` of the seeds.
+
+    This is judged by the lower limit of an interval of this confidence. 0 where there is no such number.
+    """
     low = share_interval(results.correct, confidence=confidence).low.transpose(..., "voters")
     is_played = low.notnull().values
     is_failing = is_played & ~(low.values >= SURELY)
@@ -241,12 +247,14 @@ def _from(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
     return low.isel(voters=0, drop=True).copy(data=np.where(first <= last, sizes[np.minimum(first, len(sizes) - 1)], 0))
 
 
-def _last(results: xr.Dataset) -> int:
+def _largest_played(results: xr.Dataset) -> int:
+    """Returns the largest number of voters that any learner was simulated with."""
     played = results.named.notnull().any(("learner", "epsilon", "seed"))
     return int(results.voters.values[played.values].max())
 
 
 def _most_often(named: xr.DataArray, results: xr.Dataset) -> str:
+    """Returns the alternative that most seeds name, given the indices `named` [seed]; "nobody" if most name none."""
     arms, counts = np.unique(named.values.astype(int), return_counts=True)
     arm = int(arms[counts.argmax()])
     return "nobody" if arm == NONE else str(results["item"].values[arm])

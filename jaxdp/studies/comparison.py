@@ -77,12 +77,15 @@ def select_names(names: Sequence[str], known: Iterable[str], name: str = "learne
 
 
 def bind_values(run: Run, values: Mapping[str, Any]) -> Run:
-    """Returns the run with these values of `params` and `guarantee` fixed."""
+    """Returns the run with the arguments `values` of its `params` and `guarantee` fixed."""
     return dataclasses.replace(run, params=partial(run.params, **values), guarantee=partial(run.guarantee, **values))
 
 
 def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any]) -> Run:
-    """Returns the run with fixed values, and with only these outputs, after the last round."""
+    """Returns the run with the arguments `values` of `params` and `guarantee` fixed, and fewer outputs.
+
+    It has only the named `outputs`, each with only the value after the last round.
+    """
     simulate = run.simulate
 
     def last(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
@@ -95,7 +98,10 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
 def distinct_learners(
     left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
 ) -> dict[str, LearnerEntry]:
-    """Removes `left_out` keywords from registered variants, and returns the candidates; of equal ones, the first."""
+    """Returns the registered learners for which `is_candidate` holds, by name, without keywords `left_out` in variants.
+
+    If two entries then have the same factory and variant, only the first is returned.
+    """
     candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
         variant = {key: value for key, value in entry.variant.items() if key not in left_out}
@@ -129,7 +135,10 @@ def entry_run(
     delta: float,
     engine: Any = "auto",
 ) -> Run:
-    """Returns the run of a registered learner of this size; it plays by counts if it has them, else by `engine`."""
+    """Returns the run of a registered learner in `world`, made for `num_arms` arms and `horizon` rounds.
+
+    The run plays by counts if the learner supports them, else by `engine`. A learner that takes a delta gets `delta`.
+    """
     entry = resize(entry, horizon, num_arms=num_arms)
     learner = entry.make()
     run = simulator(learner, world, horizon, checkpoints=checkpoints, engine="counts" if learner.counts else engine)
@@ -222,7 +231,10 @@ def mean_table(
 
 
 def exponent(values: xr.DataArray, x: str, is_used: np.ndarray | None = None, sign: int = 1) -> str:
-    """Formats the exponent of the mean along x with its 95% interval; a dash for fewer than two used points."""
+    """Formats the fitted exponent a of mean ~ x^a with its 95% interval; a dash for fewer than two used points.
+
+    `x` names a dimension of the values, `is_used` selects points along it (None: all), and sign = -1 formats -a.
+    """
     values = values if is_used is None else values.isel({x: np.flatnonzero(is_used)})
     if values.sizes[x] < 2:
         return "-"
@@ -265,7 +277,7 @@ def sufficient_epsilon_table(
 
 
 def format_threshold(value: Any) -> str:
-    """Formats an epsilon of `sufficient_epsilon_table`."""
+    """Formats an epsilon as a number, or as "none of these" if it is NaN or infinite."""
     return f"{float(value):g}" if math.isfinite(value) else "none of these"
 
 
@@ -301,5 +313,5 @@ def draw(figure: Figure, panels: Iterable[Panel], **shared: Any) -> None:
 
 
 def draw_line(ax: Any, line: Line) -> None:
-    """Draws a dotted line on axes."""
+    """Draws a bound on axes: a grey line, or if `line.through` is given, a dotted line scaled through a first mark."""
     plotting.bound(ax, line.at, line.heights, through=line.through, label=line.label)

@@ -127,10 +127,12 @@ class Study:
 
 
 def _maker(parameter: inspect.Parameter) -> Callable[..., Any] | None:
+    """Returns the function that computes an argument marked with `Derived`; None for any other argument."""
     return next((extra.by for extra in _extras(parameter) if isinstance(extra, Derived)), None)
 
 
 def _extras(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    """Returns the metadata of a parameter's `Annotated` type; () for any other annotation."""
     return getattr(parameter.annotation, "__metadata__", ())
 
 
@@ -157,7 +159,10 @@ def _with_lists(kind: Any) -> Any:
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a function: computes derived arguments, and takes all others from `values` by name."""
+    """Returns the arguments of a function by name: computes those marked with `Derived`, takes others from `values`.
+
+    Arguments that are neither marked nor among `values` are left out, so that they keep their defaults.
+    """
     arguments = {}
     for name, parameter in inspect.signature(function).parameters.items():
         maker = _maker(parameter)

@@ -80,7 +80,7 @@ def naming_learners() -> dict[str, LearnerEntry]:
 
 
 def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
-    """Returns the names of the default learners; if learners differ only in their noise, the first is a default."""
+    """Returns the names of the default learners among `known`: the first of those that differ only in their noise."""
     firsts: dict[Any, str] = {}
     for name, entry in known.items():
         firsts.setdefault((entry.factory, entry.variant.get("release")), name)
@@ -235,7 +235,11 @@ def dueling_ballots(
 
 
 def electorates(num_voters: int, answers: int, largest: float) -> list[int]:
-    """Returns the sizes of electorates: 1, 2, 5, 10, ... times `num_voters`, up to the limits."""
+    """Returns the sizes of electorates: 1, 2, 5, 10, ... times `num_voters`.
+
+    Factors are at most `largest`. Voters give `answers` answers each, and at most `MOST_ROUNDS` together. The factor 1
+    is always included.
+    """
     factors = [step * 10**power for power in range(10) for step in STEPS]
     limit = min(largest, MOST_ROUNDS / (answers * num_voters))
     return [factor * num_voters for factor in factors if factor == 1 or factor <= limit]
@@ -252,7 +256,11 @@ def _run(
     rounds: int,
     delta: float,
 ) -> Run:
-    """Returns the run of a learner on the ballots, and then on the larger electorates that it can play."""
+    """Returns a run with the output `named` [len(voters)], the arm that a learner names for each size of electorate.
+
+    The first size plays the ballots (`ballot_world`), larger sizes play `resampled_world`, if the learner has counts or
+    the size needs at most `rounds` rounds. For other sizes the output is `NOT_PLAYED`.
+    """
     fixed = fixed_delta(entry.values, delta, voters[0])
     record = {"named": named_arm}
 

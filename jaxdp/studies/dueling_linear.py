@@ -42,7 +42,10 @@ CORRECTED = "the same with d^3 in place of d^6 (corrected)"
 
 
 def instance(num_arms: int, dim: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns random features [num_arms, dim] and weights [dim], uniform on the unit sphere."""
+    """Returns random features [num_arms, dim] and weights [dim], uniform on the unit sphere; `number` is their seed.
+
+    With dim = 1, the features are evenly spaced in [-1, 1], and the weight is 1.
+    """
     points = np.random.default_rng([number, num_arms, dim]).normal(size=(num_arms + 1, dim))
     if dim == 1:  # there are only two points of norm 1
         points = np.concatenate([np.linspace(-1, 1, num_arms), [1.0]])[:, None]

@@ -89,7 +89,7 @@ def dueling_regret(
 
 
 def gaps(results: xr.Dataset) -> np.ndarray:
-    """Returns the gaps Delta(1, i) of all arms except the best: [num_arms - 1] float64."""
+    """Returns the probabilities that the best arm beats the other arms, minus 1/2: [num_arms - 1] float64."""
     utilities = results.utility.values
     return np.delete(preference_gaps(utility_matrix(utilities)), utilities.argmax())
 

@@ -188,7 +188,7 @@ def _learner_index(results: xr.Dataset, name: str) -> int:
 
 
 def _format_excess(regret: xr.DataArray, name: str, best: str) -> str:
-    """Formats the paired difference between a learner's regret and the best learner's regret."""
+    """Formats the regret of learner `name` minus the regret of learner `best`, paired by seed, with its interval."""
     excess = paired(regret.sel(learner=[best, name]), "learner", against=best).isel(learner=0)
     return f"{float(excess.difference):+,.0f} ({float(excess.low):+,.0f} to {float(excess.high):+,.0f})"
 

@@ -86,7 +86,10 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def by_cost(values: xr.Dataset) -> xr.Dataset:
-    """Replaces the dimension epsilon by the noise factor c, and drops runs without privacy."""
+    """Replaces the dimension epsilon by the dimension `cost`, c = (e^epsilon + 1) / (e^epsilon - 1), sorted.
+
+    Runs without privacy are dropped.
+    """
     values = values.sel(epsilon=np.isfinite(values.epsilon.values))
     cost = theory.noise_factor(values.epsilon.values).round(3)
     return values.assign_coords(cost=("epsilon", cost)).swap_dims(epsilon="cost").drop_vars("epsilon").sortby("cost")
@@ -120,7 +123,10 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def _growth(name: str, x: str, points: np.ndarray) -> np.ndarray:
-    """Returns the order of a problem's regret in T or in c, with tuned step sizes."""
+    """Returns the order of a problem's regret, up to a factor, at these values of T (x = "horizon") or c (x = "cost").
+
+    Step sizes are tuned.
+    """
     order = theory.TUNED[name]
     if x == "cost":
         return points**order.privacy
@@ -169,11 +175,12 @@ def exponents(results: xr.Dataset) -> str:
         tuned, claimed = theory.TUNED[name], theory.CLAIMED.get(name)
         power = "ln T" if tuned.is_log else f"{tuned.rounds:.2f}"
         cells += [power, shared.exponent(costs, "cost", is_used), f"{tuned.privacy:.2f}"]
-        rows.append([label, *cells, _text(claimed)])
+        rows.append([label, *cells, _privacy_exponent(claimed)])
     return shared.format_table("exponents of regret", head, rows)
 
 
-def _text(order: Order | None) -> str:
+def _privacy_exponent(order: Order | None) -> str:
+    """Formats an order's exponent of 1/epsilon; a dash if there is no order."""
     return "-" if order is None else f"{order.privacy:.2f}"
 
 
@@ -183,7 +190,7 @@ def report(results: xr.Dataset) -> str:
     above = [
         name
         for name in map(str, results.problem.values)
-        if bool((_above(results.sel(problem=name)) > results.upper.sel(problem=name)).any())
+        if bool((_mean_plus_errors(results.sel(problem=name)) > results.upper.sel(problem=name)).any())
     ]
     worlds = "; ".join(f"{name}: {PROBLEMS[name].world}" for name in map(str, results.problem.values))
     notes = [
@@ -208,8 +215,8 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), exponents(results), *notes])
 
 
-def _above(results: xr.Dataset) -> xr.DataArray:
-    """Returns the mean regret plus 3 standard errors."""
+def _mean_plus_errors(results: xr.Dataset) -> xr.DataArray:
+    """Returns the mean regret over seeds plus 3 standard errors; the mean alone if there is one seed."""
     regret = results.pseudo_regret
     count = regret.sizes["seed"]
     return regret.mean("seed") + (3 * regret.std("seed", ddof=1) / np.sqrt(count) if count > 1 else 0.0)

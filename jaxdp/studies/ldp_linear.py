@@ -128,7 +128,10 @@ def ldp_linear(
 
 
 def uniform_regret(num_arms: int, dim: int, theta_norm: float = 0.5) -> float:
-    """Returns the expected regret of uniform play per round: the expected largest of num_arms means, by quadrature."""
+    """Returns the expected regret of uniform play per round, if contexts are uniform on the sphere.
+
+    It is the expected largest of `num_arms` means, because the mean of a random arm has expectation 0.
+    """
     from scipy.stats import beta
 
     if dim == 1:

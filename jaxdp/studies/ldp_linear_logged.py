@@ -103,7 +103,7 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
 
 
 def _check_names(name: str, arrays: Sequence[str]) -> None:
-    """Raises ValueError for arrays that would be ignored."""
+    """Raises ValueError if a name in `arrays` is not a field of `Data`; `name` is the file's name, for the message."""
     unknown = [array for array in arrays if array not in Data._fields]
     if unknown:
         raise file_error(

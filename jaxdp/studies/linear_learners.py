@@ -88,6 +88,6 @@ def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
 
 
 def are_refused(names: Sequence[str], epsilon: Sequence[float]) -> xr.DataArray:
-    """Returns whether the privacy of each learner is not proved at each epsilon, (learner, epsilon) bool."""
+    """Returns True where a learner's privacy is not proved at an epsilon: bool with dimensions (learner, epsilon)."""
     refused = [[name == "paper" and PUBLISHED <= float(e) < math.inf for e in epsilon] for name in names]
     return xr.DataArray(refused, dims=("learner", "epsilon"))

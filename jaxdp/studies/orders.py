@@ -74,7 +74,10 @@ def _central(noise: Callable[[float], float], dim: Callable[[Any], int]) -> Orde
 
 
 def _noise(name: str, delta: float) -> Callable[[float], float]:
-    """Returns a function epsilon -> standard deviation of the noise at L = 1."""
+    """Returns a function epsilon -> standard deviation of an estimator's noise, for features of norm at most 1.
+
+    `name` is the estimator's name, and `delta` its delta. Estimators without central noise have 0.
+    """
     if name.startswith("literal"):
         return lambda epsilon: float(theory.objective_perturbation_stddev(epsilon, delta, 1.0))
     if name.endswith("objective_perturbation"):

@@ -37,7 +37,7 @@ def claim_folder(out: Path | None, name: str) -> Iterator[Path]:
 
 
 def _claim(out: Path | None, name: str) -> tuple[Path, bool]:
-    """Returns the folder, and whether this call made it."""
+    """Returns a study's output folder, and whether this call made it; `out` None means a new folder in results/."""
     if out is None:
         number = 1
         while True:

@@ -156,7 +156,7 @@ def split(data: Data) -> Split:
 
 
 def _held_out(ids: Iterable[Any]) -> np.ndarray:
-    """Returns whether each id is held out, [num_samples] bool, by its hash."""
+    """Returns whether each id is held out, [num_samples] bool: a share `HELD_OUT` of ids, selected by their hashes."""
     hashes = {}
     for one in ids:
         if one not in hashes:

@@ -106,7 +106,10 @@ def heads(
 
 
 def local_radius(part: Part, margin_stddev: float) -> float:
-    """Returns the radius of local heads: twice the norm at which a random theta has margins of this deviation."""
+    """Returns the radius of local heads: twice the norm of a random theta with margins of this deviation.
+
+    `margin_stddev` is the standard deviation of margins on the features of `part`.
+    """
     return 2 * margin_stddev * float(np.sqrt(part.features[0].size / np.mean(np.sum(part.features**2, axis=1))))
 
 
@@ -150,7 +153,10 @@ def score(theta: np.ndarray, part: Part) -> Score:
 
 
 def person_error(values: np.ndarray, persons: np.ndarray) -> float:
-    """Returns the standard error of the mean over rows if persons, not rows, are independent; NaN for one person."""
+    """Returns the standard error of the mean of `values` [num_samples], if rows of a person are dependent.
+
+    `persons` has the person's id for each row. Different persons are independent. NaN if there is one person.
+    """
     _, index = np.unique(persons, return_inverse=True)
     sums = np.bincount(index, values - values.mean())
     count = len(sums)
@@ -160,7 +166,10 @@ def person_error(values: np.ndarray, persons: np.ndarray) -> float:
 def predictions(
     part: Part, epsilon: float, delta: float, margin_stddev: float, *, per_person: bool
 ) -> dict[str, float]:
-    """Returns predicted margin errors of the three mechanisms, from public features and ids."""
+    """Returns the predicted margin error of a head by each of `MECHANISMS`, computed from public features and ids.
+
+    If `per_person`, one epsilon protects all labels of a person, else one label.
+    """
     persons = part.persons if per_person else None
     errors = predicted_margin_errors(
         part.features, epsilon=epsilon, delta=delta, margin_stddev=margin_stddev, persons=persons

@@ -73,7 +73,7 @@ def make_release(
 
 
 def defaults() -> dict[str, Any]:
-    """Returns the defaults of options that a release does not read."""
+    """Returns the default of each option that --release does not use, by name."""
     return {option.name: option.default for option in study("preference-pairs").options if option.name in UNREAD}
 
 

@@ -166,9 +166,9 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def _for_greedy(order: Order, uncovered: Collection[float]) -> Order:
-    """Returns the order for greedy policies, with NaN for other policies and for uncovered epsilons.
+    """Returns `order` for the policy "greedy", and NaN for other policies and for the epsilons in `uncovered`.
 
-    A greedy policy loses at most 2 L times the l2 error.
+    A greedy policy loses at most 2 L times the l2 error, so the order of the l2 error bounds its loss.
     """
 
     def bound(num_samples: np.ndarray, epsilon: float, policy: str) -> np.ndarray:

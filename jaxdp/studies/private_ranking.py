@@ -331,7 +331,7 @@ def make_release(
 
 
 def _release_budget(epsilon: Sequence[float] | None, seeds: int | None) -> float:
-    """Returns the single budget of a release."""
+    """Returns the only epsilon in `epsilon`; raises ValueError if it has not exactly one value or `seeds` is given."""
     if seeds is not None:
         raise ValueError(f"seeds must be left out with --release, which draws once, got {seeds}")
     if epsilon is None or len(epsilon) != 1:

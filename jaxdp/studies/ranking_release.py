@@ -207,7 +207,10 @@ def _central(data: ComparisonTable | Ballots, noise: str) -> tuple[str, Estimato
 
 
 def _dataset(items: tuple[str, ...], theta: np.ndarray, low: np.ndarray, high: np.ndarray) -> xr.Dataset:
-    """Returns abilities and ranks, and the intervals of all pairs in both orders."""
+    """Returns a dataset of abilities, ranks, and intervals of all ordered pairs of items.
+
+    `low` and `high` [num_pairs] are the limits of the ability of the first item minus the ability of the second item.
+    """
     least, largest = (np.zeros((len(items), len(items)), theta.dtype) for _ in range(2))
     first, second = pair_indices(len(items)).T
     least[first, second], largest[first, second] = low, high

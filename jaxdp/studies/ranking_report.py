@@ -166,11 +166,11 @@ def survival(results: xr.Dataset) -> str:
     limits = [values.sortby("epsilon") for values in _shares(results)]
     for name in results.estimator.values[1:]:
         share, low, high = (values.sel(estimator=name) for values in limits)
-        first = _from(share)
+        first = _sufficient_epsilon(share)
         if first is None:
             lines.append(f"  {name}: not at any ε of the grid.")
             continue
-        shown_first = _from(low)
+        shown_first = _sufficient_epsilon(low)
         shown_text = "not at any ε of the grid" if shown_first is None else _onwards(shown_first)
         first_share = _share(*(float(values.sel(epsilon=first)) for values in (share, low, high)))
         estimate_text = "" if shown_first == first else f"; by the point estimate {_onwards(first)}"
@@ -178,8 +178,11 @@ def survival(results: xr.Dataset) -> str:
     return "\n".join(lines)
 
 
-def _from(share: xr.DataArray) -> float | None:
-    """Returns the smallest epsilon from which on all shares are at least `SURVIVES` (NaN is not), or None."""
+def _sufficient_epsilon(share: xr.DataArray) -> float | None:
+    """Returns the smallest epsilon from which on all shares are at least `SURVIVES`, or None if there is none.
+
+    `share` has the dimension epsilon, in increasing order. NaN counts as too small.
+    """
     failing = np.flatnonzero(~(share.values >= SURVIVES))
     first = int(failing[-1]) + 1 if failing.size else 0
     return None if first == share.size else float(share.epsilon.values[first])
@@ -209,12 +212,13 @@ def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str
 
 
 def _on_the_bound(results: xr.Dataset) -> bool:
+    """Returns whether the norm of the abilities without privacy is at least the share `ON_THE_BOUND` of the radius."""
     clear, _ = _without_privacy(results)
     return bool(np.linalg.norm(clear.ability) >= ON_THE_BOUND * float(results.radius))
 
 
 def _never_beaten(data: ComparisonTable | Ballots, unranked: str) -> dict[str, str]:
-    """Returns a remark for each item that never lost or never won."""
+    """Returns a remark, by item name, for each item that never lost or never won a comparison."""
     table = data.comparisons(unranked=unranked) if isinstance(data, Ballots) else data
     wins, losses = np.zeros((2, len(table.items)), np.int64)
     ties = np.zeros_like(table.wins) if table.ties is None else table.ties  # half a win and half a loss
@@ -250,14 +254,14 @@ def _other_order(ballots: Ballots, clear: xr.Dataset, order: np.ndarray, unranke
 
 
 def _in_order(items: tuple[str, ...], scores: np.ndarray) -> str:
-    """Formats the items by score, best first, with "=" between equal ones."""
+    """Formats item names by decreasing score, with " = " between items of equal score and ", " between others."""
     order = np.argsort(-scores, kind="stable")
     separators = ["", *(" = " if drop == 0 else ", " for drop in -np.diff(scores[order]))]
     return "".join(separator + items[index] for separator, index in zip(separators, order, strict=True))
 
 
 def _without_privacy(results: xr.Dataset) -> tuple[xr.Dataset, np.ndarray]:
-    """Returns the results without privacy, and the indices of items by rank."""
+    """Returns the results of the estimator without privacy, and the indices of items from best to worst."""
     clear = results.isel(estimator=0, epsilon=0, seed=0)
     return clear, np.argsort(clear["rank"].values)
 

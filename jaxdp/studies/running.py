@@ -69,7 +69,7 @@ def run_command(name: str, study: Study) -> Callable[..., None]:
             return
         _write(bound, out, name, note, table_format)
 
-    return _with_options(command, study, f"Writes data.zarr and figure.png, and prints a table. {_time(study)}")
+    return _with_options(command, study, f"Writes data.zarr and figure.png, and prints a table. {_time_text(study)}")
 
 
 def advise_command(study: Study) -> Callable[..., None]:
@@ -90,11 +90,12 @@ def advise_command(study: Study) -> Callable[..., None]:
             return
         _write(bound, out, "advise", note, table_format)
 
-    ending = f"Prints a report; with --out, also writes data.zarr and figure.png. {_time(study)}"
+    ending = f"Prints a report; with --out, also writes data.zarr and figure.png. {_time_text(study)}"
     return _with_options(command, study, ending)
 
 
-def _time(study: Study) -> str:
+def _time_text(study: Study) -> str:
+    """Returns a sentence on the minutes that the study takes with its defaults."""
     if study.minutes is None:
         return "Its time depends on your data; --quick runs a smaller form."
     return f"With its defaults it takes about {study.minutes:g} min on two cores; --quick runs a smaller form."
@@ -112,7 +113,7 @@ def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]
         for name, value in replaced.items()
         for one in (value if isinstance(value, tuple) else (value,))
     ]
-    note = f"\n\nQuick form: {' '.join(listed) or 'your own options'}. {_time(study)}"
+    note = f"\n\nQuick form: {' '.join(listed) or 'your own options'}. {_time_text(study)}"
     as_lists = {name: list(value) if isinstance(value, tuple) else value for name, value in replaced.items()}
     return {**options, **as_lists}, note
 
@@ -179,8 +180,8 @@ def sweep_command(study: Study) -> Callable[..., None]:
                 progress=True,
                 store=store,
                 chunk_size=chunk_size,
-                process_index=_number(process_index),
-                num_processes=_number(num_processes),
+                process_index=_parse_process(process_index),
+                num_processes=_parse_process(num_processes),
                 overwrite=overwrite,
                 grow=grow,
             )
@@ -222,7 +223,7 @@ def _with_options(command: Callable[..., None], study: Study, ending: str) -> Ca
 
 
 def _with_option_name(text: str, parameters: Sequence[inspect.Parameter]) -> str:
-    """Replaces the argument at the start of a message by its option, if the option has another name, e.g. --seeds."""
+    """Replaces the argument name at the start of an error message by its option, if the two differ, e.g. --seeds."""
     first, *remainder = text.split(" ", 1)
     for parameter in parameters:
         option = _option_name(parameter)
@@ -232,6 +233,7 @@ def _with_option_name(text: str, parameters: Sequence[inspect.Parameter]) -> str
 
 
 def _option_name(parameter: inspect.Parameter) -> str:
+    """Returns the option of a parameter on the command line, such as --num-arms."""
     for extra in getattr(parameter.annotation, "__metadata__", ()):
         # An annotated option has no default; Typer keeps the option's first name in that field.
         names = [extra.default, *(extra.param_decls or ())] if isinstance(extra, OptionInfo) else []
@@ -240,5 +242,6 @@ def _option_name(parameter: inspect.Parameter) -> str:
     return f"--{parameter.name.replace('_', '-')}"
 
 
-def _number(text: str | None) -> int | str | None:
+def _parse_process(text: str | None) -> int | str | None:
+    """Returns a process index or count as an integer, if the text is one; otherwise the text or None unchanged."""
     return int(text) if text is not None and text.lstrip("-").isdigit() else text

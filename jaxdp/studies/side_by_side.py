@@ -46,7 +46,10 @@ class Task(NamedTuple):
 
 
 def usual_jobs(claims: int, cores: int, backend: str) -> int:
-    """Returns the default number of processes; 1 on an accelerator, which processes cannot share."""
+    """Returns the default number of processes for `claims` audits on `cores` cores.
+
+    It is 1 for few claims, and on an accelerator, which processes cannot share.
+    """
     return min(MAX_DEFAULT_JOBS, cores) if claims >= MIN_CLAIMS and backend == "cpu" else 1
 
 
@@ -98,7 +101,10 @@ def side_by_side(
 
 
 def _start_worker(settings: Mapping[str, Any], modules: Sequence[str]) -> None:
-    """Prepares a worker process; it ignores interruptions, which its parent handles."""
+    """Prepares a worker process: sets JAX's `settings`, and loads the entries that `modules` and plugins register.
+
+    The process ignores interruptions, which its parent handles.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name, value in settings.items():
         if getattr(jax.config, name) != value:

@@ -210,7 +210,7 @@ def proved_bound(name: str, setting: Setting, epsilon: float, delta: float) -> f
 
 
 def at_setting(results: xr.Dataset, setting: Setting) -> xr.Dataset:
-    """Selects the results of one setting."""
+    """Returns the results of one setting, without the dimension `setting`."""
     return results.sel(setting=str(setting), drop=True)
 
 

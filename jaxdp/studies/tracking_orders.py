@@ -59,7 +59,7 @@ ORDERS = {  # for each kind of adversary, the upper bound first
 
 
 def orders_note(rows: Sequence[Setting]) -> str:
-    """Returns a sentence that names the bounds of the dotted lines."""
+    """Returns a sentence that names the bounds of Table 1 for the adversaries of `rows`; "" without switches."""
     if not rows[0].num_switches:
         return ""
     texts = {ORDERS[ADVERSARIES[base.adversary].kind][0].text: None for base in rows}
@@ -69,7 +69,8 @@ def orders_note(rows: Sequence[Setting]) -> str:
 def order_lines(x: Any, points: Sequence[tuple[float, Setting]], delta: float) -> list[Line]:
     """Returns the upper bound of Table 1 as a line, scaled to pass through the lowest of the curves' first marks.
 
-    The list has no line if the bound is not positive and finite at every finite x.
+    `x` has the horizontal position of each point (epsilon, setting). The list has no line if the bound is not positive
+    and finite at every finite x.
     """
     order = ORDERS[ADVERSARIES[points[0][1].adversary].kind][0]
     bounds = heights(order, points, delta)
@@ -79,7 +80,7 @@ def order_lines(x: Any, points: Sequence[tuple[float, Setting]], delta: float) -
 
 
 def heights(order: Order, points: Sequence[tuple[float, Setting]], delta: float) -> np.ndarray:
-    """Returns the bound at each point; NaN where the bound does not apply to the setting."""
+    """Returns a bound at each point (epsilon, setting), up to a constant factor; NaN where the bound does not apply."""
 
     def height(epsilon: float, setting: Setting) -> float:
         if not 0 < setting.num_switches < setting.horizon - 1:

@@ -127,7 +127,7 @@ def bases(results: xr.Dataset) -> list[Setting]:
 
 
 def along(results: xr.Dataset, base: Setting, axis: str) -> xr.Dataset:
-    """Selects the settings that differ from `base` at most in one axis; the axis becomes a dimension."""
+    """Returns the results of the settings that equal `base` except in the field `axis`, which becomes a dimension."""
     settings = [s for s in settings_of(results) if s._replace(**{axis: getattr(base, axis)}) == base]
     settings.sort(key=lambda setting: getattr(setting, axis))
     selected = results.sel(setting=[str(setting) for setting in settings])
@@ -142,7 +142,7 @@ def varying_axes(results: xr.Dataset) -> list[str]:
 
 
 def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
-    """Returns the expected dynamic regret of uniform play; None if it is not known."""
+    """Returns the expected dynamic regret of uniform play in the setting `base`; None if it is not known."""
     mean_loss = ADVERSARIES[base.adversary].mean_loss
     if mean_loss is None:
         return None

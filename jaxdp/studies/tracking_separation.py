@@ -124,7 +124,10 @@ def tracking_separation(
 
 
 def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
-    """Returns the lower bound of Theorem 5.1 per round, with constant 1; `ratio` is epsilon sqrt(T / S)."""
+    """Returns the lower bound of Theorem 5.1 on dynamic regret / T, with constant 1.
+
+    `ratio` is epsilon sqrt(T / S), for T = `horizon` rounds and S = `num_switches` switches.
+    """
     epsilon = np.asarray(ratio, float) * math.sqrt(num_switches / horizon)
     return theory.adaptive_lower(epsilon, horizon, num_switches) / horizon
 

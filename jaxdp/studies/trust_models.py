@@ -46,6 +46,7 @@ def arm_learners() -> dict[str, LearnerEntry]:
 
 
 def _plays_arms(entry: LearnerEntry) -> bool:
+    """Returns whether a learner plays one of finitely many arms for a reward of 0 or 1, and never stops by itself."""
     learner = entry.make()
     if learner.interface is None or learner.done is not None:
         return False
