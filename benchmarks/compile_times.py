@@ -54,7 +54,7 @@ def estimator_fit(name: str) -> tuple[Any, Any]:
 
 
 def seconds(name: str) -> tuple[float, float]:
-    """Returns the seconds to trace and lower a run, and to compile it."""
+    """Returns two numbers of processor seconds for the named run: to trace and lower it, and to compile it."""
     run, params = estimator_fit(name) if name in ESTIMATORS else simulation(name)
     keys = jaxdp.random.fast_key(jaxdp.lane_keys(jax.random.key(0), LANES))
     start = time.process_time()

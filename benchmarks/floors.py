@@ -48,20 +48,29 @@ def absorbed(weights: jax.Array, losses: jax.Array) -> jax.Array:
 
 
 def weighted(keys, good, weights, state):
-    """Computes losses, one exponential an expert, a draw."""
+    """Plays one round: draws an expert by weight, draws losses, and updates each weight by one exponential.
+
+    Returns the drawn index, the new weights, and `state` unchanged. `good` is the index of the best expert.
+    """
     index = weighted_index(keys[0], weights)
     return index, absorbed(weights, losses_of(keys[1], good, len(weights))), state
 
 
 def drawn_twice(keys, good, weights, state):
-    """Computes `weighted`, and a second, private draw; its certainty is released, and drawn from."""
+    """Plays one round with two draws: one by weight, which is released as the new state, and the play from the state.
+
+    Returns the played index, the weights after the losses of the round, and the released vector.
+    """
     num, drawn = len(weights), weighted_index(keys[2], weights)
     certain = kernel(lambda weights, drawn: (jnp.arange(num, dtype=jnp.int32) == drawn) * weights, weights, drawn)
     return weighted_index(keys[0], state), absorbed(weights, losses_of(keys[1], good, num)), certain
 
 
 def counted(keys, good, weights, state):
-    """Computes `weighted` on losses with the increments of a counter's noise: its leaky sums, fed and read."""
+    """Plays one round: draws an expert by weight, and updates weights by losses with the noise of a counter.
+
+    Returns the drawn index, the new weights, and `state`, the counter's leaky sums with one more normal variate each.
+    """
     num = len(weights)
     apply = kernel if num <= MAX_UNROLLED else lambda function, *inputs: function(*inputs)
     sums = apply(lambda sums, noise: sums + (noise[None] - 1e-3 * sums), state, normal(keys[2], num))
@@ -71,7 +80,7 @@ def counted(keys, good, weights, state):
 
 
 def heard(keys, arm, sums):
-    """Computes a reward, its report by randomized response, and the sums of reports after it."""
+    """Draws a reward of `arm` and its randomized response; returns the arms' sums of reports with it added."""
     paid = uniform_from_key(keys[0]) < entry(jnp.asarray(SMALL), arm)
     said = jnp.where(jax.random.uniform(keys[1]) < np.float32(KEEP), paid, ~paid).astype(jnp.float32)
     return kernel(
@@ -80,13 +89,13 @@ def heard(keys, arm, sums):
 
 
 def largest_bound(keys, good, sums, state):
-    """Computes one square root an arm, the largest bound, a report."""
+    """Plays one round: the arm with the largest bound, one square root an arm; returns (arm, new sums, state)."""
     arm = first_largest(kernel(lambda sums: sums * jax.lax.rsqrt(sums), sums))
     return arm, heard(keys, arm, sums), state
 
 
 def reciprocal_weights(keys, good, sums, state):
-    """Computes one reciprocal an arm, a draw, a report."""
+    """Plays one round: an arm drawn by weights of one reciprocal an arm; returns (arm, new sums, state)."""
     arm = index_from_uniform(uniform_from_key(keys[2]), kernel(lambda sums: 1 / (sums * sums), sums))
     return arm, heard(keys, arm, sums), state
 
@@ -96,7 +105,10 @@ def several_losses(keys: jax.Array, good: jax.Array, num: int) -> jax.Array:
 
 
 def asked(keys, good, sums, memory):
-    """Adds losses of some rounds, and asks a question about all dyadic windows."""
+    """Adds losses of several rounds to `sums`, and compares the largest sum of a dyadic window with noise.
+
+    Returns (whether it exceeds the noise, the new sums, the memory of earlier sums with the new ones in one column).
+    """
     losses = several_losses(keys[1], good, len(sums))
 
     def added(losses: jax.Array, sums: jax.Array) -> jax.Array:
@@ -114,7 +126,10 @@ def asked(keys, good, sums, memory):
 
 
 def filtered(keys, good, sums, rows):
-    """Adds losses of some rounds, takes one step of the filter over rows of switches, and flips a coin."""
+    """Draws the losses of several rounds, takes one step of the filter over `rows` of switches, and flips a coin.
+
+    Returns (the coin, `sums` unchanged, the new rows).
+    """
     losses = several_losses(keys[1], good, len(sums))
 
     def stepped(losses: jax.Array, rows: jax.Array) -> jax.Array:

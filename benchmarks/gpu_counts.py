@@ -47,7 +47,7 @@ MEANS = np.linspace(0.2, 0.8, 8)
 
 
 def etc(*, engine: str = "rounds", rewards: str = "binary", checkpoints: Any = None) -> Any:
-    """Explores and commits among eight arms."""
+    """Returns the run of explore-then-commit with eight arms, by this engine, on rewards of this kind."""
     learner = jaxdp.bandits.explore_then_commit(num_arms=8, explore_rounds=800, rewards=rewards)
     world = jaxdp.bandits.bernoulli_bandit(MEANS) if rewards == "binary" else jaxdp.bandits.gaussian_bandit(MEANS)
     return jaxdp.simulator(learner, world, ROUNDS, engine=engine, checkpoints=checkpoints)
@@ -117,7 +117,7 @@ ONE_LOOK: dict[str, Callable[..., Any]] = {
 
 
 def programs() -> dict[tuple[str, str], Callable[[], Any]]:
-    """Returns the functions that make each run, by name and card."""
+    """Returns the functions that make the counted runs, by (name of the run, name of the card)."""
     found: dict[tuple[str, str], Callable[[], Any]] = {}
     for name, run in EVERY_LOOK.items():
         for look, checkpoints in LOOKS.items():

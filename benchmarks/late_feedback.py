@@ -41,7 +41,7 @@ FIGURE = Path(__file__).parent.parent / "docs/gallery/late_feedback.png"
 
 
 def regrets(learner: Learner, world: Environment, seeds: int) -> dict[float, np.ndarray]:
-    """Returns [seeds] regrets at the horizon for each epsilon."""
+    """Returns the regret at the horizon for each seed, [seeds], by epsilon."""
     run = jaxdp.simulator(learner, world, HORIZON, outcomes=["pseudo_regret"])
     lanes, keys = jax.jit(jax.vmap(run, (0, None))), jaxdp.lane_keys(jax.random.key(0), seeds)
     points = {epsilon: run.params(epsilon=epsilon) for epsilon in BUDGETS}

@@ -36,7 +36,7 @@ TILE = 32
 
 
 def swept(learner, environment, horizon, num_seeds, **axes):
-    """Returns the values at the end, for each seed."""
+    """Returns the outcomes after the last round of a sweep over `axes`, with `num_seeds` seeds."""
     run = jaxdp.simulator(learner, environment, horizon, checkpoints=[horizon])
     axes = {**axes, "delta": [DELTA]}
     found = jaxdp.sweep(run, axes=axes, num_seeds=num_seeds, key=jax.random.key(0), tile_size=TILE)
@@ -69,7 +69,7 @@ def static(horizons=HORIZONS, num_seeds=64):
 
 
 def tracking(num_experts, horizon, gap):
-    """Builds a learner over sequences that switch as often as the losses shift."""
+    """Returns a learner over switching sequences, and losses that shift as often as these may switch."""
     sequences = classes.markov(switch_rate=SWITCHES / horizon)
     about = {"num_experts": num_experts, "horizon": horizon}
     learner = experts.counter_weights(**about, sequences=sequences, num_switches=SWITCHES)

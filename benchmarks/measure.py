@@ -60,7 +60,10 @@ class Seconds(NamedTuple):
 
 
 def take_turns(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, Seconds]:
-    """Measures times of calls in turn, after a warm-up turn, so that a busy moment of the machine meets all."""
+    """Returns the times of each call over `repeats` turns, after a warm-up turn.
+
+    In a turn all calls run once, one after the other, so that a busy moment of the machine meets all of them.
+    """
     for call in calls.values():
         call()
     seconds = {name: Seconds([], []) for name in calls}
@@ -101,7 +104,7 @@ def measure(case: Case, repeats: int = REPEATS, clock: str = "wall") -> dict[str
 
 
 def _nanoseconds(work: Work, seconds: Sequence[float], clock: str) -> list[float]:
-    """Returns nanoseconds of one core for a unit of work, in each turn."""
+    """Returns nanoseconds of one core for a unit of work in each turn; `seconds` are by "wall" or "processor"."""
     used = work.cores if clock == "wall" else 1  # the processor's clock has added up cores
     return [each * used * 1e9 / work.units for each in seconds]
 

@@ -35,27 +35,33 @@ class Exploration(NamedTuple):
 
 
 def visits_before(visits: Visits, length: int) -> np.ndarray:
-    """Returns the visits of each person in the phase, by order of first visits."""
+    """Returns the number of visits of each person in the first `length` rounds, in the order of first visits.
+
+    People without a visit are left out.
+    """
     params = jaxdp.person_means(num_arms=len(MEANS), visits=visits, phase_ends=[length]).params(epsilon=1.0)
     counts = params.before[1][np.argsort(params.rank)]
     return counts[counts > 0]
 
 
 def exploration_of_people(visits: Visits, epsilon: float, length: int) -> Exploration:
-    """Returns the exploration of `jaxdp.person_means` with one phase."""
+    """Returns the exploration of `jaxdp.person_means` if its only phase ends after `length` rounds."""
     counts = visits_before(visits, length)
     return Exploration(length, len(counts), counts, 1 / epsilon)
 
 
 def exploration_of_reports(visits: Visits, epsilon: float, length: int, reports: int) -> Exploration:
-    """Returns the exploration by `per_person` in `length` heard rounds; the rest play one arm."""
+    """Returns the exploration by `per_person` that ends with the `length`-th heard round.
+
+    Rounds are heard if they are among a person's first `reports` visits.
+    """
     length -= length % len(MEANS)
     end = int(np.flatnonzero(visits.nth < reports)[length - 1]) + 1
     return Exploration(end, length, np.ones(1), reports / epsilon)
 
 
 def approximate_regret(exploration: Exploration) -> float:
-    """Returns the regret if rewards were normal, and as many contributions were of each arm."""
+    """Returns the expected regret if rewards were normal, and each arm had the same number of contributions."""
     each = exploration.contributions / len(MEANS)
     scale = exploration.noise_scale / each
     stddevs = np.sqrt(MEANS * (1 - MEANS) * np.mean(1 / exploration.rewards) / each)

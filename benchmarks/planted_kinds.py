@@ -49,12 +49,15 @@ LANES = 256  # of the runs that choose a threshold
 
 
 def added(report: Any, more: Any, action: Any) -> Any:
-    """Returns a report with the data of another one added; a play that it begins with stays."""
+    """Returns `report` plus the data of the report `more`; if a report starts with the action, the action stays."""
     return _with_play_of(report, jax.tree.map(jnp.add, report, more), action)
 
 
 def replaced(report: Any, last: Any, is_replaced: jax.Array, action: Any) -> Any:
-    """Returns a report with the data of the last one where they are replaced; a play that it begins with stays."""
+    """Returns `report`, or if `is_replaced`, the data of the report `last`.
+
+    If a report starts with the action, the action of `report` stays.
+    """
     return _with_play_of(report, jax.tree.map(lambda new, old: jnp.where(is_replaced, old, new), report, last), action)
 
 
@@ -78,7 +81,7 @@ def _has_play(report: Any, action: Any) -> bool:
 
 
 def sums_so_far(entry: LearnerEntry, users: UserData) -> np.ndarray:
-    """Returns the exact sum of the data after each round, [LANES, rounds], as the right learner is played."""
+    """Returns the sum of all reports' data after each round, [LANES, rounds], if the entry's learner plays `users`."""
     learner = entry.make()
     params = learner.params(**entry.values)
 
@@ -90,7 +93,10 @@ def sums_so_far(entry: LearnerEntry, users: UserData) -> np.ndarray:
 
 
 def threshold_between(entry: LearnerEntry) -> float:
-    """Returns a sum of data between those of the neighbours in most rounds."""
+    """Returns a threshold that lies between the two neighbours' sums of data in as many rounds and lanes as possible.
+
+    Infinity if the sums are equal in all rounds.
+    """
     first, second = (sums_so_far(entry, users) for users in entry.make_neighbours())
     middles = np.unique((first + second)[first != second] / 2)
     if not len(middles):
@@ -100,9 +106,10 @@ def threshold_between(entry: LearnerEntry) -> float:
 
 
 def wrong(right: Learner, kind: str, threshold: float) -> Learner:
-    """Returns the learner by rounds, with a mistake of a kind.
+    """Returns the learner `right` with a mistake of this kind, without blocks and counts.
 
-    Its private state has also the key data of the first round, the last report, the sum of data, and rounds played.
+    For the kinds "cap" and "phase", the mistake happens while the sum of data is above `threshold`. The private state
+    also has the key data of the first round, the last report, the sum of data, and the number of rounds played.
     """
 
     def shapes(params: Any, public: Any) -> tuple[Any, Any]:
@@ -187,7 +194,7 @@ def _changed(params: Any, names: tuple[str, ...], change: Callable[[Any], Any]) 
 
 
 def planted(name: str, kind: str) -> Target:
-    """Builds the target of a learner with a mistake, at its second point where it has one."""
+    """Returns the audit's target for a registered learner with a planted mistake, at its second point if it has one."""
     entry = LEARNERS[name]
     threshold = threshold_between(entry.at_second() or entry) if kind in ("cap", "phase") else np.inf
 
@@ -200,7 +207,7 @@ def planted(name: str, kind: str) -> Target:
 
 
 def verdict(name: str, kind: str) -> tuple[str, str]:
-    """Returns whether a mistake is flagged, and by which attack."""
+    """Audits a learner with a planted mistake; returns "flagged" or "not flagged", and the attack with its finding."""
     made = planted(name, kind)
     if made.grey_box is not None:
         found = made.grey_box(jax.random.key(0))

@@ -21,7 +21,10 @@ LONGEST = 400  # runs are cut off after this multiple of the planned users
 
 
 def stopping_users(planned: Setting, true: Setting, num_runs: int) -> np.ndarray:
-    """Returns the users of both arms, `[runs]`, of the test planned for one setting where another one is true."""
+    """Returns the number of users in both arms at which a test stops, [num_runs].
+
+    The test is planned for the setting `planned`, and data are drawn from the setting `true`.
+    """
     rng, threshold, most = np.random.default_rng(1), math.log(1 / planned.failure_prob), LONGEST * fixed_users(planned)
     if planned.trust == "local" or math.isinf(planned.epsilon):
         users = simulate_local(true.rates, local_evidence(planned), threshold, most, num_runs, rng)

@@ -146,7 +146,7 @@ def run_claimed(run, values: Mapping[str, Any]) -> Outputs:
 
 
 def claimed(params, guarantee, values: Mapping[str, Any]) -> Outputs:
-    """Returns the claims, and the parameters, at each point."""
+    """Returns the claims and the parameters at the values, and without privacy if there is an epsilon."""
     made = [flat(point) for point in points(params, values)]
     claims = [guarantee(**point) for point in budgets(values)][: len(made)]
     return {
@@ -162,7 +162,7 @@ def users(entry) -> Outputs:
 
 
 def released(entry) -> Outputs:
-    """Releases on both neighbours."""
+    """Returns the outputs of a mechanism's entry on both of its neighbours."""
     neighbours, made = of_sizes(entry, "neighbours"), mechanism(entry)
     release = lambda key, params: [made.release(key, params, jnp.asarray(data)) for data in neighbours]  # noqa: E731
     return lanes(release, points(made.params, entry.values)) | flat({"neighbours": neighbours})
@@ -250,7 +250,7 @@ def lanes(function, params: Sequence[Any]) -> Outputs:
 
 
 def flat(tree: Any) -> Outputs:
-    """Leaves by their path."""
+    """Returns the leaves of a pytree as arrays, by their path."""
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
