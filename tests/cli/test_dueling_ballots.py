@@ -118,7 +118,7 @@ def test_results(tmp_path):
         "resampled:\nvoters drawn from these ballots with replacement",
     ):
         assert words in text, words
-    sizes = ballots_report._from(small)
+    sizes = ballots_report._sufficient_voters(small)
     assert float(sizes.sel(learner="ebs_phased", epsilon=1.0)) > 50
     assert f"{float(sizes.sel(learner='ebs_phased', epsilon=1.0)):,.0f}" in text
 
@@ -148,7 +148,7 @@ def made_up(shares):
 
 def test_from_how_many_voters_on():
     results = made_up([[0.5, 1.0, 1.0], [1.0, 0.9, math.nan]])
-    np.testing.assert_array_equal(ballots_report._from(results)[:, 0], [20, 0])
+    np.testing.assert_array_equal(ballots_report._sufficient_voters(results)[:, 0], [20, 0])
     told = ballots_report.verdicts(results.isel(learner=[0]))
     assert "0.5 per answer, 1.5 per voter: no winner is shown: X names ann most often, in 50.0%" in told
     assert "X shows ann from 20 voters on" in told
