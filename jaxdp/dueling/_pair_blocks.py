@@ -160,5 +160,5 @@ def claim(epsilon: float) -> Guarantee:
 
 
 def _is_between_blocks(duels: jax.Array) -> jax.Array:
-    """Returns whether a pair with this many duels is between two blocks: with 0, 1, 2, 4, 8, ... duels."""
+    """Returns whether a pair with this many duels is between two blocks: whether `duels` is 0 or a power of two."""
     return (duels & (duels - 1)) == 0

@@ -13,12 +13,12 @@ from jaxdp.random.choice import inline_index_at
 
 
 def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-    """Draws the same arms as `_versatile_sparring.draw`."""
+    """Draws the left and the right arm, [2] int32, from uniforms [2] and the players' weights [num_arms, 2]."""
     return own_kernel(_draw, uniforms, weights)
 
 
 def add_losses(estimate: Callable[..., jax.Array], losses: compensated.Sum, *inputs: jax.Array) -> compensated.Sum:
-    """Computes the same sums as `_versatile_sparring.add_losses`."""
+    """Adds estimate(*inputs), a round's estimated losses [num_arms, 2], to the sums `losses`."""
 
     def add(losses: compensated.Sum, *inputs: jax.Array) -> compensated.Sum:
         losses, inputs = jax.tree.map(lanes_last, (losses, inputs))

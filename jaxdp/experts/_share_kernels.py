@@ -61,13 +61,13 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
-    """Computes `_shares.exponential_step`."""
+    """Returns shares [n] proportional to shares * exp(-scaled_losses), with sum 1."""
     grown, scale = _grow(shares, scaled_losses)
     return kernel(operator.mul, grown, scale)
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Computes `_shares.fixed_share_step`."""
+    """Applies losses to shares [n]; each share then passes the fraction `switch_rate` to the others, in equal parts."""
     grown, scale = _grow(shares, scaled_losses)
 
     def mix(grown, scale, switch_rate):
@@ -78,7 +78,10 @@ def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: j
 
 
 def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
-    """Computes `_shares.exact_fixed_share_step`; in 32 bits scaled losses must differ by at most 1/8."""
+    """Does a step of fixed share on compensated shares [n], so that rounding errors do not accumulate.
+
+    The arguments are the same as in `fixed_share_step`. In 32 bits, scaled losses must differ by at most 1/8.
+    """
     smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
 
     def gain(total, excess, losses, smallest):
@@ -103,12 +106,12 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
 
 
 def read(shares: Sum) -> jax.Array:
-    """Computes `_shares.read`."""
+    """Returns compensated shares as floats, [n]."""
     return kernel(operator.sub, *shares)
 
 
 def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
-    """Computes `_shares.odds`."""
+    """Returns exp(-learning_rate * (total - smallest total)), [n] float: the odds of exponential weights."""
     smallest = fold(jnp.minimum, lambda total: total, totals.total)
 
     def weight(total, excess, smallest, learning_rate):
@@ -118,7 +121,7 @@ def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
 
 
 def _grow(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns shares times exp(-losses), up to a factor, and the factor that makes their sum 1."""
+    """Returns numbers [n] proportional to shares * exp(-scaled_losses), and the factor [] that makes their sum 1."""
     smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
     grown = kernel(lambda shares, losses, low: shares * jnp.exp(low - losses), shares, scaled_losses, smallest)
     mass = fold(operator.add, lambda grown: grown, grown)

@@ -15,7 +15,10 @@ def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Applies losses; then each share passes the fraction `switch_rate` in (0, 1] to the others, in equal parts."""
+    """Applies losses to shares [n]; each share then passes the fraction `switch_rate` to the others, in equal parts.
+
+    `switch_rate` is in (0, 1]; scaled losses are losses times the learning rate.
+    """
     after_losses = exponential_step(shares, scaled_losses)
     return (1 - switch_rate) * after_losses + switch_rate / (len(shares) - 1) * (1 - after_losses)
 
@@ -41,7 +44,10 @@ def read(shares: Sum) -> jax.Array:
 
 
 def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> jax.Array:
-    """Applies losses; then projects, in relative entropy, onto shares of at least `floor`, which is in (0, 1 / n]."""
+    """Applies losses to shares [n], and projects the result, in relative entropy, onto shares of at least `floor`.
+
+    `floor` is in (0, 1 / n].
+    """
     return project(exponential_step(shares, scaled_losses), floor)
 
 

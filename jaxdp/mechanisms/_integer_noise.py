@@ -103,7 +103,10 @@ def geometric_of(
 
 
 def _one_sided(function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any) -> jax.Array:
-    """Applies (pairs, number, scale, *operands) ->  [size] to geometric numbers: floor(scale * exponential variate)."""
+    """Draws [size] geometric numbers, floor(scale * exponential variate), and applies the elementwise `function`.
+
+    Its arguments are (pairs of random words, geometric number, scale, *other operands); `scale` is operands[0].
+    """
 
     def few() -> jax.Array:
         def apply(pairs: jax.Array, scale: jax.Array, *operands: Any) -> jax.Array:
@@ -128,7 +131,7 @@ def _one_sided(function: Callable[..., jax.Array], key: jax.Array, size: int, *o
 def normal_of(
     function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *operands: Any, lanes_fast: bool = False
 ) -> jax.Array:
-    """Applies an elementwise function to normal variates that are rounded to integers, in one kernel like `laplace_of`.
+    """Applies an elementwise function to normal noise rounded to integers: function(noise, *operands), in one kernel.
 
     The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. With `lanes_fast`, lanes are
     the fast axis on CPU, also for more than 16 numbers.
@@ -218,7 +221,7 @@ def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax
 def _of_two_pairs(
     function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any, lanes_fast: bool = False
 ) -> jax.Array:
-    """Applies an elementwise function to two pairs of words for each of `size` numbers, in a `_kernel`."""
+    """Returns function(pairs, more pairs, *operands), [size], with two pairs of random words for each number."""
     longest = size if lanes_fast else MAX_UNROLLED
 
     def split_pairs(pairs: jax.Array, *operands: Any) -> jax.Array:

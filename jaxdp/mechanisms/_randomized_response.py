@@ -278,7 +278,7 @@ GRID = 2.0**32
 
 
 def _wide(dtype: DTypeLike) -> DTypeLike:
-    """Returns at least float32: 2^32 is infinite in float16."""
+    """Returns float64 for float64, and float32 for all other dtypes, because 2^32 is infinite in float16."""
     return dtype if dtype == jnp.float64 else jnp.float32
 
 
@@ -288,7 +288,7 @@ def _spare(epsilon: jax.Array) -> jax.Array:
 
 
 def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Rounds a probability <= 1/2 up. At a finite epsilon the result is not 0, even if float32 underflows."""
+    """Rounds a probability <= 1/2 up, with a margin, in units of 2^-32 (uint32); at a finite epsilon it is >= 1."""
     words = jnp.ceil(probability * (1 + _spare(epsilon)) * GRID).astype(jnp.uint32)
     return jnp.maximum(words, (epsilon < jnp.inf).astype(jnp.uint32))
 
@@ -319,7 +319,10 @@ def _least(epsilon: jax.Array) -> jax.Array:
 
 
 def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare: int) -> jax.Array:
-    """Rounds a probability up to the dtype of epsilon, with `spare` units to spare; if rare, to the binomial's grid."""
+    """Rounds a probability up to the dtype of epsilon, after a relative increase by 4 `spare` eps; at most `largest`.
+
+    A tiny probability is increased further, by a step of the grid of the binomial sampler.
+    """
     info = jnp.finfo(epsilon.dtype)
     least_chance = chance * (1 + (8 + jnp.minimum(epsilon, 128).astype(jnp.float64)) * 2.0**-52)
     least_chance = jnp.minimum(least_chance * (1 + 4 * spare * float(info.eps)), largest)

@@ -96,7 +96,11 @@ def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray]
 
 
 def tail_epsilon(delta: float, keep: float, move: float, probabilities: np.ndarray) -> float:
-    """Returns the largest log((P(count >= j) - delta) / P'(count >= j)); the user's bit is 1 in P and 0 in P'."""
+    """Returns the largest log((P(count >= j) - delta) / P'(count >= j)) over j; the user's bit is 1 in P and 0 in P'.
+
+    `count` is the number of reports 1. `probabilities` is the distribution of the other users' count; `keep` and `move`
+    are the probabilities that a bit is kept and flipped.
+    """
     tail = np.append(probabilities[::-1].cumsum()[::-1], 0.0)  # P(the others' count >= j)
     more = np.append(1.0, tail[:-1])  # P(the others' count >= j - 1)
     likely, unlikely = move * tail + keep * more - delta, keep * tail + move * more
@@ -116,7 +120,10 @@ def count_distribution(ones: int, local_epsilon: float, batch: int) -> np.ndarra
 
 
 def reports_distribution(ones: int, zeros: int, local_epsilon: float) -> np.ndarray:
-    """Returns the distribution of the number of reports 1, from users with these ones and zeros, without far tails."""
+    """Returns the distribution of the number of reports 1 from `ones` users with a 1 and `zeros` users with a 0.
+
+    Far tails are left out.
+    """
     keep, move = odds(local_epsilon)
     return np.convolve(binomial(ones, keep, move), binomial(zeros, move, keep))
 

@@ -35,7 +35,7 @@ def lattice_laplace(
 def lattice_gaussian(
     key: jax.Array, shape: tuple[int, ...], quantum: ArrayLike, noise_stddev: ArrayLike, l2_sensitivity: ArrayLike
 ) -> jax.Array:
-    """Draws the noise of `gaussian` on integers, rounded as in `lattice_laplace`."""
+    """Draws Gaussian noise for integers, in multiples of min(quantum, 1), clipped to the range of the integer type."""
     return _gaussian(key, shape, quantum, noise_stddev, l2_sensitivity, jnp.result_type(int))
 
 

@@ -45,8 +45,8 @@ def _add_to_sum(values: Exact, noise: jax.Array) -> jax.Array:
 
 
 class _Split(NamedTuple):
-    whole: jax.Array
-    part: jax.Array
+    integer: jax.Array
+    fraction: jax.Array
 
 
 def _split(noise: jax.Array, limit: int) -> _Split:

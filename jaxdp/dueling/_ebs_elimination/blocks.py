@@ -181,7 +181,7 @@ def _at_most(size: int) -> SwitchWhenFn:
 
 
 def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -> Any:
-    """Returns compute(*inputs) if `needed`, otherwise `otherwise`."""
+    """Returns compute(*inputs) if `needed`, [] bool, is true, otherwise the value `otherwise`."""
 
     # A loop instead of a branch: for a batch of lanes, a branch would always compute both sides.
     def body(carry):

@@ -13,7 +13,7 @@ from jaxdp.random import uniform_from_key
 
 
 def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
-    """Draws an active arm for each key, as `arms.opponent` does: [...] int32."""
+    """Draws, for each key, one of the arms marked in `active` uniformly at random: [...] int32."""
     size = jnp.sum(active, dtype=jnp.int32)
     draws = jnp.vectorize(uniform_from_key, signature="()->()")(keys)
     ranks = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than `size`, even in float32
@@ -25,7 +25,10 @@ def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns `counters.noise_line`, a bound on each counter's noise: (intercept, slope per leaf), each [num_arms]."""
+    """Returns a line that bounds each counter's noise: (intercept, slope per leaf), each [num_arms] float.
+
+    It holds until the counter's next inner node ends. The digits are [levels, num_arms].
+    """
     float_ = params.intercepts.dtype
     counts, half = digits.astype(float_), jnp.asarray(trees.arity // 2, float_)
     lowest = chosen = steepness = jnp.full(counts.shape[1:], jnp.inf, float_)

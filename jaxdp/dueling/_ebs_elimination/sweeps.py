@@ -311,7 +311,7 @@ def _by_opponent(
 
 
 def _over_arms(operation, values: jax.Array) -> jax.Array:
-    """Reduces the first axis, over arms, to length 1."""
+    """Reduces the first axis of `values`, over arms, to length 1 by an operation on two arrays."""
     reduced = values[:1]  # unrolled: XLA vectorises elementwise operations, but not reductions
     for arm in range(1, len(values)):
         reduced = operation(reduced, values[arm : arm + 1])
@@ -327,7 +327,7 @@ def _sum_rows(values: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array
 
 
 def _at(rows: jax.Array, index: jax.Array) -> jax.Array:
-    """Returns, for each arm and lane, the row at `index`; 0 if there is no such row."""
+    """Returns, for each arm and lane, the entry of `rows` at `index` in the first axis; 0 if there is no such row."""
     selected = jnp.zeros_like(rows[0])
     for row in range(len(rows)):
         selected = jnp.where(index == row, rows[row], selected)

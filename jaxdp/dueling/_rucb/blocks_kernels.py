@@ -20,13 +20,13 @@ from jaxdp.numerics.rounding import round_product
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Finds champions, packed into [] uint32 with one bit per arm, and the hypothesis, as `blocks.view` does."""
+    """Returns this round's champions, [] uint32 with one bit per arm, and the hypothesised best arm, or -1."""
     packed = own_kernel(_champions, *released[1:], spread)
     return packed, own_kernel(functools.partial(written_hypothesis, len(released.duels)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """Draws the same arms as `blocks.duel`."""
+    """Draws the left and the right arm of this round, [2] int32, from two uniforms; `spread` is as in `blocks.duel`."""
     packed, hypothesis = view(released, hypothesis, spread)
     left = own_kernel(functools.partial(written_left, len(released.duels)), uniforms[0], packed, hypothesis)
     return jnp.stack([left, own_kernel(_right, uniforms[1], *released[1:], left, spread)])

@@ -20,13 +20,13 @@ MOST_ARMS = MAX_UNROLLED  # up to this number of arms, lanes are the fast axis, 
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Finds champions, packed into [] uint32 with one bit per arm, and the hypothesis, as `_rucb.view` does."""
+    """Returns this round's champions, [] uint32 with one bit per arm, and the hypothesised best arm, or -1."""
     packed = own_kernel(_champions, wins, spread)
     return packed, own_kernel(functools.partial(written_hypothesis, len(wins)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """Draws the same arms as `_rucb.duel`."""
+    """Draws the left and the right arm of this round, [2] int32, from two uniforms; arguments as in `_rucb.duel`."""
     packed, hypothesis = view(wins, hypothesis, spread)
     left = own_kernel(functools.partial(written_left, len(wins)), uniforms[0], packed, hypothesis)
     right = own_kernel(_right, uniforms[1], wins, left, spread, unmet)
@@ -89,7 +89,7 @@ def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Arr
 
 
 def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
-    """Selects entries[index] by comparing `index` with every position."""
+    """Returns the row entries[index], [] integer `index`, without a gather: compares `index` with every position."""
     selected = entries[0]
     for i in range(1, len(entries)):
         is_index = index == i

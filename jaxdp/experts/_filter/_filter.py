@@ -124,7 +124,7 @@ def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
 
 
 def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
-    """Returns the factor of each row, [num_rows], with which the rows' sums are proportional to 2^evidence."""
+    """Returns the factors, [num_rows], that make the rows' sums proportional to 2^evidence."""
     powers, total = powers_of(evidence), row_sums(sums)
     return normalise(powers.mantissa / total.mantissa, powers.power - total.power)
 

@@ -20,7 +20,10 @@ draw, gains, odds_of = _filter.draw, _filter.gains, _filter.odds_of
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Computes `_filter.step` for sums of one row."""
+    """Applies losses and switches to sums of one row; returns the new sums, and the largest power of two in `sums`.
+
+    `scaled_losses`, [num_experts], are learning_rate * losses.
+    """
     dtype = sums.mantissa.dtype
     old_mantissa, old_power = (jnp.squeeze(array, 0) for array in sums)
     largest = fold(jnp.maximum, lambda power: power, old_power)
@@ -54,7 +57,10 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Computes `_filter.columns` for sums of one row, where the outlook cancels."""
+    """Returns the distribution of the expert, [num_experts] float, for sums of one row: the normalised sums.
+
+    The outlook is not used, because it is a common factor of the row.
+    """
     del outlook
     mantissa, power = (jnp.squeeze(array, 0) for array in sums)
     top = fold(jnp.maximum, lambda power: power, power)

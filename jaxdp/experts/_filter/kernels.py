@@ -22,7 +22,10 @@ MOST = MAX_UNROLLED  # largest number of experts, or rows, that is unrolled
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Computes `_filter.step`; with `flow.row_step` all odds must be 1."""
+    """Applies losses and switches to sums; returns the new sums, and the largest power of two in row 0 of `sums`.
+
+    `scaled_losses`, [num_experts], are learning_rate * losses. With `flow.row_step`, all `flow.odds` must be 1.
+    """
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     change = _kernel(lambda losses: exp_minus(losses)[0], scaled_losses)
     largest = _kernel(lambda power: _fold(jnp.maximum, power[0]), power)
@@ -44,31 +47,35 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Computes `_filter.gains`."""
+    """Returns log2 of the factor by which losses scale each row's sum: [num_rows] float, up to a common constant."""
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     above = _kernel(lambda losses: losses - _fold(jnp.minimum, losses), scaled_losses)
-    lost = _kernel(lambda above: jnp.expm1(-above), above)
+    relative_change = _kernel(lambda above: jnp.expm1(-above), above)
     change = _kernel(lambda above: exp_minus(above)[0], above)
     shift = _kernel(lambda above: exp_minus(above)[1], above)
     top = _kernel(lambda power: _fold(jnp.maximum, power), power)
     new_top = _kernel(lambda power, shift: _fold(jnp.maximum, power + shift[None]), power, shift)
     before = _kernel(lambda mantissa, power, top: _row_sums(mantissa, power, top), mantissa, power, top)
-    gained = _kernel(
-        lambda mantissa, power, top, lost: _row_sums(mantissa * lost[None], power, top), mantissa, power, top, lost
+    row_change = _kernel(
+        lambda mantissa, power, top, relative: _row_sums(mantissa * relative[None], power, top),
+        mantissa,
+        power,
+        top,
+        relative_change,
     )
-    left = _kernel(_total, mantissa, power, change, shift, new_top)
-    return _kernel(log_gain, gained, before, left, new_top - top)
+    after = _kernel(_total, mantissa, power, change, shift, new_top)
+    return _kernel(log_gain, row_change, before, after, new_top - top)
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Computes `_filter.columns`."""
+    """Returns the distribution of the expert, [num_experts] float: sums * outlook, added over rows and normalised."""
     odds = _columns(odds_of(sums, outlook))
     total = _kernel(lambda odds: _fold(operator.add, odds), odds)
     return _kernel(operator.truediv, odds, total)
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
-    """Computes `_filter.draw`."""
+    """Draws an expert and a row, [] int32 each, with odds sums[row, expert] * outlook[row], from two uniforms, [2]."""
     odds = odds_of(sums, outlook)
     columns = _columns(odds)
     expert = _kernel(lambda uniforms, columns: inline_index_at(uniforms[0], list(columns)), uniforms, columns)
@@ -81,7 +88,7 @@ def _columns(odds: jax.Array) -> jax.Array:
 
 
 def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Computes `_filter.odds_of`."""
+    """Returns sums[row, expert] * outlook[row], divided by about the largest product: [num_rows, num_experts] float."""
     mantissa, power, ahead, ahead_power = (lanes_last(array) for array in (*sums, *outlook))
     power = _kernel(lambda power, ahead_power: power + ahead_power[:, None], power, ahead_power)
     peak = _kernel(lambda power: _fold(jnp.maximum, _fold(jnp.maximum, power)), power)
@@ -106,7 +113,7 @@ def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def _fold(operation: Callable[..., jax.Array], values: jax.Array) -> jax.Array:
-    """Reduces the last axis by the operation, unrolled."""
+    """Reduces the last axis of `values` by a binary operation, entry by entry without a loop."""
     return functools.reduce(operation, [values[..., j] for j in range(values.shape[-1])])
 
 
@@ -115,7 +122,7 @@ def _apply_losses(mantissa: jax.Array, power: jax.Array, change: jax.Array, shif
 
 
 def _has_one_top(power: jax.Array, shift: jax.Array, top: jax.Array) -> jax.Array:
-    """Returns whether exactly one entry has the row's largest power: [num_rows] bool."""
+    """Returns whether exactly one entry of `power` + `shift` equals the row's largest power, `top`: [num_rows] bool."""
     is_top = power + shift[None] == top[:, None]
     return _fold(operator.add, is_top.astype(jnp.int32)) == 1
 
@@ -144,8 +151,10 @@ def _second_sum(mantissa, power, change, shift, top, has_one_top, second) -> jax
 
 
 def _inflow(flow: Flow, values: jax.Array, first: float) -> jax.Array:
-    """Returns `values` of the row from which weight flows into each row: the previous row, or the same row."""
-    # No weight flows into the first row from a previous row: its value is `first`.
+    """Returns, for each row, the `values` of the row whose weight flows into it.
+
+    This is the previous row if `flow.row_step` is True (the first row then gets `first`), otherwise the row itself.
+    """
     if not flow.row_step:
         return values
     return jnp.concatenate([jnp.full((1, *values.shape[1:]), first, values.dtype), values[:-1]])
@@ -157,7 +166,7 @@ def _inflow_power(flow: Flow, power, top, has_one_top, second) -> jax.Array:
 
 
 def _after(flow: Flow, mantissa, power, change, shift, top, has_one_top, second, total, second_sum) -> jax.Array:
-    """Returns the sums of staying weight and inflow, divided by the larger of their two powers of two."""
+    """Returns, for each entry, the weight that stays plus the inflow, divided by the larger of their powers of two."""
     mantissa, power = _apply_losses(mantissa, power, change, shift)
     is_only_top = (power == top[:, None]) & has_one_top[:, None]
     at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)

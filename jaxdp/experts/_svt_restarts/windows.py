@@ -63,7 +63,10 @@ def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Computes `largest_short` for the last columns, which `whole` has; regrets may exceed the range of an integer."""
+    """Returns the largest regret over experts since the time of each of the last columns, in units.
+
+    The result and the second axis of `whole` have the same length. Regrets may exceed the range of an integer.
+    """
     part = low[:, -whole.shape[1] :] & (UNITS - 1)
     return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, part)), axis=0)
 

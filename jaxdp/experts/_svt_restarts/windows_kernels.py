@@ -15,12 +15,12 @@ from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, own_kernel, tree_re
 
 
 def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
-    """Computes `windows.replace_columns`."""
+    """Writes `now`, [num_experts], to the columns of memory, [num_experts, levels], that `written`, [levels], marks."""
     return lanes_last(jnp.where(written[None], lanes_last(now)[:, None], lanes_last(memory)))
 
 
 def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
-    """Computes `windows.largest_short`."""
+    """Returns the largest regret over experts since the times of the first `short` columns: [short], in units."""
 
     def since(regrets: Sum, memory: jax.Array) -> jax.Array:
         low = jnp.left_shift(lanes_last(regrets.whole), BITS) | lanes_last(regrets.part)
@@ -30,7 +30,10 @@ def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Computes `windows.largest_long`."""
+    """Returns the largest regret over experts since the time of each of the last columns, in units.
+
+    The result and the second axis of `whole` have the same length. Regrets may exceed the range of an integer.
+    """
 
     def since(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
         part = lanes_last(low)[:, -whole.shape[1] :] & (UNITS - 1)
