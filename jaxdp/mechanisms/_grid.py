@@ -150,7 +150,7 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
 
 
 def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
-    """Returns the step: a power of two >= 1, in which this scale is at most about `FEW`; or `largest`, if less."""
+    """Returns the smallest power of two >= 1 for which scale / step is at most about `FEW`, but at most `largest`."""
     times = scale * ((1 + COARSEST) * 2 / FEW)  # with room for the change by rounding
     return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, largest)
 

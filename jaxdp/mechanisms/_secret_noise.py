@@ -164,7 +164,7 @@ def attempt_laplace(epsilon: Fraction, below: Callable[[int], int]) -> int | Non
 
 
 def draw_gaussian(variance: Fraction, below: Callable[[int], int]) -> int:
-    """Draws discrete Gaussian noise; arguments as for `draw_laplace`."""
+    """Draws discrete Gaussian noise of this variance parameter > 0; below(n) draws a uniform whole number in [0, n)."""
     while (noise := attempt_gaussian(variance, below)) is None:
         pass
     return noise

@@ -52,14 +52,17 @@ def largest_exact(epsilon: float, delta: float, batch: int) -> float:
 
 
 def worst_delta(epsilon: float, local_epsilon: float, batch: int) -> tuple[float, int]:
-    """Returns delta at epsilon < local_epsilon, and the number of ones among the others that maximises it."""
+    """Returns the largest delta at epsilon < local_epsilon, and the number of other users with a 1 that attains it."""
     if local_epsilon > LARGEST_LOCAL:
         return 1.0, batch - 1
     return worst(delta_measure(epsilon, local_epsilon), local_epsilon, batch)
 
 
 def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int) -> tuple[float, int]:
-    """Returns the largest `measure` over all numbers of ones among the other users, and the number that attains it."""
+    """Returns the largest `measure` over the number of other users with a 1, and the number that attains it.
+
+    `measure` takes the distribution of the number of reports 1 from the batch - 1 other users.
+    """
     # `measure` takes the distribution of the others' count of reports. It never increases if another user joins, as the
     # user's report can be added to the count afterwards. So its value for `least` zeros and num_others - `most` ones
     # bounds its values for all numbers of zeros in [least, most]. The range with the largest bound is halved.
@@ -79,7 +82,10 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
 
 
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:
-    """Builds the function (distribution of the others' count) -> delta between the user's bits 1 and 0."""
+    """Builds a function that returns the delta at `epsilon` between a user's bits 1 and 0.
+
+    Its argument is the distribution of the number of reports 1 from all other users.
+    """
     # With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1}
     # at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.
     keep, _ = odds(local_epsilon)

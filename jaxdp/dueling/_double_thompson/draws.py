@@ -9,7 +9,10 @@ from jaxdp.random import beta, gamma, index_from_uniform
 
 
 def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns whether upper bounds on win probabilities are above 1/2, given the numbers of duels won and lost."""
+    """Returns whether upper bounds on win probabilities are above 1/2, given the numbers of duels won and lost.
+
+    `spread` is exploration_rate ln t. Without duels the result is True.
+    """
     lead, duels = won - lost, won + lost
     # The upper bound is above 1/2 if and only if lead / (2 N) > -sqrt(spread / N).
     return (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
@@ -58,7 +61,7 @@ def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Ar
 
 
 def _is_above_half(key: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
-    """Returns whether Beta(first, second) variates are above 1/2, [n] bool."""
+    """Draws Beta(first[k], second[k]) variates, and returns whether they are above 1/2: [n] bool."""
     # A Beta variate is a / (a + b) for Gamma variates a and b, so it is above 1/2 if a > b.
     gamma_first, gamma_second = jnp.split(gamma(key, jnp.concatenate([first, second])), 2)
     return gamma_first > gamma_second

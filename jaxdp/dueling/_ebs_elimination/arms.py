@@ -68,7 +68,7 @@ class Public(NamedTuple):
 
 
 def random_turns(key: jax.Array, num_arms: int) -> jax.Array:
-    """Draws the order that breaks ties, [num_arms] int32; nothing else may use the key."""
+    """Draws the order that breaks ties between arms, [num_arms] int32. Nothing else may use the key."""
     return jnp.argsort(ties.ranks(own_word(key), num_arms)).astype(jnp.int32)
 
 

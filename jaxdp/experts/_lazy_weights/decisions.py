@@ -24,7 +24,10 @@ def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
 def rejects_sequence(
     key: jax.Array, params: Any, played_loss: Sum, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
-    """Draws whether to give up a sequence with the loss `played_loss` in the batch: [] bool."""
+    """Draws whether a sequence with the loss `played_loss` in the batch is given up: [] bool.
+
+    `may_resample` and `is_pure` affect only the cost that an auditor's tape records.
+    """
     return _exceeds(
         key, two_uniforms(key), params, scale_losses(params.learning_rate, played_loss), may_resample, is_pure
     )
@@ -34,7 +37,7 @@ def rejects_sequence(
 def _exceeds(
     key: jax.Array, uniforms: jax.Array, params: Any, played_loss: jax.Array, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
-    """Draws `rejects_sequence` in 64 bits; `played_loss` is the exact loss times the learning rate."""
+    """Draws in 64 bits whether the sequence is given up; `played_loss` is its exact loss times the learning rate."""
     # An auditor's tape records log probabilities. Their largest change is the pure cost; half the range of changes
     # determines the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob
@@ -86,7 +89,7 @@ def weigh_sequences(chain: SequenceClass) -> Weighing:
 
 
 def weigh_experts(num_experts: int) -> Weighing:
-    """Returns the weights of sequences of one expert, which are computed from exact sums of losses."""
+    """Returns the `Weighing` of sequences that never switch experts; its weights are exact sums of losses."""
 
     def absorb(rate: Scalar, totals: Sum, step: jax.Array, losses: Sum) -> Sum:
         del rate, step
@@ -108,7 +111,10 @@ def draw(
     step: jax.Array,
     resampled: jax.Array,
 ) -> Label:
-    """Draws the state of a sequence with probability proportional to the sequence's weight."""
+    """Draws the state of a sequence at `step`, with odds proportional to its weight.
+
+    `resampled`, [] bool, affects only the cost that an auditor's tape records.
+    """
     odds = weighing.odds(params.learning_rate, weights, step)
     scores = jnp.log(odds).ravel().astype(default_float())
     epsilon = jnp.where(resampled, 2 * params.learning_rate, 0)

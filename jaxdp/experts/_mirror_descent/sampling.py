@@ -131,7 +131,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
 def step_of(
     mixing: str, num_experts: int, horizon: int, num_switches: int
 ) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """Returns the step (shares, losses times the learning rate) -> shares."""
+    """Returns the function (shares, losses times the learning rate) -> next shares, [num_experts], for this mixing."""
     if mixing == "clipped":
         floor = num_switches / (num_experts * horizon)
         return lambda shares, scaled_losses: clipped_step(shares, scaled_losses, floor)
@@ -142,7 +142,7 @@ def step_of(
 def exact_step_of(
     mixing: str, num_experts: int, horizon: int, num_switches: int
 ) -> Callable[[compensated.Sum, jax.Array, jax.Array], compensated.Sum]:
-    """Returns the step (shares, losses, learning rate) -> shares, where shares are compensated sums."""
+    """Returns the function (shares, losses, learning rate) -> next shares; shares are compensated sums."""
     # Only fixed share needs compensated sums.
     plain_step = step_of(mixing, num_experts, horizon, num_switches)
 

@@ -62,7 +62,7 @@ class GaussianTreeState(NamedTuple):
 
 
 class GaussianTree(NamedTuple):
-    """The functions of a counter that depend on how noise is drawn; fields as in `Counter`."""
+    """The functions of a tree counter that depend on how noise is drawn: the fields of these names in `Counter`."""
 
     init: Any
     feed: Any

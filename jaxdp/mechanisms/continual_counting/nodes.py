@@ -63,7 +63,10 @@ def ending_blocks(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> End
 
 
 def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
-    """Returns the best linear estimate of each ended block from the noisy sums of it and inside it: [levels, *shape].
+    """Returns the best linear estimate of each ended block's sum, [levels, *shape].
+
+    It is computed from the noisy sums of the block (`noisy`) and of the blocks inside it. `variances`, [levels], are
+    relative to one noisy sum.
 
     Source:
         Honaker (2015), from the leaves up.
@@ -109,7 +112,7 @@ def largest(ended_blocks: Ended) -> Exact:
 
 
 def groups(blocks: jax.Array, arity: int) -> jax.Array:
-    """Groups blocks by parent: [groups, arity, ...], without blocks of an incomplete parent."""
+    """Groups consecutive blocks, [n, ...], by parent: [n // arity, arity, ...]; drops incomplete groups."""
     num_grouped = len(blocks) // arity * arity
     return blocks[:num_grouped].reshape(-1, arity, *blocks.shape[1:])
 

@@ -67,7 +67,7 @@ class Noise(NamedTuple):
 
 
 def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
-    """Returns the noise of this name for trees in which each entry is in `nodes` nodes ([levels] if epochs differ).
+    """Returns the noise of this name for trees in which each entry is in `nodes` nodes (an array if epochs differ).
 
     Raises:
         ValueError: if the name is unknown.
@@ -154,7 +154,7 @@ def _laplace(nodes: int | np.ndarray) -> Noise:
 
 
 def at_epoch(leaf: Leaf, epoch: jax.Array | None) -> jax.Array:
-    """Returns the leaf, or its entry for `epoch` if `epoch` is not None."""
+    """Returns leaf[epoch] if `epoch` is not None, otherwise the whole leaf."""
     return jnp.asarray(leaf) if epoch is None else jnp.asarray(leaf)[epoch]
 
 
