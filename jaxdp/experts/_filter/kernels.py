@@ -151,7 +151,7 @@ def _second_sum(mantissa, power, change, shift, top, has_one_top, second) -> jax
 
 
 def _inflow(flow: Flow, values: jax.Array, first: float) -> jax.Array:
-    """Returns, for each row, the `values` of the row whose weight flows into it.
+    """Returns, for each row, `values` of the row from which weight flows into it.
 
     This is the previous row if `flow.row_step` is True (the first row then gets `first`), otherwise the row itself.
     """
