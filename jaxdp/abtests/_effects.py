@@ -104,7 +104,7 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
 
 
 def _score(size: float, share: float, width: float, noise_variance: float) -> Interval:
-    """Returns the interval of rates p with |share - p| <= width sqrt(p (1 - p) / size + noise_variance)."""
+    """Returns the rates p with |share - p| <= width sqrt(p (1 - p) / size + noise_variance), as an interval."""
     square = width**2
     lead, middle = 1 + square / size, share + square / (2 * size)
     root = math.sqrt(max(middle**2 - lead * (share**2 - square * noise_variance), 0.0))

@@ -90,7 +90,7 @@ class CentralEvidence(NamedTuple):
     log_noise: np.ndarray
 
     def log_value(self, leads: np.ndarray, discordant: np.ndarray, epochs: int | np.ndarray) -> np.ndarray:
-        """Returns the log of the e-value, from sums of the released S and D over all epochs."""
+        """Returns the log e-value from sums of the released S (`leads`) and D (`discordant`) over all epochs."""
         shape = (-1, *(1 for _ in np.shape(leads)))
         slopes, weights, noise = (part.reshape(shape) for part in (self.slopes, self.log_weights, self.log_noise))
         logs = log_cosh(slopes * leads) - log_cosh(slopes) * discordant - epochs * noise
@@ -102,7 +102,7 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
 
     Args:
         setting: the planned values.
-        slope_share: see `Schedule`.
+        slope_share: slope of the e-value, as a share of the planned slope.
     """
     planned = slope_share * abs(log_odds_ratio(*setting.rates)) / 2
     share = (float(log_cosh(planned)) / planned) ** (2 / 3)

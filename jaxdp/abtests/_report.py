@@ -17,7 +17,7 @@ COLOURS = ("#0072B2", "#D55E00")
 
 
 def other_trust(trust: str) -> str:
-    """Returns the other trust model."""
+    """Returns "central" for "local", and "local" for "central"."""
     return TRUSTS[1 - TRUSTS.index(trust)]
 
 

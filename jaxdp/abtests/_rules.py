@@ -301,7 +301,7 @@ class AnytimeCentral(NamedTuple):
 
 
 def _anytime(setting: Setting, logs: np.ndarray, leads: np.ndarray, users: np.ndarray, estimates: Effect) -> Verdict:
-    """Returns the verdict of the first look that decides, or of the last look."""
+    """Returns the verdict of the first look that decides, or of the last look; `logs` are log e-values of the looks."""
     deciding = np.flatnonzero(logs >= math.log(1 / setting.failure_prob))
     first = int(deciding[0]) if deciding.size else None
     return Verdict(

@@ -90,7 +90,11 @@ def simulate_central(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulates runs as `simulate_local` does, for a curator who releases S and D of each epoch's new pairs."""
+    """Simulates runs, and returns the number of users of both arms at which each run stops, or infinity.
+
+    A curator releases S and D (see `AnytimeCentral`) of each epoch's new pairs. `rates` are of bits, control first. A
+    run stops when the log e-value reaches `threshold`, and is cut off at `max_users` users of both arms.
+    """
     only_control, only_treatment = rates[0] * (1 - rates[1]), rates[1] * (1 - rates[0])
 
     def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:

@@ -158,10 +158,10 @@ def grey_box(
     faults, notes = judge_changes(jax.random.fold_in(key, 1), runs)
     noise_faults, num_drawn = distribution_faults(jax.random.fold_in(key, 2), runs[0])
     if visits is None:
-        return _judge(claim, runs, [*faults, *noise_faults], notes, num_drawn)
+        return _make_result(claim, runs, [*faults, *noise_faults], notes, num_drawn)
     releases = [played.run.releases for played in runs]
     of_people, late_notes = judge_people(learner, visits, arrivals, all_replaced, releases)
-    return _judge(claim, runs, [*faults, *noise_faults, *of_people], [*notes, *late_notes], num_drawn)
+    return _make_result(claim, runs, [*faults, *noise_faults, *of_people], [*notes, *late_notes], num_drawn)
 
 
 def grey_box_of_paths(
@@ -246,15 +246,15 @@ def paths_of(learner: Learner) -> list[str]:
 
 
 def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Array:
-    """Stacks the original users and copies with one round replaced: [neighbours + 1, rounds, ...]."""
+    """Stacks `base` and copies in which one of `rounds` has a row of `new`: [neighbours + 1, rounds, ...]."""
     copies = jnp.broadcast_to(base, (len(rounds), *base.shape)).at[jnp.arange(len(rounds)), rounds].set(new)
     return jnp.concatenate([base[None], copies])
 
 
-def _judge(
+def _make_result(
     claim: Guarantee, plays: list[Played], faults: list[str], notes: list[str], num_drawn: Mapping[Site, int]
 ) -> GreyBox:
-    """Builds the result, with the faults in the recorded releases added to `faults`."""
+    """Builds the result of replays: the given faults and notes, and the faults in the recorded releases."""
     runs = [site.run.releases for site in plays]
     sites = measure_sites(runs, num_drawn)
     spent, overspent, unknown, pair = _account(claim, runs, plays)
@@ -283,7 +283,7 @@ def _judge(
 
 
 def _largest_loss(runs: list[list[Release]]) -> float | None:
-    """Returns the largest known privacy loss of a run's transcript, summed over its releases; None if the loss is 0."""
+    """Returns the largest known absolute privacy loss of a neighbour in a run, over all releases; None if it is 0."""
     totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
     largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's own is 0
     return largest or None

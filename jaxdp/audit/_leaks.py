@@ -11,7 +11,7 @@ from jaxdp.audit.adversary import Answer, UserData, feedback_of_action
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import play
 from jaxdp.audit.quick_programs import jit_quickly
-from jaxdp.audit.seen import stop_is_seen
+from jaxdp.audit.seen import must_add_stop
 from jaxdp.audit.units import map_units
 from jaxdp.core import Guarantee, Learner
 from jaxdp.core.made_by import shorten
@@ -143,7 +143,7 @@ def _names_to_compare(claim: Guarantee, learner: Learner) -> list[str]:
     names = [name for name, word in (("play", "action"), ("public", "public")) if word in claim.adversary_view]
     if claim.trust_model == "local":
         return ["report", *(name for name in names if name == "play")]
-    stop = ["length"] if stop_is_seen(claim, learner) else []
+    stop = ["length"] if must_add_stop(claim, learner) else []
     if claim.trust_model == "joint":
         return [*(name for name in names if name == "public"), *stop]
     names += stop
@@ -159,7 +159,7 @@ def _tiny(learner: Learner, values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _is_tiny(claim: Guarantee) -> bool:
-    """Returns whether the claim implies noise of scale about 1 / EPSILON; a learner may split or multiply a budget."""
+    """Returns whether the claimed epsilon, mu or sqrt(2 rho) is at most 100 EPSILON, so that noise is large."""
     budget = claim.epsilon if claim.mu is None else claim.mu
     if claim.rho is not None:
         budget = (2 * claim.rho) ** 0.5

@@ -25,7 +25,7 @@ from jaxdp.core import Guarantee, default_float
 from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import warn_caller
 
-PILOTS = ((160, 12), (640, 3))  # runs under each neighbour in a stage of the pilot, and pairs that stay after it
+PILOTS = ((160, 12), (640, 3))  # in a stage of the pilot: runs under each neighbour, and pairs kept after it
 LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage has a tenth of the trials, at most MOST_LAST
 RIDGES = (1e-9, 0.3)  # the first finds sums in which noise cancels; the second has smaller errors of estimation
 LARGEST = 1e9  # numbers are clipped to this size before they are scored
@@ -84,7 +84,12 @@ def attack_runs(
     confidence: float,
     progress: bool,
 ) -> PythonAuditResult:
-    """Chooses a pair of neighbours by pilot runs, and attacks it by fresh runs; see `PythonLearner.audit`."""
+    """Chooses a pair of neighbours by pilot runs of a learner, and attacks it by fresh runs.
+
+    `run` plays the learner. `persons` [rounds] are the persons of the rounds; None if each round has a new person.
+    `observes` is whether the adversary sees numbers after each round, and `trials` is the number of attacked runs under
+    each of the two inputs.
+    """
     start = time.perf_counter()
     key_pilot, key_attack = jax.random.split(key)
     pilots = (*PILOTS, (int(np.clip(trials // LAST_SHARE, PILOTS[-1][0], MOST_LAST)), 1))
@@ -106,7 +111,7 @@ def attack_runs(
     )
     with bar:
 
-        def numbers(words: np.ndarray, users: UserData, changed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def run_seen(words: np.ndarray, users: UserData, changed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             bar.update()
             actions, observed = run(words, users)
             seen = ~changed if claim.trust_model == "joint" else np.ones(rounds, bool)
@@ -114,7 +119,7 @@ def attack_runs(
 
         words = generator.integers(2**32, size=4, dtype=np.uint32)
         pair = pairs[0]
-        first, _, again = (numbers(words, users, pair.changed) for users in (pair.first, pair.second, pair.first))
+        first, _, again = (run_seen(words, users, pair.changed) for users in (pair.first, pair.second, pair.first))
         repeatable = all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
         if not repeatable:
             warn_caller(
@@ -122,12 +127,12 @@ def attack_runs(
                 "clock or keeps state from one learner to the next"
             )
         bar.set_description_str("chooses neighbours")
-        pair, scores = _choose_pair(generator, numbers, pairs, pilots, setting.num_actions, budget(claim).delta)
+        pair, scores = _choose_pair(generator, run_seen, pairs, pilots, setting.num_actions, budget(claim).delta)
         bar.set_description_str("attacks them")
-        sample = numbers(words, pair.first, pair.changed)
+        sample = run_seen(words, pair.first, pair.changed)
         output = _output(scores, setting.num_actions, *sample)
         release = python_release(
-            functools.partial(_release_run, numbers, pair, scores, setting.num_actions), output.shape, default_float()
+            functools.partial(_release_run, run_seen, pair, scores, setting.num_actions), output.shape, default_float()
         )
         attack = Attack(release, np.int32(0), (np.int32(0), np.int32(1)), claim)
         singles = len(output) - sum(part.size for part in sample)
@@ -142,24 +147,24 @@ def attack_runs(
 
 
 def _num_runs(num_pairs: int, pilots: tuple[tuple[int, int], ...]) -> int:
-    """Returns how many runs pilots take."""
+    """Returns the number of runs in all stages of the pilot; a stage is (runs under each neighbour, pairs kept)."""
     total = 0
-    for draws, stay in pilots:
-        total, num_pairs = total + 2 * draws * num_pairs, min(stay, num_pairs)
+    for draws, num_kept in pilots:
+        total, num_pairs = total + 2 * draws * num_pairs, min(num_kept, num_pairs)
     return total
 
 
 def _release_run(
-    numbers: Callable[..., Any], pair: Pair, scores: Scores, num_actions: int, generator: Any, params: Any, which: Any
+    run_seen: Callable[..., Any], pair: Pair, scores: Scores, num_actions: int, generator: Any, params: Any, which: Any
 ) -> np.ndarray:
-    """Returns the output of one fresh run under the first (0) or the second (1) users."""
+    """Plays a run with seed words from `generator` under the users `pair[which]`, and returns its `_output`."""
     del params
     words = generator.integers(2**32, size=4, dtype=np.uint32)
-    return _output(scores, num_actions, *numbers(words, pair[int(which)], pair.changed))
+    return _output(scores, num_actions, *run_seen(words, pair[int(which)], pair.changed))
 
 
 def _output(scores: Scores, num_actions: int, actions: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Returns the scores of a run, then its actions and the observed numbers."""
+    """Returns one vector for a run: the values of its scores, then its actions, then the observed numbers."""
     row, boosted = _row(actions, observed, num_actions), scores.boosted
     above = with_differences(row, observed)[:, None] > boosted.edges
     tables = [table.get(_hash(actions[:end]), 0.0) for end, table in scores.tables.items()]
@@ -168,13 +173,16 @@ def _output(scores: Scores, num_actions: int, actions: np.ndarray, observed: np.
 
 
 def _row(actions: np.ndarray, observed: np.ndarray, num_actions: int) -> np.ndarray:
-    """Returns the numbers of a run that linear scores use: an indicator of each action, and the observed numbers."""
+    """Returns the vector that linear scores use: an indicator of each round's action, then the observed numbers."""
     indicators = np.eye(num_actions)[np.ravel(actions)]
     return np.concatenate([np.ravel(indicators), np.clip(np.ravel(observed), -LARGEST, LARGEST)])
 
 
 def with_differences(row: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Returns the numbers of a run, then the differences of the observed numbers between successive rounds."""
+    """Appends to a vector by `_row` the differences of its observed numbers between successive rounds.
+
+    Only the shape of `observed`, [rounds, numbers], is used.
+    """
     if observed.size == 0:
         return row
     cut = row[-observed.size :].reshape(observed.shape)
@@ -187,38 +195,41 @@ def _hash(actions: np.ndarray) -> int:
 
 def _choose_pair(
     generator: np.random.Generator,
-    numbers: Callable[..., Any],
+    run_seen: Callable[..., Any],
     pairs: list[Pair],
     pilots: tuple[tuple[int, int], ...],
     num_actions: int,
     delta: float,
 ) -> tuple[Pair, Scores]:
-    """Returns the pair that runs distinguish best, with scores; every stage draws fresh runs."""
+    """Returns the pair of neighbours with the largest estimated epsilon, and scores fitted to its last runs.
+
+    Each stage of `pilots` draws fresh runs of the remaining pairs, and keeps the best pairs.
+    """
     sides: list[list[Sample]] = []
-    for draws, stay in pilots:
+    for draws, num_kept in pilots:
         entries = []
         for pair in pairs:
             sides = [
                 [
-                    numbers(words, users, pair.changed)
+                    run_seen(words, users, pair.changed)
                     for words in generator.integers(2**32, size=(draws, 4), dtype=np.uint32)
                 ]
                 for users in (pair.first, pair.second)
             ]
-            entries.append((_judge(sides, num_actions, delta), pair, sides))
-        best = sorted(entries, key=lambda entry: -entry[0])[:stay]  # stable: the first of equal pairs
+            entries.append((_estimate_epsilon(sides, num_actions, delta), pair, sides))
+        best = sorted(entries, key=lambda entry: -entry[0])[:num_kept]  # stable: the first of equal pairs
         pairs = [pair for _, pair, _ in best]
         sides = best[0][2]
-    return pairs[0], _shape_scores(sides, num_actions)
+    return pairs[0], _fit_scores(sides, num_actions)
 
 
-def _judge(sides: list[list[Sample]], num_actions: int, delta: float) -> float:
-    """Estimates the bound on epsilon: half of the runs fit the scores, which `separation` tries on the other half."""
+def _estimate_epsilon(sides: list[list[Sample]], num_actions: int, delta: float) -> float:
+    """Estimates the epsilon that runs under two inputs would show; half of the runs fit scores for the other half."""
     half = len(sides[0]) // 2
-    scores = _shape_scores([side[:half] for side in sides], num_actions)
-    judging = [side[half:] for side in sides]
-    outputs = [np.stack([_output(scores, num_actions, *one) for one in side]) for side in judging]
-    hashes = [np.asarray([_hash(actions) for actions, _ in side], np.int32) for side in judging]
+    scores = _fit_scores([side[:half] for side in sides], num_actions)
+    scored = [side[half:] for side in sides]
+    outputs = [np.stack([_output(scores, num_actions, *one) for one in side]) for side in scored]
+    hashes = [np.asarray([_hash(actions) for actions, _ in side], np.int32) for side in scored]
     first, second = (
         Outputs(columns.astype(default_float()), columns[:, :0], words)
         for columns, words in zip(outputs, hashes, strict=True)
@@ -229,8 +240,8 @@ def _judge(sides: list[list[Sample]], num_actions: int, delta: float) -> float:
 _jitted_separation = jax.jit(lambda first, second, delta: separation(first, second, delta=delta))
 
 
-def _shape_scores(sides: list[list[Sample]], num_actions: int) -> Scores:
-    """Fits scores of a run that separate runs under one input from runs under the other; see `Scores`."""
+def _fit_scores(sides: list[list[Sample]], num_actions: int) -> Scores:
+    """Fits scores that distinguish the runs `sides[0]`, under the first input, from `sides[1]`, under the second."""
     rows = [np.stack([_row(*one, num_actions) for one in side]) for side in sides]
     means = [side_rows.mean(axis=0) for side_rows in rows]
     centred = np.concatenate([side_rows - mean for side_rows, mean in zip(rows, means, strict=True)])

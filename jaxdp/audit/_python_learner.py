@@ -74,7 +74,7 @@ class PythonLearner:
             return self._run(np.random.SeedSequence(seed).generate_state(4), users)
 
     def _run(self, words: np.ndarray, users: UserData) -> tuple[np.ndarray, np.ndarray]:
-        """Plays one run; seeds the global generators, without restoring them."""
+        """Plays one run from seed words; returns actions and observed numbers. Global generators are not restored."""
         answers, contexts = users.answers, users.contexts
         return self.play_rounds(
             words,
@@ -90,13 +90,17 @@ class PythonLearner:
         context_of: Callable[[int], Any] | None,
         answer: Callable[[int, Any], Any],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Plays rounds like `run`, with contexts and feedback from functions of the round.
+        """Makes a learner and plays rounds, with contexts and feedback from functions of the round.
 
         Args:
             words: seed words of the global generators, which are not restored.
             rounds: number of rounds.
             context_of: round -> context; None if there are none.
             answer: (round, action) -> feedback.
+
+        Returns:
+            The actions, [rounds] or [rounds, 2] int64; and the observed numbers after each round, [rounds, numbers]
+            float64.
         """
         actions, observed, round_ = [], [], 0
         learner = make_learner(self.make, words)

@@ -45,7 +45,7 @@ def read_numbers(learner: Any, name: str) -> np.ndarray:
 
 
 def observer(observe: Sequence[str] | Callable[[Any], Any]) -> Callable[[Any], np.ndarray] | None:
-    """Returns learner -> [numbers] float64; None if nothing is observed."""
+    """Returns a function learner -> [numbers] float64, from names of attributes or a function; None for no names."""
     if isinstance(observe, str):
         raise ValueError(f"observe must be a list of names, such as [{observe!r}], got {observe!r}")
     if callable(observe):
@@ -57,7 +57,7 @@ def observer(observe: Sequence[str] | Callable[[Any], Any]) -> Callable[[Any], n
 
 
 def check_numbers(observe: Any, learner: Any, numbers: np.ndarray) -> None:
-    """Raises ValueError if a number observed after a round, [rounds, numbers], is NaN."""
+    """Raises ValueError if any of the `numbers` [rounds, numbers] that `observe` read from the learner is NaN."""
     if np.isnan(numbers).any():
         round_, index = np.argwhere(np.isnan(numbers))[0]
         where = observe.name_of(learner, index) if isinstance(observe, Attributes) else f"number {index}"
@@ -76,7 +76,7 @@ def flatten(numbers: Any) -> np.ndarray:
 
 
 def as_function(name: str, method: str | Callable[..., Any]) -> Callable[..., Any]:
-    """Returns (learner, *arguments) -> result, from the name of a method or from a function."""
+    """Returns a function (learner, *arguments) -> result, from a method's name or a function; errors use `name`."""
     if isinstance(method, str):
         return lambda learner, *arguments: getattr(learner, method)(*arguments)
     if not callable(method):
@@ -85,7 +85,7 @@ def as_function(name: str, method: str | Callable[..., Any]) -> Callable[..., An
 
 
 def check_method(name: str, method: str | Callable[..., Any], learner: Any, arguments: tuple[str, ...]) -> None:
-    """Raises ValueError if a learner has no such method, or the method cannot take these arguments."""
+    """Raises ValueError if a learner has no such method, or if the method or function cannot take these arguments."""
     function: Any = method
     if isinstance(method, str):
         function = getattr(learner, method, None)
@@ -108,7 +108,7 @@ def check_method(name: str, method: str | Callable[..., Any], learner: Any, argu
 
 
 def make_learner(make: Callable[..., Any], words: np.ndarray) -> Any:
-    """Seeds the global generators, without restoring their states later, and makes a learner."""
+    """Makes a learner after seeding the global generators by `words`; their states are not restored."""
     np.random.seed(words)  # noqa: NPY002 -- the code under attack may draw from this generator
     random.seed(int(words[0]))
     try:
@@ -118,7 +118,7 @@ def make_learner(make: Callable[..., Any], words: np.ndarray) -> Any:
 
 
 def takes_generator(make: Callable[..., Any]) -> bool:
-    """Returns whether `make` has an argument without a default."""
+    """Returns whether `make` has a positional argument without a default."""
     try:
         parameters = inspect.signature(make).parameters.values()
     except (TypeError, ValueError):  # some built-in classes have no signature

@@ -32,7 +32,10 @@ def play_worlds(
     progress: bool,
     values: dict[str, float],
 ) -> xr.Dataset:
-    """Plays one run for each seed; see `PythonLearner.regret`."""
+    """Plays one run of a `PythonLearner` in `world` for each seed; returns outcomes by seed and checkpoint.
+
+    `values` are arguments of `world.params`, and `jobs` is the number of processes.
+    """
     _check_world(learner, world, horizon)
     looks = resolve(checkpoints, horizon)
     keys = lane_keys(check_key(key), num_seeds)
@@ -95,7 +98,7 @@ def _play_in_worker(words: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _player(learner: Any, world: Environment, params: Any, horizon: int, looks: list[int], implementation: str) -> Any:
-    """Returns a function that plays one seed: words of the seed's key -> sums of outcomes at the checkpoints."""
+    """Returns a function that plays one seed: words of the seed's key -> sums of outcomes at checkpoints `looks`."""
 
     @jax.jit
     def start(words: jax.Array) -> tuple[Any, Any]:

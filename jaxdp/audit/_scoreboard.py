@@ -224,7 +224,7 @@ class _Audit:
             for way in self.search_ways(path, space, pair):
                 self.attack(way, self.first)
         for point in self.points:
-            self.at(point)
+            self.attack_point(point)
         self.attack_best()
         given_bounds = [done.result.lower_bound for done in self.done if not (done.way.point or done.way.code)]
         if exact is not None and max(given_bounds, default=0.0) > exact * (1 + SLACK):
@@ -285,7 +285,7 @@ class _Audit:
         return exact
 
     def look(self, target: Target) -> GreyBox | None:
-        """Returns the findings of the target's grey box."""
+        """Runs the target's grey box and returns its findings; None if there is no grey box or it fails."""
         box = target.grey_box
         if box is None:
             return None
@@ -345,7 +345,7 @@ class _Audit:
 
         return self.run_attempt(what, attempt) or []
 
-    def at(self, point: AttackPoint) -> None:
+    def attack_point(self, point: AttackPoint) -> None:
         """Attacks the first path at other values or sizes; if thorough, also between inputs that a search finds."""
         path = next(iter(self.target.attacks), "")
         self.attack(Way(path, point.name, point.make), self.first)

@@ -144,12 +144,12 @@ def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
     thresholds = jnp.concatenate(ranked)
     above = [jnp.mean(x[:, None, :] > thresholds[None], axis=0, dtype=x.dtype) for x in (first_scores, second_scores)]
     size = len(first_scores)
-    bounds = [_promise(p, q, size, delta) for a, b in (above, above[::-1]) for p, q in ((a, b), (1 - a, 1 - b))]
+    bounds = [_estimate_bound(p, q, size, delta) for a, b in (above, above[::-1]) for p, q in ((a, b), (1 - a, 1 - b))]
     return jnp.maximum(jnp.max(jnp.stack(bounds)), 0.0)
 
 
-def _promise(likely: jax.Array, unlikely: jax.Array, size: int, delta: float) -> jax.Array:
-    """Estimates the lower bound on epsilon from two frequencies out of `size`."""
+def _estimate_bound(likely: jax.Array, unlikely: jax.Array, size: int, delta: float) -> jax.Array:
+    """Estimates the lower bound on epsilon from an event's frequencies under two inputs, of `size` outputs each."""
 
     def deviation(share: jax.Array) -> jax.Array:
         return SURE * jnp.sqrt(jnp.maximum(share * (1 - share), 0) / size)  # a fused 1 - share can be negative

@@ -90,12 +90,12 @@ def exact(value: Any) -> np.ndarray:
 
 
 def scalar(value: Any) -> float:
-    """Returns the base's entry of an array as a float."""
+    """Returns the first entry of an array, which is the base's, as a float."""
     return float(np.asarray(value).ravel()[0])
 
 
 def noise_scale(entry: tape.Entry) -> float:
-    """Returns the scale of an entry's noise: the standard deviation, or sensitivity / epsilon."""
+    """Returns the scale of an entry's noise: the recorded standard deviation, otherwise sensitivity / epsilon."""
     if entry.noise_stddev is not None:
         return scalar(entry.noise_stddev)
     return (1.0 if entry.sensitivity is None else scalar(entry.sensitivity)) / scalar(entry.epsilon)
@@ -174,7 +174,7 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
 
 
 def _mu(epsilon: np.ndarray) -> np.ndarray:
-    """Returns the smallest mu that pure epsilon implies: its convex trade-off curve touches epsilon's two lines."""
+    """Returns the smallest mu for which pure epsilon-DP implies mu-Gaussian DP."""
     return -2 * ndtri(expit(-epsilon))
 
 

@@ -219,7 +219,7 @@ def zero_other_rows(where: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def total_type(answers: jax.Array, counts: jax.Array, space: Any) -> Any:
-    """Returns the dtype of a sum of users' answers in a space: the dtype of counts if answers are integers."""
+    """Returns the dtype of a sum of users' answers: the dtype of counts if `space` has integers, else of answers."""
     return counts.dtype if isinstance(space, Space) and space.kind == "integers" else answers.dtype
 
 
@@ -231,7 +231,7 @@ def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[
 def _totals(
     answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, answers: jax.Array, space: Any
 ) -> jax.Array:
-    """Sums users' answers, clipped to the space, as `Counts` requires."""
+    """Sums users' answers of played slots, clipped to the space: for each action, or once under full information."""
     if isinstance(space, Space):
         answers = jnp.clip(answers, space.low, space.high)
     answers = zero_other_rows(is_played, answers.astype(total_type(answers, counts, space)))

@@ -161,7 +161,10 @@ def audit(
 def audit_singles(
     key: jax.Array, attack: Attack, *, trials: int, confidence: float, low_bits: bool, singles: int
 ) -> AuditResult:
-    """Attacks a claim as `audit` does; if there are many coordinates, the first `singles` of them are scores, too."""
+    """Bounds the budget of a claim from below by `trials` outputs under each of two inputs, as `audit` does.
+
+    If outputs have too many coordinates for all to be scores, the first `singles` of them are scores.
+    """
     start = time.perf_counter()
     trials, confidence = (
         check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS),
@@ -285,7 +288,7 @@ def _by_guess(
     )
     # With many trials, a program for only the chosen scores saves time. With few, compiling it would take longer.
     is_many = search.evaluating >= MANY_TRIALS
-    scores = _different(guess[0].score for guess in guesses) if is_many else search.scores
+    scores = _remove_repeats(guess[0].score for guess in guesses) if is_many else search.scores
     score_thresholds = [
         [event.threshold for guess in guesses for event in guess if event.score is score] for score in scores
     ]
@@ -326,8 +329,8 @@ def _by_guess(
     return best
 
 
-def _different(scores: Iterable[Score]) -> list[Score]:
-    """Returns each object once, in order."""
+def _remove_repeats(scores: Iterable[Score]) -> list[Score]:
+    """Returns each score object once, in order of first appearance."""
     return list({id(score): score for score in scores}.values())
 
 

@@ -33,7 +33,7 @@ class Native(NamedTuple):
 
 
 def native(claim: Guarantee) -> Native:
-    """Returns the number that a lower bound must exceed to refute a claim."""
+    """Returns a claim's currency, the number that a lower bound must exceed to refute it, and its delta."""
     if claim.rho is not None:
         return Native("rho", claim.rho, 0.0)
     if claim.mu is not None:

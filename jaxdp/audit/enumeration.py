@@ -30,7 +30,7 @@ NUM_KEYS = 64  # for the calls of each function at each of its arguments
 MOST = 2**20  # largest number of distinct transcripts of one round, after merging
 
 Values = Sequence[tuple[Any, float]]
-Told = Callable[..., Values | None]
+ValuesOf = Callable[..., Values | None]
 
 
 def as_outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
@@ -75,7 +75,10 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
 
 
 def observed_parts(transcript: Transcript, claim: Guarantee, changed: int | None = None) -> Parts:
-    """Selects the rounds of each part of a transcript that an adversary sees: [rounds seen, ...] arrays, or None."""
+    """Selects the rounds of each part of a transcript that an adversary sees: [rounds seen, ...] arrays, or None.
+
+    `changed` is the round of the user who differs; only the local and the joint model need it.
+    """
     whole = Parts(transcript.actions, transcript.reports, transcript.before, transcript.after)
     return Parts(
         *(
@@ -94,10 +97,10 @@ def transcript_distribution(
     changed: int | None = None,
     answer: Answer = feedback_of_action,
     adaptive: bool = False,
-    init_distribution: Told | None = None,
-    act_distribution: Told | None = None,
-    report_distribution: Told | None = None,
-    update_distribution: Told | None = None,
+    init_distribution: ValuesOf | None = None,
+    act_distribution: ValuesOf | None = None,
+    report_distribution: ValuesOf | None = None,
+    update_distribution: ValuesOf | None = None,
     digits: int = DIGITS,
 ) -> OutputDistribution:
     """Enumerates the exact distribution of an adversary's view of a learner's transcript.
@@ -238,9 +241,9 @@ def _sum(chances: Sequence[Any]) -> Any:
 
 
 def _values_function(
-    name: str, function: Callable[..., Any], argument: str, distribution: Told | None
+    name: str, function: Callable[..., Any], argument: str, distribution: ValuesOf | None
 ) -> Callable[..., Values]:
-    """Returns a memoized function (params, ...) -> all possible values of a function of (key, params, ...)."""
+    """Returns a memoized function (params, ...) -> all (value, probability) of `function(key, params, ...)`."""
     draw = jit_quickly(lambda keys, *arguments: jax.vmap(lambda key: function(key, *arguments))(keys))
     keys = jax.random.split(jax.random.key(0), NUM_KEYS)
     cache: dict[Any, Values] = {}
@@ -258,7 +261,10 @@ def _values_function(
 
 
 def _values(name: str, argument: str, given_values: Values | None, distinct: list[Any]) -> Values:
-    """Returns a function's possible values, after comparing the caller's distribution with the sampled values."""
+    """Returns (value, probability) pairs, after comparing the caller's pairs with the sampled `distinct` values.
+
+    If the caller gives None, there must be a single sampled value, which gets probability 1.
+    """
     if given_values is None:
         if len(distinct) > 1:
             raise ValueError(
@@ -280,7 +286,7 @@ def _values(name: str, argument: str, given_values: Values | None, distinct: lis
 
 
 def _cast(argument: str, value: Any, like: Any) -> Any:
-    """Converts the leaves of a value to the dtypes of `like`."""
+    """Converts the leaves of a value to the dtypes of `like`; raises ValueError if structures or shapes differ."""
 
     def sketch(tree: Any) -> Any:
         return jax.tree.structure(tree), [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
@@ -294,7 +300,7 @@ def _cast(argument: str, value: Any, like: Any) -> Any:
 
 
 def _record(step: Parts, shown: Parts, round_: int, digits: int) -> tuple[Any, ...]:
-    """Returns the observed leaves of each part of one round, or None."""
+    """Returns, for each part of one round, its leaves as hashable values; None for a part that is not observed."""
     return tuple(
         tuple(_freeze(leaf.tolist(), digits) for leaf in jax.tree.leaves(part)) if round_ in rounds_of_part else None
         for part, rounds_of_part in zip(step, shown, strict=True)
@@ -302,7 +308,7 @@ def _record(step: Parts, shown: Parts, round_: int, digits: int) -> tuple[Any, .
 
 
 def _assemble(records: tuple[Any, ...]) -> Hashable:
-    """Concatenates the observed values of every leaf over rounds: the outcome of `observed_parts` of the transcript."""
+    """Joins the `_record` of every round: for each observed leaf, a tuple of its values over the rounds."""
     parts = zip(*records, strict=True)
     return tuple(leaf for part in parts for leaf in zip(*(x for x in part if x is not None), strict=True))
 
@@ -310,7 +316,7 @@ def _assemble(records: tuple[Any, ...]) -> Hashable:
 def _history(
     claim: Guarantee, changed: int | None, earlier: tuple[Parts, ...], public: Any, action: Any, rounds: int
 ) -> History:
-    """Returns the past that an adversary may react to, as in `play`, but without reports."""
+    """Returns the past, without reports, that an adversary may react to; arrays are zero in rounds not yet played."""
 
     def pad(like: np.ndarray, *played: np.ndarray) -> np.ndarray:
         return np.stack([*played, *[np.zeros_like(like)] * (rounds - len(played))])
@@ -321,7 +327,7 @@ def _history(
 
 
 def _distinct(many: Any) -> tuple[list[Any], np.ndarray]:
-    """Returns the distinct rows of a pytree of [number, ...] arrays, and for each row its index among them."""
+    """Returns the distinct rows of a pytree of [number, ...] arrays, and for each row its index in this list."""
     leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, many))
     if not leaves:
         return [many], np.zeros(0, np.intp)
@@ -343,7 +349,7 @@ def _freeze(value: Any, digits: int) -> Hashable:
 
 
 def _content(tree: Any) -> Hashable:
-    """Returns a key that is equal for pytrees of the same arrays."""
+    """Returns a hashable object that is equal for pytrees with the same structure, dtypes, shapes and bits."""
     leaves, structure = jax.tree.flatten(tree)
     arrays = map(np.asarray, leaves)
     return structure, tuple((array.dtype.str, array.shape, array.tobytes()) for array in arrays)

@@ -83,9 +83,10 @@ def learn_scores(
         If outputs repeat, a smoothed histogram of the log likelihood ratio; only this if every outcome occurred often.
         Otherwise also three classifiers, the product with the difference of means and, if there are few coordinates,
         each coordinate. Rounded integers, numbers that may not be finite, and low bits add coordinates. If `exact` is
-        known, two more scores: how many numbers equal the exact output, and the difference of the distances from the
-        exact outputs under the two inputs (as in the log likelihood ratio of noise with a density that depends on a
-        norm).
+        known and differs between the inputs, one more score: how many numbers equal the first exact output, minus how
+        many equal the second. If `exact` is also finite, three further scores: the differences of the distances from
+        the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of noise with a density that
+        depends on a norm), and the projection on the difference of the exact outputs.
     """
     first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     counts = first_counts + second_counts
@@ -209,7 +210,7 @@ def choose(
 
 
 def _best_event(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
-    """Returns the largest merit of a single event, and the event, from counts [4, S, T]."""
+    """Returns the largest merit of an event, and its index. Events [4, S, T] have counts under two inputs."""
     merits = measure(likely, unlikely, 1)
     best = np.unravel_index(np.argmax(merits), merits.shape)
     return float(merits[best]), [tuple(int(i) for i in best)]  # pyright: ignore[reportReturnType]
@@ -326,7 +327,7 @@ def _binned_logit(weights: tuple[Extra, Bins], outputs: Outputs) -> jax.Array:
     return binned_logit(bins, _columns(extra, outputs))
 
 
-def _bare(weights: tuple[jax.Array, jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+def _exact_matches(weights: tuple[jax.Array, jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
     """Returns how many coordinates equal the first exact output, minus how many equal the second exact output."""
     columns, first, second = weights
     numbers = jnp.take(outputs.numbers, columns, axis=1)
@@ -353,7 +354,7 @@ def _by_exact(first: np.ndarray, second: np.ndarray) -> list[Score]:
     differing = np.flatnonzero(first != second).astype(np.int32)
     if not differing.size:
         return []
-    scores = [Score(_bare, (differing, first[differing], second[differing]), "bare numbers")]
+    scores = [Score(_exact_matches, (differing, first[differing], second[differing]), "bare numbers")]
     if np.isfinite(first).all() and np.isfinite(second).all():
         scores += [
             Score(_nearer_in_l1, (first, second), "nearer in L1 norm"),

@@ -139,7 +139,7 @@ def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
 
 
 def exact_budget(first: OutputDistribution, second: OutputDistribution, guarantee: Guarantee) -> float:
-    """Returns the exact number of two distributions that the claim states: rho, mu, or epsilon at the claimed delta."""
+    """Returns the exact rho, mu, or epsilon at the claimed delta, whichever the claim states, of two distributions."""
     currency, _, delta = native(guarantee)
     if currency == "rho":
         return exact_rho(first, second)

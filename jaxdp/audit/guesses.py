@@ -75,10 +75,10 @@ def fast_guess_bound(
     Args:
         right: [...] float, number of right guesses.
         wrong: [...] float, number of wrong guesses.
-        coins: as for `guess_bound`.
-        sides: as for `guess_bound`.
-        delta: as for `guess_bound`.
-        error: as for `guess_bound`.
+        coins: number of outputs; for each output an independent fair coin chose the input.
+        sides: 1 if the rule guesses only one of the inputs, 2 if it guesses both inputs.
+        delta: claimed delta, in [0, 1).
+        error: probability with which the bound may exceed the true epsilon.
 
     Returns:
         [...] float64; -inf if nothing is proved.

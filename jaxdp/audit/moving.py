@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxdp.audit.adversary import Answer, UserData, feedback_of_action, num_rounds, zero_other_rows
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.play import Transcript, play
-from jaxdp.audit.seen import rounds_seen, stop_is_seen
+from jaxdp.audit.seen import must_add_stop, rounds_seen
 from jaxdp.audit.transcripts import changed_round, starts_at_random
 from jaxdp.core import Guarantee, Learner
 
@@ -40,7 +40,7 @@ def moving_attack(
     """
     claim, params = learner.guarantee(**values), learner.params(**values)
     changed = jnp.int32(changed_round(claim, *neighbours))
-    stops = stop_is_seen(claim, learner)
+    stops = must_add_stop(claim, learner)
     at_random = starts_at_random(learner, params)
 
     def release(key: jax.Array, params: Any, data: tuple[UserData, jax.Array]) -> dict[str, Any]:

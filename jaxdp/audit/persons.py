@@ -16,7 +16,7 @@ UNITS = ("record", "person")
 
 
 def audited_claim(learner: Learner, claim: Guarantee, unit: str | None, visits: Visits | None) -> Guarantee:
-    """Returns the claim to audit, for a round's data or for a person.
+    """Returns the claim to audit: for one round's data, or for a person if `unit` is "person".
 
     Raises:
         ValueError: if unit is not one of `UNITS`, does not fit the claim or the visits, or is "person" for a joint

@@ -149,7 +149,7 @@ def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: floa
 
 
 def _stake(values: np.ndarray, counts: np.ndarray, trials: int, error: float) -> float:
-    """Returns a stake that is nearly best if the variable has the variance of these counts."""
+    """Returns a nearly optimal stake for bets on the mean of a variable that takes `values` with these counts."""
     spread = float(np.ptp(values))
     if spread == 0:
         return 0.0
@@ -159,7 +159,7 @@ def _stake(values: np.ndarray, counts: np.ndarray, trials: int, error: float) ->
 
 
 def _variables(values: np.ndarray, order: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns exp((a - 1) g) and exp(a g); g <= 0 keeps them in [0, 1]."""
+    """Returns exp((order - 1) values) and exp(order values), which are in [0, 1] as `values` are <= 0."""
     return np.exp((order - 1) * values), np.exp(order * values)
 
 
@@ -177,7 +177,7 @@ def _log_ratios(counts: np.ndarray, other_counts: np.ndarray, number: int) -> np
 
 
 def _merits(values: np.ndarray, counts: np.ndarray, other_counts: np.ndarray, odds: float) -> np.ndarray:
-    """Estimates `rho_bound` for each order, [orders] float64; a bound that is not positive is rescaled."""
+    """Estimates the lower bound on rho at each of ORDERS, [orders] float64. Bounds <= 0 are rescaled."""
     # Bernstein's inequality with estimated variances replaces the bets. A bound that is not positive is divided by the
     # inequality's deduction: with more trials, the bound with the largest quotient becomes positive first.
     gains, losses = _variables(values, ORDERS[:, None])
@@ -189,7 +189,7 @@ def _merits(values: np.ndarray, counts: np.ndarray, other_counts: np.ndarray, od
 
 
 def _means(values: np.ndarray, counts: np.ndarray, odds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the mean of each row of values, and a bound on its error."""
+    """Returns each row's mean under `counts`, and a bound on its error that holds with probability 1 - exp(-odds)."""
     trials = max(1, counts.sum())
     probabilities = counts / trials
     mean = values @ probabilities

@@ -16,7 +16,7 @@ from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import UserData
 from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, with_decisions
 from jaxdp.audit.quick_programs import quick_options
-from jaxdp.audit.seen import is_seen, stop_is_seen
+from jaxdp.audit.seen import is_seen, must_add_stop
 from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
 from jaxdp.core import State, Visit
 from jaxdp.mechanisms import tape
@@ -38,7 +38,7 @@ class UnreadableError(ValueError):
 
 
 class Site(NamedTuple):
-    """The place of a release: the n-th call of a mechanism in one of a learner's functions."""
+    """The place of a release: in a round, call `number` (from 0) of the mechanism `name` in the function `stage`."""
 
     stage: str
     name: str
@@ -106,7 +106,7 @@ Programs = dict[Any, Program | None]
 
 
 def base_value(value: jax.Array) -> jax.Array:
-    """Returns the base's value, in place of each neighbour's."""
+    """Returns the base's value for every neighbour, inside the `jax.vmap` over the base and neighbours."""
     return jax.lax.all_gather(value, LANE)[0]
 
 
@@ -179,7 +179,7 @@ def replay(
 
 
 def share_visits(streams: UserData) -> tuple[UserData, Any]:
-    """Keeps one copy of the visits, which all neighbours share; returns the users and their axes for `jax.vmap`."""
+    """Returns the users, with one copy of visits (if any) for all neighbours, and their axes for `jax.vmap`."""
     if not isinstance(streams.contexts, Visit):
         return streams, 0
     visits = at(streams.contexts, 0)
@@ -187,7 +187,7 @@ def share_visits(streams: UserData) -> tuple[UserData, Any]:
 
 
 def is_shared(batch: np.ndarray) -> bool:
-    """Returns whether all neighbours have the same value as the base."""
+    """Returns whether all rows, one for each neighbour, equal the first row, the base's."""
     return not _differ(batch, batch[:1]).any()
 
 
@@ -200,7 +200,7 @@ def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> di
         view["the play"] = play
     if claim.trust_model == "local" or "report" in claim.adversary_view:
         view["the report"] = report
-    if stop_is_seen(claim, scene.learner):
+    if must_add_stop(claim, scene.learner):
         assert scene.learner.done is not None
         view["the stop"] = scene.learner.done(scene.params, state.public)
     return view
@@ -217,7 +217,7 @@ def _step(
     use: Use,
     programs: Programs | None,
 ) -> tuple[list[tuple[str, int, tape.Entry]], dict[str, list[np.ndarray]], Any, Any]:
-    """Plays one step for the base and all neighbours; returns the entries, the view, and the next state."""
+    """Plays one step for the base and all neighbours; returns (tape entries, view, next private and public states)."""
     result = None
     if programs is not None and scene.path != "blocks":  # a block's rounds depend on the values of its plan
         result = _run_compiled(scene, step, keys, streams, private, public, axes, use, programs)
@@ -281,7 +281,7 @@ def _run_compiled(
 
 
 def _compile(scene: Scene, step: Step, axes: tuple[Any, ...], use: Use, decisions: Decisions) -> Program | None:
-    """Returns a program for these outcomes of the step's first branches; None if there are too many."""
+    """Compiles a step for the flags `decisions` of its first branches; returns None for too many branches."""
     if len(decisions) > MOST_DECISIONS:
         return None
     records: list[tuple[str, Any, tape.Entry]] = []
@@ -319,16 +319,16 @@ def _player(
         slots = slots_of(scene, step, plan, public)
         report, state, used = react(scene, step, keys, users, State(private, public), plan, slots, open_tape)
         view = visible(scene, play, report, state, used)
-        return [_numbers(entry) for _, _, entry in records], view, state, used_values
+        return [_array_fields(entry) for _, _, entry in records], view, state, used_values
 
     return play_one
 
 
-def _numbers(entry: tape.Entry) -> dict[str, jax.Array]:
-    """Returns the fields of an entry that are arrays, which a vmap can return."""
+def _array_fields(entry: tape.Entry) -> dict[str, jax.Array]:
+    """Returns an entry's fields that can be arrays, by name, so that a `jax.vmap` can return them."""
     not_arrays = ("name", "norm", "distribution", "each")
-    numbers = {name: x for name, x in entry._asdict().items() if name not in not_arrays and x is not None}
-    return jax.tree.map(jnp.asarray, numbers)
+    fields = {name: x for name, x in entry._asdict().items() if name not in not_arrays and x is not None}
+    return jax.tree.map(jnp.asarray, fields)
 
 
 def _differ(batch: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -52,7 +52,7 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
 
 
 def _users(base: Base, key: jax.Array) -> Any:
-    """Draws one run's users."""
+    """Draws the users of one run, [rounds, ...]."""
     return jax.vmap(base.draw_user)(jax.random.split(key, base.rounds))
 
 

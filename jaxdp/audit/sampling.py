@@ -94,16 +94,16 @@ def histogram(
 
     Args:
         key: key of all draws. Outputs of `draw` with the same key are different.
-        release: as for `draw`.
-        params: as for `draw`.
-        data: as for `draw`.
+        release: (key, params, data) -> output.
+        params: params of the release.
+        data: the input.
         scores: S scores.
         thresholds: [S, T] float, each row ascending.
         trials: number of outputs.
-        chunk: as for `draw`.
+        chunk: number of outputs in each call of the program.
 
     Returns:
-        [S, T] int64.
+        [S, T] int64, the counts.
     """
     functions, weights = tuple(s.function for s in scores), tuple(s.weights for s in scores)
     bins, before = np.zeros((len(scores), thresholds.shape[1] + 1), np.int64), None
@@ -119,13 +119,13 @@ def histogram(
 def _parts(
     key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int
 ) -> Iterator[tuple[int, Outputs]]:
-    """Yields chunks of outputs, each with the number of trials that remained before it."""
+    """Yields (number of trials that remain, the next `chunk` outputs), until `trials` outputs are drawn."""
     for index, start in enumerate(range(0, trials, chunk)):
         yield trials - start, _draw(release, chunk, key, np.int32(index), params, data)
 
 
 def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
-    """Returns the outputs of the chunk with this index; for use inside a program."""
+    """Draws the `chunk` outputs of the chunk with this index, inside a traced program."""
     keys = jax.random.split(jax.random.fold_in(fast_key(key), index), chunk)
     released = jax.vmap(jax.jit(release), (0, None, None))(keys, params, data)  # jit: JAX then traces `release` once
     leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(released)]

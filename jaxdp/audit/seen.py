@@ -57,18 +57,18 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     model = claim.trust_model
     if model in ("local", "joint") and (changed is None or not 0 <= changed < rounds):
         raise ValueError(f"changed must be a round in [0, {rounds}) in the {model} model, got {changed}")
-    every = tuple(range(rounds))
-    own_round, other_rounds = (changed,), tuple(r for r in every if model != "joint" or r != changed)
+    all_rounds = tuple(range(rounds))
+    own_round, action_rounds = (changed,), tuple(r for r in all_rounds if model != "joint" or r != changed)
 
-    def if_logged(what: str, which: tuple[Any, ...]) -> tuple[Any, ...]:
+    def if_shown(what: str, which: tuple[Any, ...]) -> tuple[Any, ...]:
         return which if is_seen(claim, what) else ()
 
     if model == "local":
-        return Parts(if_logged("action", own_round), own_round, if_logged("public", own_round), ())
-    return Parts(if_logged("action", other_rounds), if_logged("report", every), (), if_logged("public", every))
+        return Parts(if_shown("action", own_round), own_round, if_shown("public", own_round), ())
+    return Parts(if_shown("action", action_rounds), if_shown("report", all_rounds), (), if_shown("public", all_rounds))
 
 
-def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
+def must_add_stop(claim: Guarantee, learner: Learner) -> bool:
     """Returns whether the stopping time must be added to the view; false for a learner that does not stop.
 
     Everybody sees when a learner stops. But the stopping time need not be added if `public` is seen, or in the local

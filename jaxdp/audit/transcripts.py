@@ -11,7 +11,7 @@ from jaxdp.audit.adversary import Answer, UserData, feedback_of_action, num_roun
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import DrawUser, Transcript, play
-from jaxdp.audit.seen import Parts, rounds_seen, stop_is_seen, visible_history
+from jaxdp.audit.seen import Parts, must_add_stop, rounds_seen, visible_history
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 
@@ -72,7 +72,9 @@ def learner_attack(
     claim, params = learner.guarantee(**values), learner.params(**values)
     changed = changed_round(claim, *neighbours)
     is_local = claim.trust_model == "local"
-    which = _which(claim, changed, num_rounds(neighbours[0]), starts_at_random=starts_at_random(learner, params))
+    which = _recorded_rounds(
+        claim, changed, num_rounds(neighbours[0]), starts_at_random=starts_at_random(learner, params)
+    )
 
     def release(key: jax.Array, params: Any, users: UserData) -> Any:
         if is_local:  # later values follow from the report and from others' data
@@ -88,7 +90,7 @@ def learner_attack(
             fixed=changed,
             shown=lambda history: visible_history(claim, changed, history),
         )
-        output = _adversary_view(claim, which, path, transcript, stops=stop_is_seen(claim, learner))
+        output = _adversary_view(claim, which, path, transcript, stops=must_add_stop(claim, learner))
         return output if observe is None else observe(output)
 
     return Attack(release, params, neighbours, claim)
@@ -129,8 +131,12 @@ def in_unit(claim: Guarantee, path: Any) -> bool:
     )
 
 
-def _which(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: bool) -> Parts:
-    """Returns the rounds of each part that are seen and vary over trials, and the first `before` if `init` draws it."""
+def _recorded_rounds(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: bool) -> Parts:
+    """Returns the rounds of each part that the output records.
+
+    These are the rounds that the adversary sees, with one exception: if the claim shows `public`, its value before
+    round 0 is recorded if and only if it is random. In the local model this holds only if `changed` is 0.
+    """
     which = rounds_seen(claim, changed, rounds)
     if "public" not in claim.adversary_view or (claim.trust_model == "local" and changed > 0):
         return which
@@ -165,5 +171,5 @@ def _adversary_view(
 
 
 def _rows(tree: Any, which: tuple[int, ...]) -> Any:
-    """Returns the rows of these rounds, or None if there are none."""
+    """Returns the rows `which` of each array of a pytree; None if `which` is empty."""
     return jax.tree.map(lambda x: x[np.asarray(which)], tree) if which else None

@@ -85,12 +85,12 @@ def _around(what: str) -> str:
 
 
 def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]], steps: dict[Any, Any]) -> bool:
-    """Returns whether each changed entry of the view varies with the key; for an integer, one step is enough."""
+    """Returns whether all changed entries of the view vary with the key; an integer must do so only in one step."""
     # For an integer, such as a label that is seldom flipped, it is enough to vary in one of the steps.
     ever_varies: dict[Any, np.ndarray] = {}
     integer_masks: list[tuple[Any, np.ndarray]] = []
     for run, changed in changed_runs:
-        varies = _vary_keys(key, run, max(change.step for change in changed) + 1, steps)
+        varies = _find_random(key, run, max(change.step for change in changed) + 1, steps)
         for change in changed:
             for index, (mask, base) in enumerate(zip(change.where, change.base, strict=True)):
                 random = varies[change.step][change.what][index]
@@ -104,7 +104,9 @@ def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]]
     return not any((mask & ~ever_varies[leaf]).any() for leaf, mask in integer_masks)
 
 
-def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]) -> list[dict[str, list[np.ndarray]]]:
+def _find_random(
+    key: jax.Array, played: Played, count: int, steps: dict[Any, Any]
+) -> list[dict[str, list[np.ndarray]]]:
     """Returns, for the first `count` steps, which entries of the base's view change with the key."""
     scene, users = played.scene, at(played.streams, 0)
     key_init, keys = jax.vmap(lambda k: step_keys(scene, k))(jax.random.split(key, KEYS))
@@ -118,7 +120,7 @@ def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]
         plan, slots = played_plan(scene, step, right_keys, users, public_now)
         kind = step.length, step.block, slots
         if kind not in steps:
-            steps[kind] = _many_keys(scene, step, slots)
+            steps[kind] = _compile_for_keys(scene, step, slots)
         start = jnp.asarray(step.start)
         seen, private, public = steps[kind](scene.transcript, start, keys, users, private, public, plan)
         views.append({what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()})
@@ -135,7 +137,7 @@ def played_plan(
     return plan, slots_of(scene, step, plan, public)
 
 
-def _many_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ...]) -> Any:
+def _compile_for_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ...]) -> Any:
     """Compiles a step for many keys; the program returns where the view varies with the key, and the next states."""
     axis = None if scene.sees_public else 0
 

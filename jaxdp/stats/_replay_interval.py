@@ -66,7 +66,10 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
 
 
 def replay_sample_size(errors: xr.Dataset, played: xr.DataArray, over: str) -> xr.DataArray:
-    """Returns the number of independent rounds with a mean that has the same sampling error as the mean over seeds."""
+    """Returns the number of independent rounds with a mean that has the same sampling error as the mean over seeds.
+
+    `errors` are each seed's mean and errors by `replay_errors`, and `played` is each seed's number of matched rounds.
+    """
     separate, shared = (errors[name].mean(over, skipna=False) ** 2 for name in ("round_error", "shared_error"))
     rounds = played.mean(over, skipna=False)
     size = rounds * separate / (shared + (separate - shared) / errors.sizes[over])
@@ -89,7 +92,10 @@ def replay_errors(totals: xr.Dataset) -> xr.Dataset:
 
 
 def replay_half_width(errors: xr.Dataset, played: xr.DataArray, over: str, confidence: float) -> xr.DataArray:
-    """Returns the half width of the interval of the mean over seeds, from `replay_errors`."""
+    """Returns the half width of the interval for the mean reward over seeds, the dimension `over`.
+
+    `errors` are each seed's mean and errors by `replay_errors`, and `played` is each seed's number of matched rounds.
+    """
     probability, count = (1 + confidence) / 2, errors.sizes[over]
     rounds = played.mean(over)
     quantile: Any = xr.apply_ufunc(stdtrit, (rounds - 1).where(rounds > 1), probability)

@@ -111,7 +111,7 @@ def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: floa
 
 
 def _limits_of_share(hits: xr.DataArray, over: str, error: float) -> tuple[xr.DataArray, xr.DataArray]:
-    """Returns one-sided lower and upper limits, each wrong with probability at most `error`; NaN if a value is NaN."""
+    """Returns limits below and above the share of hits, each wrong with probability <= `error`; NaN for a NaN hit."""
     from jaxdp.audit.intervals import lower_limit, upper_limit  # only if needed: this imports all of jaxdp.audit
 
     total, known = count_hits(hits, over)

@@ -59,9 +59,10 @@ def sampling(
     key: jax.Array,
     tolerance: float,
 ) -> Sampling:
-    """Returns the lanes in which counts are compared with rounds; see `Sampling` for the arguments.
+    """Returns the lanes and checkpoints at which a learner's counts are compared with its rounds.
 
-    If the grid point has `epsilon`, lanes are drawn at infinity, at epsilon and at smaller values.
+    If the grid point `values` has `epsilon`, `num_lanes` lanes are drawn at infinity, at epsilon and at each of several
+    smaller values. Numbers that differ by at most `tolerance` (relative or absolute) count as equal.
     """
     epsilons: list[float | None] = [None]
     if "epsilon" in values:
@@ -148,7 +149,7 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
 
 
 def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
-    """Returns functions that record the leaves of the public state."""
+    """Returns functions, by name, that record each leaf of the public state; a large leaf is recorded in part."""
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 
     def entries(index: int) -> RecordFn:

@@ -21,7 +21,7 @@ def check_arguments(functions: Mapping[str, tuple[Callable[..., Any], tuple[str,
 
 
 def check_values(params: Callable[..., Any], guarantee: Callable[..., Guarantee]) -> None:
-    """Checks that the two functions take the same values with the same defaults."""
+    """Checks that `params` and `guarantee` have the same argument names with the same defaults."""
     first, second = (
         {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
         for function in (params, guarantee)

@@ -70,7 +70,7 @@ class _Walk:
         self.once: dict[int, set[int]] = {}  # by key: loops into which its words came from outside
 
     def fresh(self, loops: Iterable[int] = ()) -> int:
-        """Returns the number of a new value; only the loops that change it are known."""
+        """Returns the number of a new value that equals no other value; the given loops change it."""
         return self.number(("fresh", len(self.numbers)), loops)
 
     def number(self, content: Hashable, loops: Iterable[int] = ()) -> int:
@@ -111,7 +111,7 @@ class _Walk:
             self.used_parts.setdefault(whole, where)
 
     def _read(self, words: int, where: str) -> None:
-        """Records the use of a key's words, which counts once for each time that they are read."""
+        """Records one use of a key through its 32-bit words; later uses of the same words do not count."""
         key, loops = self.words.pop(words)
         self.use(key, where)
         self.once.setdefault(key, set()).update(set(self.active) - set(loops))
@@ -295,7 +295,7 @@ def _inner(params: Any, num_inputs: int) -> Any:
 
 
 def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
-    """Returns the values that determine a result; None if they cannot be compared."""
+    """Returns a hashable object that is equal for operations with equal results; None if params are not hashable."""
     content = name, tuple(sorted((key, value) for key, value in params.items() if value is not None)), tuple(inputs)
     try:
         hash(content)

@@ -97,7 +97,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def start(self) -> Any:
-        """The compiled `_start`."""
+        """The compiled start of a lane: (key, params) -> (root keys, the lane before its first round)."""
         return jax.jit(self._start)
 
     @Shared

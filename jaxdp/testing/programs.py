@@ -159,7 +159,7 @@ class Programs:
         check_keys_of(self.trace.jaxpr)
 
     def ways(self) -> list[Check]:
-        """Returns the checks of the ways to run the program."""
+        """Returns the checks that the program can be traced, and that all ways to run it have the same results."""
         return [
             Check("shapes fit under jit", STRUCTURE, self.check_trace),
             *([Check("one trace for all epsilons", STRUCTURE, self.check_one_trace)] if self._has_epsilon else []),

@@ -52,9 +52,9 @@ def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool
     Source:
         Section 4.3, "kappa = O(L^2 / d)".
     """
-    return longest(feature_norm, corrected) ** 2 / at_least("dim", dim, 1)
+    return largest_difference(feature_norm, corrected) ** 2 / at_least("dim", dim, 1)
 
 
-def longest(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
-    """Returns the bound on |x|: L as the paper prints it, or 2 L if corrected."""
+def largest_difference(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
+    """Returns the bound on the norm of a feature difference: L as the paper prints it, or 2 L if corrected."""
     return (2 if corrected else 1) * positive("feature_norm", feature_norm)

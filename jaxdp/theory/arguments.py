@@ -16,17 +16,17 @@ def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
 
 
 def at_least(name: str, values: ArrayLike, bound: float) -> np.ndarray:
-    """Returns values as float64, after checking that all are finite and >= bound; see `above` for errors."""
+    """Returns values as float64, after checking that all are finite and >= bound; raises ValueError otherwise."""
     return _check_rule(name, values, lambda array: (array >= bound) & (array < np.inf), f"finite and >= {bound:g}")
 
 
 def between(name: str, values: ArrayLike, low: float, high: float) -> np.ndarray:
-    """Returns values as float64, after checking that all are in (low, high); see `above` for errors."""
+    """Returns values as float64, after checking that all are in (low, high); raises ValueError otherwise."""
     return _check_rule(name, values, lambda array: (array > low) & (array < high), f"in ({low:g}, {high:g})")
 
 
 def positive(name: str, values: ArrayLike) -> np.ndarray:
-    """Returns values as float64, after checking that all are finite and > 0; see `above` for errors."""
+    """Returns values as float64, after checking that all are finite and > 0; raises ValueError otherwise."""
     return between(name, values, 0, np.inf)
 
 

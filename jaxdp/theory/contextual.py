@@ -33,7 +33,7 @@ def linear_order(
     "Deviations" explains `corrected`.
 
     Returns:
-        The regret, with probability 1 - alpha.
+        The bound, which holds with probability 1 - alpha.
 
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5), an order bound.
@@ -122,7 +122,7 @@ def oful_upper(
     where lambda is `regularizer`, >= 1, and R^2 is `noise_proxy`, > 0, a variance proxy of rewards given their context.
 
     Returns:
-        The regret, with probability 1 - alpha.
+        The bound, which holds with probability 1 - alpha.
 
     Source:
         Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 3, for contexts and models in the unit ball.
@@ -142,7 +142,7 @@ def oful_upper(
 
 
 def _noise(epsilon: ArrayLike, delta: ArrayLike) -> np.ndarray:
-    """Returns sqrt(ln(1 / delta)) / epsilon."""
+    """Returns sqrt(ln(1 / delta)) / epsilon, the size of the noise up to a constant."""
     return np.sqrt(np.log(1 / _share("delta", delta))) / above("epsilon", epsilon, 0)
 
 

@@ -380,6 +380,6 @@ def _dim(values: ArrayLike) -> np.ndarray:
 
 
 def _reach_and_theta(domain: str, dim: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns D / R and theta for points of this dimension."""
+    """Returns D / R, the largest distance from the domain's centre over its radius, and the barrier's theta."""
     one = np.ones_like(dim)
     return (one, one) if check_choice("domain", domain, ("ball", "box")) == "ball" else (np.sqrt(dim), dim)

@@ -30,7 +30,7 @@ from jaxdp.theory._reward_constants import (
     coverage,
     curvature,
     largest_coverage,
-    longest,
+    largest_difference,
     plackett_luce_curvature,
 )
 from jaxdp.theory.arguments import above, at_least, between, positive
@@ -98,7 +98,7 @@ def local_l2_lower(
         $$
     """
     semi_norm = local_semi_norm_lower(epsilon, num_samples, dim, scale=scale)
-    return np.asarray(dim, float) / longest(feature_norm, corrected) ** 2 * semi_norm
+    return np.asarray(dim, float) / largest_difference(feature_norm, corrected) ** 2 * semi_norm
 
 
 def local_semi_norm_upper(
@@ -238,7 +238,7 @@ def central_l2_lower(
     dim, count = at_least("dim", dim, 1), at_least("num_samples", num_samples, 1)
     budget = above("epsilon", epsilon, 0) + _delta(delta)
     return positive("scale", scale) * (
-        dim**2 / (count * longest(feature_norm, corrected) ** 2) + dim / (count * budget) ** 2
+        dim**2 / (count * largest_difference(feature_norm, corrected) ** 2) + dim / (count * budget) ** 2
     )
 
 
@@ -320,7 +320,7 @@ def central_sample_size(
         and, with `corrected`, four times as much.
     """
     tail = np.log(at_least("dim", dim, 1) / between("failure_prob", failure_prob, 0, 1))
-    return 8 * longest(feature_norm, corrected) ** 2 * tail / positive("coverage", coverage)
+    return 8 * largest_difference(feature_norm, corrected) ** 2 * tail / positive("coverage", coverage)
 
 
 def central_semi_norm_lower(
@@ -343,12 +343,12 @@ def central_semi_norm_lower(
 
 
 def _debiasing(epsilon: ArrayLike) -> np.ndarray:
-    """Returns (e^eps + 1) / (e^eps - 1)."""
+    """Returns (e^epsilon + 1) / (e^epsilon - 1), the factor that makes randomized responses unbiased."""
     return 1 / np.tanh(above("epsilon", epsilon, 0) / 2)
 
 
 def _one_pass_rate(num_samples: ArrayLike, failure_prob: ArrayLike) -> np.ndarray:
-    """Returns sqrt(ln(ln(n) / alpha) / n)."""
+    """Returns sqrt(ln(ln(n) / alpha) / n), with n = num_samples and alpha = failure_prob."""
     count = at_least("num_samples", num_samples, 4)
     return np.sqrt(np.log(np.log(count) / between("failure_prob", failure_prob, 0, _INVERSE_E)) / count)
 

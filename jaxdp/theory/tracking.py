@@ -84,7 +84,7 @@ def shifting_upper(
         \sqrt{S T \ln(N T)} + \frac{S \ln(N T)}{\varepsilon}
         $$
     """
-    budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
+    budget, rounds, experts, switches = _check_arguments(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
     return positive("scale", scale) * (np.sqrt(switches * rounds * union) + switches * union / budget)
 
@@ -110,7 +110,7 @@ def shifting_lower(
         \sqrt{S T \ln N} + \frac{S \ln(N / S)}{\varepsilon}
         $$
     """
-    budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
+    budget, rounds, experts, switches = _check_arguments(epsilon, horizon, num_experts, num_switches)
     above("num_switches", switches, 0)
     if np.any(switches > experts):
         raise ValueError(f"num_switches must be <= num_experts, got {switches.max():g}")
@@ -144,7 +144,7 @@ def oblivious_upper(
         \sqrt{S T \ln(N T)} + \frac{S T^{1/3} \ln(T / \delta) \ln(N T)}{\varepsilon^{2/3}}
         $$
     """
-    budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
+    budget, rounds, experts, switches = _check_arguments(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
     spread = np.log(rounds / between("delta", delta, 0, 1))
     privacy = switches * np.cbrt(rounds) * spread * union / budget ** (2 / 3)
@@ -202,14 +202,15 @@ def adaptive_upper(
         \frac{\sqrt{S T} (\ln(N T))^{1.5}}{\varepsilon} + \frac{S \ln(N T)}{\varepsilon}
         $$
     """
-    budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
+    budget, rounds, experts, switches = _check_arguments(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
     return positive("scale", scale) * (np.sqrt(switches * rounds) * union**1.5 + switches * union) / budget
 
 
-def _four(
+def _check_arguments(
     epsilon: ArrayLike, horizon: ArrayLike, num_experts: ArrayLike, num_switches: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the four arguments as float64; raises ValueError if one is out of its range."""
     rounds, switches = _rounds(horizon), at_least("num_switches", num_switches, 0)
     if np.any(switches >= rounds):
         raise ValueError(f"num_switches must be < horizon, got {switches.max():g}")

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from jaxdp.audit import UserData, feedback_of_pair
-from jaxdp.audit.enumeration import Told, Values, transcript_distribution
+from jaxdp.audit.enumeration import Values, ValuesOf, transcript_distribution
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.core import Learner
 from jaxdp.registry.distributions import budget_of, label_distribution
 
 
-def first_duel(chances: np.ndarray) -> Told:
+def first_duel(chances: np.ndarray) -> ValuesOf:
     """Returns an `act_distribution` for runs of one round, in which pair (i, j) has probability `chances[i, j]`."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
@@ -25,7 +25,7 @@ def first_duel(chances: np.ndarray) -> Told:
     return duels
 
 
-def report_distribution(learner: Learner, params: Any, data: UserData, duels: Told) -> OutputDistribution:
+def report_distribution(learner: Learner, params: Any, data: UserData, duels: ValuesOf) -> OutputDistribution:
     """Returns the distribution of the last user's pair of arms and randomized outcome, for a local learner.
 
     `duels` maps (params, public, context) to the pairs that the learner may play, with their probabilities.
