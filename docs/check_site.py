@@ -1,8 +1,8 @@
 """Checks that the site describes every public name and has no dead link inside: `python docs/check_site.py SITE`.
 
-It also checks that every algorithm's page has a displayed formula, an example, and a reference or a proof, that readers
-find the pages of `WALKS` by at most three links from the home page, and that committed results of the benchmark are
-results of the current programs.
+It also checks that every algorithm's page has a displayed formula, an example, a picture, and a reference or a proof;
+only learners without committed results need no picture. Readers must find the pages of `WALKS` by at most three links
+from the home page, and committed results of the benchmark must be results of the current programs.
 """
 
 import re
@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 sys.path.insert(0, str(Path(__file__).parent))
 
 from site_pages.algorithm_pages import algorithms
-from site_pages.measured import FULL
+from site_pages.measured import FULL, has_picture
 from site_pages.names import everything
 from site_pages.references import references
 
@@ -99,9 +99,9 @@ def inventory(path: Path) -> set[str]:
 
 
 def incomplete_algorithms(site: Path, pages: dict[Path, Page]) -> list[str]:
-    """Returns the gaps in algorithms' pages: no page, displayed formula or example, or neither reference nor proof."""
+    """Returns the gaps in algorithms' pages: no page, formula, example or picture, or neither reference nor proof."""
     gaps = []
-    for name in algorithms():
+    for name, algorithm in algorithms().items():
         page = pages.get(site / ALGORITHM.format(name))
         if page is None:
             gaps.append(f"{name}: no page")
@@ -109,6 +109,8 @@ def incomplete_algorithms(site: Path, pages: dict[Path, Page]) -> list[str]:
         parts = dict(re.findall(r'<section id="([a-z-]+)">(.*?)(?=<section|</article)', page.text, re.DOTALL))
         gaps += [f"{name}: no displayed formula"] * ('display="block"' not in parts.get("mathematics", ""))
         gaps += [f"{name}: no example"] * (parts.get("example", "").count('<div class="highlight"') != 2)
+        is_drawn = re.search(rf'<img[^>]* src="[^"]*/{name}\.svg"', page.text) is not None
+        gaps += [f"{name}: no picture"] * (has_picture(algorithm.entries) and not is_drawn)
         words = len(re.sub("<.*?>", " ", parts.get("paper", "")).split())
         gaps += [f"{name}: neither reference nor proof"] * (words < 3 and "/proofs/" not in page.text)
     return gaps

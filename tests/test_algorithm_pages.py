@@ -136,8 +136,14 @@ def test_a_reader_who_is_lost_and_a_page_with_gaps_are_seen(tmp_path):
         "text: a.html lacks 'proof'",
     ]
     empty = check_site.Page('<article><section id="mathematics"></section></article>')
-    gaps = check_site.incomplete_algorithms(tmp_path, {tmp_path / "reference/api/algorithm/rucb.html": empty})
-    assert [gap for gap in gaps if gap.startswith("rucb:")] == [
+    drawn = check_site.Page('<article><img alt="a" src="../../../_images/laplace.svg" /></article>')
+    planted = {"rucb": empty, "noisy_max": empty, "laplace": drawn}
+    gaps = check_site.incomplete_algorithms(
+        tmp_path, {tmp_path / f"reference/api/algorithm/{name}.html": page for name, page in planted.items()}
+    )
+    assert "noisy_max: no picture" in gaps
+    assert "laplace: no picture" not in gaps
+    assert [gap for gap in gaps if gap.startswith("rucb:") and not gap.endswith("picture")] == [
         "rucb: no displayed formula",
         "rucb: no example",
         "rucb: neither reference nor proof",

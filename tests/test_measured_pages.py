@@ -14,10 +14,19 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import check_site  # noqa: E402
-from site_pages import measured, pages, pictures  # noqa: E402
+from site_pages import accuracy, measured, pages, pictures  # noqa: E402
 from site_pages.algorithm_pages import algorithm_page, algorithms  # noqa: E402
 
-from jaxdp.mechanisms import tree_counter  # noqa: E402
+from jaxdp.mechanisms import (  # noqa: E402
+    above_threshold,
+    debias_scalar,
+    noisy_leads,
+    noisy_max,
+    randomize_scalar,
+    randomized_response,
+    shuffled_ones,
+    tree_counter,
+)
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 from jaxdp.suite import results, v1  # noqa: E402
 from jaxdp.suite._bench import _write, code_hash  # noqa: E402
@@ -170,6 +179,45 @@ def test_the_noise_of_a_picture_is_that_of_the_mechanism(name):
     keys = jax.random.split(jax.random.key(0), 40_000)
     noise = np.asarray(jax.jit(jax.vmap(lambda key: made.release(key, params, data)))(keys))
     assert pictures.noise_of(entry, 0.7) == pytest.approx(noise.std(), rel=0.02)
+
+
+def share(draw, wanted, num_draws=20_000):
+    """Returns how often a mechanism's answer is `wanted`."""
+    return float(np.mean(np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(3), num_draws))) == wanted))
+
+
+@pytest.mark.parametrize("name", ["noisy_max_laplace", "noisy_max_gumbel", "noisy_max_exponential"])
+def test_the_largest_score_is_selected_as_often_as_pictures_say(name):
+    entry, scores = MECHANISMS[name], jnp.zeros(3).at[1].set(accuracy.LEAD)
+    drawn = share(lambda key: noisy_max(key, scores, 0.4, noise=entry.variant["noise"]), 1)
+    assert accuracy.SHOWN["noisy_max"].values(entry, 0.4) == pytest.approx(drawn, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["above_threshold", "above_threshold_optimal_split"])
+def test_answers_are_wrong_as_often_as_pictures_say(name):
+    entry, queries = MECHANISMS[name], jnp.full(9, -accuracy.LEAD).at[8].set(accuracy.LEAD)
+    kept = share(lambda key: above_threshold(key, queries, 1.5, threshold=0.0, split=entry.variant["split"]), 8)
+    assert accuracy.SHOWN["above_threshold"].values(entry, 1.5) == pytest.approx(1 - kept, abs=0.02)
+
+
+def test_the_other_accuracies_are_those_of_the_mechanisms():
+    totals = jnp.zeros(5, jnp.int32).at[2].set(int(accuracy.LEAD))
+    leads = share(lambda key: noisy_leads(key, totals, 0.3, l1_sensitivity=1.0)[2], 0.0)
+    assert accuracy.SHOWN["noisy_leads"].values(MECHANISMS["noisy_leads"], 0.3) == pytest.approx(leads, abs=0.02)
+    entry = MECHANISMS["k_ary_randomized_response"]
+    true = share(lambda key: randomized_response(key, jnp.int32(1), 1.0, num_labels=4), 1)
+    assert accuracy.SHOWN["randomized_response"].values(entry, 1.0) == pytest.approx(true, abs=0.02)
+    entry = MECHANISMS["shuffled_randomized_response"]
+    local = float(entry.make().params(**entry.values))
+    keys = jax.random.split(jax.random.key(4), 20_000)
+    counts = jax.vmap(lambda key: shuffled_ones(key, 30, local, batch=100))(keys)
+    error = np.std(np.asarray(counts)) / math.tanh(local / 2)
+    assert accuracy.SHOWN["shuffled_ones"].values(entry, 1.0) == pytest.approx(error, rel=0.03)
+    bits = jax.vmap(lambda key: randomize_scalar(key, jnp.zeros(100), 1.0, bound=1.0))(keys[:2_000])
+    error = np.std(np.asarray(debias_scalar(bits, 1.0, bound=1.0)).mean(-1))
+    assert accuracy.SHOWN["randomize_scalar"].values(MECHANISMS["randomize_scalar"], 1.0) == pytest.approx(
+        error, rel=0.1
+    )
 
 
 def test_noise_is_drawn_where_mechanisms_accept_epsilon():

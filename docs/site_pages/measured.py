@@ -16,7 +16,7 @@ import xarray as xr
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from site_pages import pictures
+from site_pages import accuracy, pictures
 from site_pages.docstrings import escape
 from site_pages.rst import heading, table
 
@@ -98,8 +98,8 @@ def write_pictures(algorithms: Mapping[str, Mapping[str, Entry]], folder: Path) 
     drawn = {}
     for algorithm, entries in algorithms.items():
         if mechanisms := _mechanisms(entries):
-            if noise := _noises(tuple(mechanisms)):
-                drawn[algorithm] = pictures.draw_noises(algorithm, _label(mechanisms), noise)
+            label, noise = _label(algorithm, mechanisms), _noises(algorithm, tuple(mechanisms))
+            drawn[algorithm] = pictures.draw_noises(algorithm, label, noise)
         elif shown := [name for name in entries if scores_of(name)]:
             drawn[algorithm] = pictures.draw_scores(shown[0], _unit(entries), _short(scores_of(shown[0])))
     if _best():
@@ -213,21 +213,23 @@ def _mechanisms(entries: Mapping[str, Entry]) -> dict[str, MechanismEntry]:
 
 
 @functools.cache
-def _noises(names: tuple[str, ...]) -> dict[str, list[float]]:
-    return pictures.noises({name: MECHANISMS[name] for name in names})
+def _noises(algorithm: str, names: tuple[str, ...]) -> dict[str, list[float]]:
+    entries = {name: MECHANISMS[name] for name in names}
+    if algorithm in accuracy.SHOWN:
+        return accuracy.accuracies(algorithm, entries, pictures.BUDGETS)
+    return pictures.noises(entries)
 
 
 def _noise_section(algorithm: str, entries: Mapping[str, MechanismEntry]) -> list[str]:
-    noise = _noises(tuple(entries))
-    if not noise:
-        return []
-    label = _label(entries)
+    noise, label = _noises(algorithm, tuple(entries)), _label(algorithm, entries)
+    shown = accuracy.SHOWN.get(algorithm)
     settings = "; ".join(f"``{name}``: {_settings(entries[name])}" for name in noise)
+    how = "by an exact formula" if shown else "from the mechanism's own functions"
     return [
-        *heading("Noise", "-"),
-        *_picture(f"../{FOLDER}/{algorithm}.svg", pictures.noises_in_words(label, noise)),
-        f"The picture shows the {label}, computed from the mechanism's own functions at the values of its",
-        f"entries in the registry. {settings}. A line ends where the mechanism does not accept ε.",
+        *heading("Accuracy" if shown else "Noise", "-"),
+        *_picture(f"../{FOLDER}/{algorithm}.svg", pictures.noises_in_words(shown.meaning if shown else label, noise)),
+        f"The picture shows {shown.meaning if shown else f'the {label}'}, computed {how}",
+        f"at the values of its entries in the registry. {settings}. A line ends where the mechanism does not accept ε.",
         "",
     ]
 
@@ -240,7 +242,14 @@ def _settings(entry: MechanismEntry) -> str:
     return ", ".join(f"{name} = {value}" for name, value in fixed.items()) or "no other values"
 
 
-def _label(entries: Mapping[str, MechanismEntry]) -> str:
+def has_picture(entries: Mapping[str, Entry]) -> bool:
+    """Returns whether an algorithm's page must have a picture: for a mechanism, and for a measured learner."""
+    return bool(_mechanisms(entries)) or any(scores_of(name) for name in entries)
+
+
+def _label(algorithm: str, entries: Mapping[str, MechanismEntry]) -> str:
+    if algorithm in accuracy.SHOWN:
+        return accuracy.SHOWN[algorithm].label
     kind = next(iter(entries.values())).factory
     name = getattr(kind, "__name__", "")
     if name.endswith("_counter"):

@@ -107,15 +107,20 @@ def noises(entries: Mapping[str, MechanismEntry]) -> dict[str, list[float]]:
 
 
 def draw_noises(title: str, label: str, noise: Mapping[str, Sequence[float]]) -> plotting.Figure:
-    """Draws standard deviations against `BUDGETS`: a line for each entry."""
+    """Draws standard deviations, or probabilities, against `BUDGETS`: a line for each entry."""
     figure = plotting.panels(width=5.2, height=3.0)
     (ax,) = figure.axes
     for index, (name, values) in enumerate(noise.items()):
         ax.plot(BUDGETS, values, label=name, **style(index, ax))
-    ax.set(title=title, xlabel="ε", ylabel=label, xscale="log", yscale="log")
+    ax.set(title=title, xlabel="ε", ylabel=label, xscale="log", yscale="linear" if is_probability(label) else "log")
     ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
     ax.legend(fontsize="small")
     return figure
+
+
+def is_probability(label: str) -> bool:
+    """Returns whether a picture shows a probability; its axis is not logarithmic."""
+    return label.startswith(("P(", "the probability"))
 
 
 def noises_in_words(label: str, noise: Mapping[str, Sequence[float]]) -> str:
@@ -125,7 +130,8 @@ def noises_in_words(label: str, noise: Mapping[str, Sequence[float]]) -> str:
         finite = [(epsilon, value) for epsilon, value in zip(BUDGETS, values, strict=True) if math.isfinite(value)]
         (first, start), (last, end) = finite[0], finite[-1]
         parts.append(f"{name} from {_number(start)} at epsilon {first:.3g} to {_number(end)} at epsilon {last:.3g}")
-    return f"{label[:1].upper()}{label[1:]} against epsilon, both axes logarithmic: {'; '.join(parts)}."
+    axes = "on a logarithmic axis" if is_probability(label) else "both axes logarithmic"
+    return f"{label[:1].upper()}{label[1:]}. Against epsilon, {axes}: {'; '.join(parts)}."
 
 
 def _number(value: float) -> str:
