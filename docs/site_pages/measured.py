@@ -224,7 +224,7 @@ def _noise_section(algorithm: str, entries: Mapping[str, MechanismEntry]) -> lis
     noise, label = _noises(algorithm, tuple(entries)), _label(algorithm, entries)
     shown = accuracy.SHOWN.get(algorithm)
     settings = "; ".join(f"``{name}``: {_settings(entries[name])}" for name in noise)
-    how = "by an exact formula" if shown else "from the mechanism's own functions"
+    how = "from the distribution of its noise or reports" if shown else "from the mechanism's own functions"
     return [
         *heading("Accuracy" if shown else "Noise", "-"),
         *_picture(f"../{FOLDER}/{algorithm}.svg", pictures.noises_in_words(shown.meaning if shown else label, noise)),
