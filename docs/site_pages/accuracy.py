@@ -16,17 +16,19 @@ USERS = 100  # reports in a debiased mean
 
 
 class Shown(NamedTuple):
-    """What the picture of a mechanism shows.
+    """The quantity that the picture of a mechanism shows.
 
     Attributes:
         label: the name of the vertical axis.
-        meaning: a sentence on what is computed.
-        values: for each entry, the value at an epsilon, from its variant, values and sizes.
+        meaning: the quantity, in words.
+        value: (entry, epsilon) -> the quantity at the variant, values and sizes of the entry.
+        is_probability: whether the vertical axis is linear, not logarithmic.
     """
 
     label: str
     meaning: str
-    values: Callable[[MechanismEntry, float], float]
+    value: Callable[[MechanismEntry, float], float]
+    is_probability: bool = False
 
 
 def _quantiles(noise: str) -> np.ndarray:
@@ -39,7 +41,7 @@ def _quantiles(noise: str) -> np.ndarray:
     return np.where(at < 0.5, np.log(2 * at), -np.log(2 * (1 - at)))
 
 
-def below(noise: str, at: np.ndarray) -> np.ndarray:
+def distribution_function(noise: str, at: np.ndarray) -> np.ndarray:
     """Returns the probability that standard noise is at most `at`."""
     if noise == "exponential":
         return -np.expm1(-np.maximum(at, 0))
@@ -49,29 +51,32 @@ def below(noise: str, at: np.ndarray) -> np.ndarray:
     return np.where(at < 0, tail, 1 - tail)
 
 
-def selected(noise: str, count: int, lead: float) -> float:
+def probability_of_largest(noise: str, count: int, lead: float) -> float:
     """Returns the probability that the largest of `count` scores stays the largest, `lead` noise scales above each."""
-    return float(np.mean(below(noise, _quantiles(noise) + lead) ** (count - 1)))
+    return float(np.mean(distribution_function(noise, _quantiles(noise) + lead) ** (count - 1)))
 
 
-def wrong_answer(count: int, threshold_scale: float, query_scale: float) -> float:
-    """Returns the probability that not the last of `count` queries is reported, the only one above the threshold."""
+def probability_of_wrong_answer(count: int, threshold_scale: float, query_scale: float) -> float:
+    """Returns the probability that another answer is reported than the last of `count` queries.
+
+    Only this query is above the threshold, by LEAD; the others are below it by LEAD.
+    """
     noise = threshold_scale * _quantiles("laplace")
-    stay = below("laplace", (LEAD + noise) / query_scale) ** (count - 1)
-    return 1 - float(np.mean(stay * below("laplace", (LEAD - noise) / query_scale)))
+    others_stay_below = distribution_function("laplace", (LEAD + noise) / query_scale) ** (count - 1)
+    return 1 - float(np.mean(others_stay_below * distribution_function("laplace", (LEAD - noise) / query_scale)))
 
 
 def _noisy_max(entry: MechanismEntry, epsilon: float) -> float:
-    return selected(entry.variant["noise"], entry.sizes["num_scores"], LEAD * epsilon / 2)
+    return probability_of_largest(entry.variant["noise"], entry.sizes["num_scores"], LEAD * epsilon / 2)
 
 
 def _noisy_leads(entry: MechanismEntry, epsilon: float) -> float:
-    return selected("laplace", entry.sizes["num_counts"], LEAD * epsilon)
+    return probability_of_largest("laplace", entry.sizes["num_counts"], LEAD * epsilon)
 
 
 def _above_threshold(entry: MechanismEntry, epsilon: float) -> float:
     share = 0.5 if entry.variant["split"] == "even" else 1 / (1 + 2 ** (2 / 3))
-    return wrong_answer(entry.sizes["num_queries"], 1 / (epsilon * share), 2 / (epsilon * (1 - share)))
+    return probability_of_wrong_answer(entry.sizes["num_queries"], 1 / (epsilon * share), 2 / (epsilon * (1 - share)))
 
 
 def _truthful(entry: MechanismEntry, epsilon: float) -> float:
@@ -95,20 +100,26 @@ SHOWN: Mapping[str, Shown] = {
         "P(largest score is selected)",
         f"the probability that the largest score is selected, {LEAD:g} sensitivities above each other score",
         _noisy_max,
+        is_probability=True,
     ),
     "noisy_leads": Shown(
         "P(largest total has lead 0)",
         f"the probability that the largest total has the lead 0, {LEAD:g} sensitivities above each other total",
         _noisy_leads,
+        is_probability=True,
     ),
     "above_threshold": Shown(
         "P(wrong answer)",
         f"the probability of a wrong answer: the last query is {LEAD:g} sensitivities above the threshold, and each "
         "other query as much below",
         _above_threshold,
+        is_probability=True,
     ),
     "randomized_response": Shown(
-        "P(report is true)", "the probability that a report is the user's own label", _truthful
+        "P(report is true)",
+        "the probability that a report is the user's own label",
+        _truthful,
+        is_probability=True,
     ),
     "randomize_scalar": Shown(
         "standard error of the mean",
@@ -124,11 +135,11 @@ SHOWN: Mapping[str, Shown] = {
 
 
 def accuracies(algorithm: str, entries: Mapping[str, MechanismEntry], budgets: tuple[float, ...]) -> dict[str, list]:
-    """Returns, for each entry, the value of `SHOWN` at each budget; NaN if the mechanism refuses it."""
+    """Returns, for each entry, the quantity of `SHOWN` at each budget; NaN if the mechanism refuses it."""
 
     def value(entry: MechanismEntry, epsilon: float) -> float:
         try:
-            return SHOWN[algorithm].values(entry, epsilon)
+            return SHOWN[algorithm].value(entry, epsilon)
         except ValueError:
             return math.nan
 

@@ -98,8 +98,10 @@ def write_pictures(algorithms: Mapping[str, Mapping[str, Entry]], folder: Path) 
     drawn = {}
     for algorithm, entries in algorithms.items():
         if mechanisms := _mechanisms(entries):
-            label, noise = _label(algorithm, mechanisms), _noises(algorithm, tuple(mechanisms))
-            drawn[algorithm] = pictures.draw_noises(algorithm, label, noise)
+            if noise := _noises(algorithm, tuple(mechanisms)):
+                drawn[algorithm] = pictures.draw_noises(
+                    algorithm, _label(algorithm, mechanisms), noise, is_probability=_is_probability(algorithm)
+                )
         elif shown := [name for name in entries if scores_of(name)]:
             drawn[algorithm] = pictures.draw_scores(shown[0], _unit(entries), _short(scores_of(shown[0])))
     if _best():
@@ -221,17 +223,26 @@ def _noises(algorithm: str, names: tuple[str, ...]) -> dict[str, list[float]]:
 
 
 def _noise_section(algorithm: str, entries: Mapping[str, MechanismEntry]) -> list[str]:
-    noise, label = _noises(algorithm, tuple(entries)), _label(algorithm, entries)
-    shown = accuracy.SHOWN.get(algorithm)
+    noise = _noises(algorithm, tuple(entries))
+    if not noise:
+        return []
+    if shown := accuracy.SHOWN.get(algorithm):
+        head, meaning, how = "Accuracy", shown.meaning, "from the distribution of its noise or reports"
+    else:
+        head, meaning, how = "Noise", f"the {_label(algorithm, entries)}", "from the mechanism's own functions"
+    words = pictures.noises_in_words(meaning, noise, is_probability=_is_probability(algorithm))
     settings = "; ".join(f"``{name}``: {_settings(entries[name])}" for name in noise)
-    how = "from the distribution of its noise or reports" if shown else "from the mechanism's own functions"
     return [
-        *heading("Accuracy" if shown else "Noise", "-"),
-        *_picture(f"../{FOLDER}/{algorithm}.svg", pictures.noises_in_words(shown.meaning if shown else label, noise)),
-        f"The picture shows {shown.meaning if shown else f'the {label}'}, computed {how}",
+        *heading(head, "-"),
+        *_picture(f"../{FOLDER}/{algorithm}.svg", words),
+        f"The picture shows {meaning}, computed {how}",
         f"at the values of its entries in the registry. {settings}. A line ends where the mechanism does not accept ε.",
         "",
     ]
+
+
+def _is_probability(algorithm: str) -> bool:
+    return algorithm in accuracy.SHOWN and accuracy.SHOWN[algorithm].is_probability
 
 
 def _settings(entry: MechanismEntry) -> str:

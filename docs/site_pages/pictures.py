@@ -98,39 +98,36 @@ def noise_of(entry: MechanismEntry, epsilon: float) -> float | None:
 
 def noises(entries: Mapping[str, MechanismEntry]) -> dict[str, list[float]]:
     """Returns, for each entry with such a number, `noise_of` at each of `BUDGETS`; NaN if the mechanism refuses it."""
-    found = {name: [noise_of(entry, epsilon) for epsilon in BUDGETS] for name, entry in entries.items()}
+    noise = {name: [noise_of(entry, epsilon) for epsilon in BUDGETS] for name, entry in entries.items()}
     return {
         name: [math.nan if value is None else value for value in values]
-        for name, values in found.items()
+        for name, values in noise.items()
         if any(value is not None for value in values)
     }
 
 
-def draw_noises(title: str, label: str, noise: Mapping[str, Sequence[float]]) -> plotting.Figure:
+def draw_noises(
+    title: str, label: str, noise: Mapping[str, Sequence[float]], *, is_probability: bool = False
+) -> plotting.Figure:
     """Draws standard deviations, or probabilities, against `BUDGETS`: a line for each entry."""
     figure = plotting.panels(width=5.2, height=3.0)
     (ax,) = figure.axes
     for index, (name, values) in enumerate(noise.items()):
         ax.plot(BUDGETS, values, label=name, **style(index, ax))
-    ax.set(title=title, xlabel="ε", ylabel=label, xscale="log", yscale="linear" if is_probability(label) else "log")
+    ax.set(title=title, xlabel="ε", ylabel=label, xscale="log", yscale="linear" if is_probability else "log")
     ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
     ax.legend(fontsize="small")
     return figure
 
 
-def is_probability(label: str) -> bool:
-    """Returns whether a picture shows a probability; its axis is not logarithmic."""
-    return label.startswith(("P(", "the probability"))
-
-
-def noises_in_words(label: str, noise: Mapping[str, Sequence[float]]) -> str:
+def noises_in_words(label: str, noise: Mapping[str, Sequence[float]], *, is_probability: bool = False) -> str:
     """Returns the alternative text of `draw_noises`."""
     parts = []
     for name, values in noise.items():
         finite = [(epsilon, value) for epsilon, value in zip(BUDGETS, values, strict=True) if math.isfinite(value)]
         (first, start), (last, end) = finite[0], finite[-1]
         parts.append(f"{name} from {_number(start)} at epsilon {first:.3g} to {_number(end)} at epsilon {last:.3g}")
-    axes = "on a logarithmic axis" if is_probability(label) else "both axes logarithmic"
+    axes = "on a logarithmic axis" if is_probability else "both axes logarithmic"
     return f"{label[:1].upper()}{label[1:]}. Against epsilon, {axes}: {'; '.join(parts)}."
 
 

@@ -53,8 +53,8 @@ def can_lock(store: Path) -> bool:
 def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
     """Locks share `index` of `count` shares of a store during a `with` block.
 
-    A share is the part of the chunks that one process computes. The locks are in a folder
-    beside the store, so that they still exist after the store is replaced.
+    A share is the part of the chunks that one process computes. The locks are in a folder beside the store, so that
+    they still exist after the store is replaced.
 
     Raises:
         BlockingIOError: if another process writes the share, or writes the store with another number of shares.
