@@ -25,7 +25,7 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """Public state: released values, and statistics of them; meanings for `ucb_central(release="tree")` follow "tree".
+    """Public state: released values, and statistics of them. After "tree": for `ucb_central(release="tree")`.
 
     Attributes:
         round: [] integer, rounds played.

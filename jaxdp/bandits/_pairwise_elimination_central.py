@@ -51,7 +51,7 @@ LEAST_RATE = 1e-4  # a test clips the rate of ones to [LEAST_RATE, 1 - LEAST_RAT
 
 @pytree_dataclass
 class Params:
-    """The learner's parameters, which JAX traces. Section Math of `pairwise_elimination_central` defines the symbols.
+    """The learner's parameters, which JAX traces. The docstring of `pairwise_elimination_central` defines the symbols.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.

@@ -179,7 +179,8 @@ def _predictions(
 ) -> np.ndarray:
     """Returns the predicted reward of every arm in every round, [horizon, num_arms].
 
-    These are `predictions` if given, and otherwise come from regressions on the contexts of other rounds.
+    These are `predictions` if given. Otherwise they come from regressions on contexts in other rounds or, without
+    contexts, are each arm's mean reward in other rounds.
     """
     horizon = len(rewards)
     if predictions is not None:

@@ -127,8 +127,8 @@ def one_pass_estimator(
 ) -> Estimator:
     """Builds an estimator that makes one pass of SGD on the de-biased loss of the labels that `privatize` reports.
 
-    Reports are randomized at `params.epsilon`; at infinity they are the labels. `claim` is its guarantee. The other
-    arguments are as for `sgd`.
+    Reports are randomized at the grid point's epsilon; at infinity they are the labels. `params` builds a grid point,
+    `claim` is the guarantee, and `model` the preference model. The other arguments are as for `sgd`.
     """
     check_choice("step_size", step_size, STEP_SIZES)
     check_choice("average", average, AVERAGES)

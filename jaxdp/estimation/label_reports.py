@@ -49,7 +49,8 @@ def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
     """Returns every user's randomized label, each at its own budget: `params.epsilon` is [num_samples].
 
-    Labels of a float type may be ties, 1/2, which become coins before they are randomized.
+    Labels of a float type may be ties, 1/2, which become coins before they are randomized. At epsilon = inf the labels
+    themselves are reported, ties as 1/2.
     """
 
     def report(key: jax.Array, epsilon: jax.Array, label: jax.Array) -> jax.Array:

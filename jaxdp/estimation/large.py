@@ -131,7 +131,7 @@ class Moments(NamedTuple):
 
 
 class White(NamedTuple):
-    """Features in coordinates in which their second moment is the identity, with the spectrum of the original features.
+    """Features whose second moment is the identity on its range, with the spectrum of the original features.
 
     Attributes:
         features: [num_samples, dim] float, whitened.

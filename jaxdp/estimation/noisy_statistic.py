@@ -295,9 +295,10 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
 
 
 def cut_of(params: Params, lengths: jax.Array, rows: jax.Array, release: Release, basis: jax.Array | None) -> jax.Array:
-    """Returns the cut c of the weights min(1, c / length): `params.cut` or, if it is 0, the c of least predicted error.
+    """Returns the cut c of the weights min(1, c / length), at most the largest length.
 
-    `rows` and `basis` are as for `effective_cut`.
+    It is `params.cut` or, if this is 0, the cut of least predicted error. `rows` and `basis` are as for
+    `effective_cut`.
     """
     dtype, rank = lengths.dtype, rows.shape[-1] if basis is None else basis.shape[1]
     multiplier, epsilon = jnp.asarray(params.noise_multiplier, dtype), jnp.asarray(params.epsilon, dtype)

@@ -73,7 +73,7 @@ def power_below(values: jax.Array) -> jax.Array:
 
 
 def cut_leaf(cut: float) -> Scalar:
-    """Checks an estimator's `cut` and returns it as a `Params` leaf; 0 selects the cut of least predicted error."""
+    """Checks an estimator's `cut` >= 0, and returns it as a `Params` leaf; the estimator determines what 0 means."""
     return scalar_leaf("cut", check_at_least("cut", cut, 0.0))
 
 

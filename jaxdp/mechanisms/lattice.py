@@ -35,7 +35,10 @@ def lattice_laplace(
 def lattice_gaussian(
     key: jax.Array, shape: tuple[int, ...], quantum: ArrayLike, noise_stddev: ArrayLike, l2_sensitivity: ArrayLike
 ) -> jax.Array:
-    """Draws Gaussian noise for integers, in multiples of min(quantum, 1), clipped to the range of the integer type."""
+    """Draws the noise of `gaussian` on integers, rounded to multiples of min(quantum, 1).
+
+    Returns the numbers of multiples, [*shape] integers of the default type, clipped to its range.
+    """
     return _gaussian(key, shape, quantum, noise_stddev, l2_sensitivity, jnp.result_type(int))
 
 

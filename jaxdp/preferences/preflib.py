@@ -91,7 +91,7 @@ def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
 
 
 def parse_ballots(data: bytes, name: str) -> Ballots:
-    """Parses the bytes of a PrefLib file; the file's name may determine the type, and stands in errors."""
+    """Parses the bytes of a PrefLib file; the file's name may determine the type, and errors show it."""
     lines = [(number, line.strip()) for number, line in enumerate(utf8_text(data, name).split("\n"), 1)]
     lines = [(number, line) for number, line in lines if line]
     if not lines:

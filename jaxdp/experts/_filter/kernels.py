@@ -22,7 +22,7 @@ MOST = MAX_UNROLLED  # largest number of experts, or rows, that is unrolled
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Applies losses and switches to sums; returns the new sums, and the largest power of two in row 0 of `sums`.
+    """Applies losses and switches to sums, and divides them by 2^k; returns them, and k, the largest power in row 0.
 
     `scaled_losses`, [num_experts], are learning_rate * losses. With `flow.row_step`, all `flow.odds` must be 1.
     """
@@ -153,7 +153,7 @@ def _second_sum(mantissa, power, change, shift, top, has_one_top, second) -> jax
 def _inflow(flow: Flow, values: jax.Array, first: float) -> jax.Array:
     """Returns, for each row, `values` of the row from which weight flows into it.
 
-    This is the previous row if `flow.row_step` is True (the first row then gets `first`), otherwise the row itself.
+    This is the previous row if `flow.row_step` is 1 (the first row then gets `first`), otherwise the row itself.
     """
     if not flow.row_step:
         return values

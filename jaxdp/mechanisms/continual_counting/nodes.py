@@ -66,7 +66,7 @@ def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> 
     """Returns the best linear estimate of each ended block's sum, [levels, *shape].
 
     It is computed from the noisy sums of the block (`noisy`) and of the blocks inside it. `variances`, [levels], are
-    relative to one noisy sum.
+    the variances of these estimates, relative to the variance of one noisy sum.
 
     Source:
         Honaker (2015), from the leaves up.
