@@ -102,7 +102,7 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
 
     Args:
         setting: the planned values.
-        slope_share: slope of the e-value, as a share of the planned slope.
+        slope_share: the first slope before caps, as a share of half the planned log odds ratio; others scale with it.
     """
     planned = slope_share * abs(log_odds_ratio(*setting.rates)) / 2
     share = (float(log_cosh(planned)) / planned) ** (2 / 3)

@@ -283,7 +283,7 @@ def _make_result(
 
 
 def _largest_loss(runs: list[list[Release]]) -> float | None:
-    """Returns the largest known absolute privacy loss of a neighbour in a run, over all releases; None if it is 0."""
+    """Returns the largest known |privacy loss| of a neighbour, summed over a run's releases; None if it is 0."""
     totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
     largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's own is 0
     return largest or None

@@ -23,7 +23,10 @@ ERROR = 1e-6  # probability of a false alarm, for each site
 
 
 def geometric_cdf(numbers: np.ndarray, step: float) -> np.ndarray:
-    """Returns the distribution function at `numbers` of step * K, with P(K = k) proportional to exp(-step |k|)."""
+    """Returns the distribution function of step * K at `numbers`, which are multiples of `step` up to rounding.
+
+    P(K = k) is proportional to exp(-step |k|).
+    """
     with np.errstate(invalid="ignore"):
         nearest = np.rint(numbers / step) * step  # recorded noise is rounded to float32
     return np.where(nearest < 0, np.exp(-np.abs(nearest)), 1 + np.exp(-step) - np.exp(-nearest.clip(0) - step)) / (

@@ -16,7 +16,9 @@ UNITS = ("record", "person")
 
 
 def audited_claim(learner: Learner, claim: Guarantee, unit: str | None, visits: Visits | None) -> Guarantee:
-    """Returns the claim to audit: for one round's data, or for a person if `unit` is "person".
+    """Returns the claim to audit: for one round's data, or for a person.
+
+    If `unit` is None, it is "person" if visits are given, and otherwise the claim's unit.
 
     Raises:
         ValueError: if unit is not one of `UNITS`, does not fit the claim or the visits, or is "person" for a joint

@@ -189,7 +189,7 @@ def _merits(values: np.ndarray, counts: np.ndarray, other_counts: np.ndarray, od
 
 
 def _means(values: np.ndarray, counts: np.ndarray, odds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns each row's mean under `counts`, and a bound on its error that holds with probability 1 - exp(-odds)."""
+    """Returns each row's mean under `counts`, and a one-sided error, exceeded with probability about exp(-odds)."""
     trials = max(1, counts.sum())
     probabilities = counts / trials
     mean = values @ probabilities

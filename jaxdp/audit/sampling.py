@@ -119,7 +119,7 @@ def histogram(
 def _parts(
     key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int
 ) -> Iterator[tuple[int, Outputs]]:
-    """Yields (number of trials that remain, the next `chunk` outputs), until `trials` outputs are drawn."""
+    """Yields (number of trials left before these outputs, the next `chunk` outputs), until all trials are drawn."""
     for index, start in enumerate(range(0, trials, chunk)):
         yield trials - start, _draw(release, chunk, key, np.int32(index), params, data)
 

@@ -85,7 +85,7 @@ def _around(what: str) -> str:
 
 
 def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]], steps: dict[Any, Any]) -> bool:
-    """Returns whether all changed entries of the view vary with the key; an integer must do so only in one step."""
+    """Returns whether all changed entries of the view vary with the key; an integer must vary in at least one step."""
     # For an integer, such as a label that is seldom flipped, it is enough to vary in one of the steps.
     ever_varies: dict[Any, np.ndarray] = {}
     integer_masks: list[tuple[Any, np.ndarray]] = []

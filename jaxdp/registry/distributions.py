@@ -106,9 +106,10 @@ def _laplace_cdf(values: np.ndarray) -> np.ndarray:
 
 
 def _quadrature(kinks: np.ndarray, unit: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns nodes and weights that integrate a function from `reach` below the kinks to `reach` above them.
+    """Returns nodes and weights that integrate a function that is negligible farther than `reach` from every kink.
 
-    The function must be smooth between its kinks [n]. Each interval of Gauss quadrature has at most the length `unit`.
+    The function must be smooth between its kinks [n]. Within `reach` of a kink, intervals of Gauss quadrature have at
+    most the length `unit`.
     """
     # Intervals are no longer than a unit, over which the function changes by a small factor.
     offsets = np.arange(-math.ceil(reach / unit), math.ceil(reach / unit) + 1) * unit

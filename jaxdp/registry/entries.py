@@ -264,10 +264,11 @@ class LearnerEntry(Entry):
     def sized(self, **sizes: Any) -> Self:
         """Returns the entry at other sizes. With None, the function that takes a size uses its default.
 
-        `horizon` changes the tiny problem, and the factory's argument if it is among the sizes.
+        `horizon`, not None, changes the tiny problem, and the factory's argument if it is among the sizes.
 
         Raises:
-            ValueError: if no function of the entry takes a size of that name.
+            ValueError: if no function of the entry takes a size of that name, or if the horizon is not a whole number
+                >= 2.
         """
         horizon = sizes.get("horizon", self.horizon)
         if "horizon" not in self.sizes:

@@ -54,7 +54,7 @@ def _lines(rows: list[tuple[str, ...]]) -> str:
 
 
 def _table(rows: list[tuple[str, ...]], heads: tuple[str, ...], width: int) -> str:
-    """Formats rows (kind, name, *details) as text lines of `width` characters; `heads` are the details' headings."""
+    """Formats rows (kind, name, *details) as lines of at most `width` characters; `heads` are the details' headings."""
     from rich.console import Console, Group
     from rich.padding import Padding
     from rich.table import Table

@@ -114,7 +114,7 @@ class _Crossings(NamedTuple):
 
 
 def _find_crossings(values: np.ndarray, quantile: float) -> _Crossings:
-    """Returns where means over seeds of [..., grid points, seeds] cross zero. `quantile` is Student's."""
+    """Returns where the means over seeds of curves [..., grid points, seeds] cross zero; `quantile` is Student's."""
     mean, count = values.mean(-1), values.shape[-1]
     centred = values - mean[..., None]
     factor = quantile**2 / (count * max(count - 1, 1))

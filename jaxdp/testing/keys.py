@@ -295,7 +295,10 @@ def _inner(params: Any, num_inputs: int) -> Any:
 
 
 def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
-    """Returns a hashable object that is equal for operations with equal results; None if params are not hashable."""
+    """Returns the operation and its inputs as a hashable object; None if params are not hashable.
+
+    Operations with equal objects have equal results.
+    """
     content = name, tuple(sorted((key, value) for key, value in params.items() if value is not None)), tuple(inputs)
     try:
         hash(content)

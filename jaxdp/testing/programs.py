@@ -159,7 +159,11 @@ class Programs:
         check_keys_of(self.trace.jaxpr)
 
     def ways(self) -> list[Check]:
-        """Returns the checks that the program can be traced, and that all ways to run it have the same results."""
+        """Returns the checks of the program's structure.
+
+        The program can be traced, once for all epsilons; it has the same results compiled, in a batch and operation by
+        operation; it uses no key twice; and it can be lowered for a GPU.
+        """
         return [
             Check("shapes fit under jit", STRUCTURE, self.check_trace),
             *([Check("one trace for all epsilons", STRUCTURE, self.check_one_trace)] if self._has_epsilon else []),

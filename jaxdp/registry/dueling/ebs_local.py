@@ -17,7 +17,8 @@ ORDER = 430  # position of the entries in lists
 def ebs_local_distribution(params: Any, data: UserData, *, num_arms: int, horizon: int) -> OutputDistribution:
     """Returns the distribution of the last user's report: a pair of arms, and the randomized outcome of their duel.
 
-    The left arm is uniform over the active arms with fewest duels, and the right arm over all active arms.
+    The left arm is uniform over the active arms with fewest duels, on the left, against active arms. The right arm is
+    uniform over all active arms.
     """
 
     def duels(params: Any, public: Any, context: None) -> Values:

@@ -39,7 +39,7 @@ def limited_updates_distribution(
 def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of three rounds, who differ in round two; rounds two and three are one block.
 
-    In each round only the first expert has a loss, except that all others have one in round two of the second run.
+    In each round only the first expert has a loss, but in round two of the second run only all other experts have one.
     """
     return blame_moves(num_experts, 1, "first", "first")
 
@@ -47,7 +47,7 @@ def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
 def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of twelve rounds, the blocks 1, 2-3, 4-7 and most of 8-15, who differ in round two.
 
-    In rounds 1 to 3 only the first expert has a loss, except that all others have one in round two of the second run.
+    In rounds 1 to 3 only the first expert has a loss, but in round two of the second run only all others have one.
     Later rounds have no losses.
     """
     return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)

@@ -27,8 +27,9 @@ class Watched(NamedTuple):
 def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> OutputDistribution:
     """Returns the distribution of plays and of `public`.
 
-    When the played expert's losses since the last draw exceed a noisy threshold, an expert is drawn with probability
-    proportional to exp(-rate total), where total is its loss in all rounds so far. At most `max_switches` are drawn.
+    One round after AboveThreshold finds the played expert's losses since the last draw too large, an expert is drawn
+    with probability proportional to exp(-rate total), where total is its loss in all rounds so far. There are at most
+    `max_switches` such draws; the first expert is uniform.
     """
     losses, rate, budget = losses_of(data), float(params.learning_rate), float(params.monitor_epsilon)
 
@@ -74,7 +75,11 @@ def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, Us
 
 
 def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in round one; all experts have losses from round five to the horizon."""
+    """Returns users of two runs of `horizon` rounds who differ in round one.
+
+    All experts have losses in round two and from round five on; only the first expert has losses in rounds three and
+    four.
+    """
     return blame_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 
 

@@ -21,7 +21,7 @@ LEVELS = LONGEST.bit_length()
 
 
 def tree_numerical_delta(epsilon: float, delta: float) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to a tree with Laplace noise; `delta` has no effect."""
+    """Returns a bound on the delta that arithmetic adds to a tree with Laplace noise, or None; `delta` is unused."""
     return nodes_delta(epsilon, LEVELS)
 
 
@@ -51,8 +51,8 @@ def counter_entry(
 ) -> MechanismEntry:
     """Makes an entry of a counter; its functions make the counter at each call, in JAX's float type at that time.
 
-    `argument` is the reason of the claim. `added` maps (epsilon, delta) to a bound on the delta that arithmetic adds.
-    Neighbours differ in the entry with index `moved` of the stream.
+    `argument` is the reason of the claim. `added` maps (epsilon, delta) to a bound on the delta that arithmetic adds,
+    or None. Neighbours differ in the entry with index `moved` of the stream.
     """
     names = ("horizon", *(variant or {}))
     return mechanism_entry(

@@ -8,7 +8,7 @@ ORDER = 110  # position of the entries in lists
 
 
 def _numerical_delta(epsilon: float, delta: float) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to a counter of (epsilon, delta), for the longest stream."""
+    """Returns a bound on the delta that arithmetic adds to the longest stream's counter, or None."""
     return normal_delta(LONGEST, rho=gaussian_rho(epsilon, delta), steps=TOEPLITZ_STEPS)
 
 

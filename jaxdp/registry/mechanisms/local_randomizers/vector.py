@@ -19,7 +19,7 @@ def _l1_edge(data: jax.Array) -> jax.Array:
 
 
 def _far_corners(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns two opposite corners of a cube, [size] each; their norms overflow in float32."""
+    """Returns two opposite corners of a cube, [size] each; the squares of their entries overflow in float32."""
     return np.full(size, HUGE, np.float32), np.full(size, -HUGE, np.float32)
 
 
