@@ -53,7 +53,8 @@ def exploration_of_people(visits: Visits, epsilon: float, length: int) -> Explor
 def exploration_of_reports(visits: Visits, epsilon: float, length: int, reports: int) -> Exploration:
     """Returns the exploration by `per_person` that ends with the `length`-th heard round.
 
-    Rounds are heard if they are among a person's first `reports` visits.
+    `length` is first rounded down to a multiple of the number of arms. Rounds are heard if they are among a person's
+    first `reports` visits.
     """
     length -= length % len(MEANS)
     end = int(np.flatnonzero(visits.nth < reports)[length - 1]) + 1

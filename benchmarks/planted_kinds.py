@@ -108,8 +108,9 @@ def threshold_between(entry: LearnerEntry) -> float:
 def wrong(right: Learner, kind: str, threshold: float) -> Learner:
     """Returns the learner `right` with a mistake of this kind, without blocks and counts.
 
-    For the kinds "cap" and "phase", the mistake happens while the sum of data is above `threshold`. The private state
-    also has the key data of the first round, the last report, the sum of data, and the number of rounds played.
+    The mistake "phase" happens while the sum of data is above `threshold`. So does "cap", except for a learner with a
+    parameter in `CAPS`: its cap is always one larger. The private state also has the key data of the first round, the
+    last report, the sum of data, and the number of rounds played.
     """
 
     def shapes(params: Any, public: Any) -> tuple[Any, Any]:

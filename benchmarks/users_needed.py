@@ -21,7 +21,7 @@ LONGEST = 400  # runs are cut off after this multiple of the planned users
 
 
 def stopping_users(planned: Setting, true: Setting, num_runs: int) -> np.ndarray:
-    """Returns the number of users in both arms at which a test stops, [num_runs].
+    """Returns the number of users in both arms at which a test stops, [num_runs]; runs are cut off as `LONGEST` says.
 
     The test is planned for the setting `planned`, and data are drawn from the setting `true`.
     """

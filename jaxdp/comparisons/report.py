@@ -151,7 +151,10 @@ def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
 
 
 def _figure(comparison: Comparison, epsilon: float | None) -> str:
-    """Draws the metric against epsilon, with a line at `epsilon`, as SVG without styles, links, scripts and text."""
+    """Draws the metric against epsilon, with a line at a finite `epsilon`, as SVG.
+
+    The SVG has no styles, links, scripts and text elements; letters are paths.
+    """
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "path"}):

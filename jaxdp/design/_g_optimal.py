@@ -154,7 +154,7 @@ class _Pairs:
         return self.all[indices[:, 0]] - self.all[indices[:, 1]]
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns for each arm i > 0 the pair (i, j) of farthest arms with j < i, and |x_i - x_j|^2_{V^-1}."""
+        """Returns for each arm i > 0 the pair (i, j), where j < i is farthest from i, and |x_i - x_j|^2_{V^-1}."""
         white = np.linalg.solve(factor, self.all.T).T
         white -= white.mean(axis=0)  # keeps cancelling terms small
         lengths = np.einsum("ij,ij->i", white, white)

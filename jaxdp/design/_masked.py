@@ -189,7 +189,7 @@ def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
 
 
 def _emptying_step(weight: jax.Array) -> jax.Array:
-    """Returns the step a < 0 away from a vector that reduces the vector's weight to 0."""
+    """Returns the step a <= 0 away from a vector that reduces its weight to 0; a is 0 if the weight is 0."""
     return -weight / jnp.maximum(1 - weight, jnp.finfo(weight.dtype).eps)
 
 

@@ -110,7 +110,8 @@ def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, floa
 def _interpolate(x: float, points: np.ndarray, heights: np.ndarray) -> float:
     """Returns the height of a bound at x, by linear interpolation of log heights over log points.
 
-    NaN if x is outside the points, unless it equals one of them, or if a number is not positive.
+    If x equals a point, its height is returned. Otherwise NaN if x is outside the points, or if a height or the first
+    point is not positive.
     """
     equal_points = np.flatnonzero(np.isclose(points, x, rtol=1e-9))
     if equal_points.size:

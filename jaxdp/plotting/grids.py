@@ -123,7 +123,7 @@ def facets(
 
 
 def _outer_labels(figure: Figure, num_across: int, count: int, *, sharex: bool, sharey: bool) -> None:
-    """Removes the labels of shared axes from panels that are not in the left column or lowest in their column.
+    """Removes labels of shared axes: vertical ones outside the left column, horizontal ones above the lowest panels.
 
     `num_across` is the number of panels in a row, and `count` the number of used panels.
     """

@@ -61,7 +61,7 @@ def _is_cleared(ax: Axes) -> bool:
 
 
 def _start_records(ax: Axes) -> None:
-    """Discards the records of `ax` if it was cleared, or has none yet, and starts new records."""
+    """Starts new records of `ax` if it has none yet, or if it was cleared, which makes the old records invalid."""
     if _is_cleared(ax):
         _DRAWN.pop(ax, None)
         _NOTES.pop(ax, None)

@@ -70,7 +70,7 @@ def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = fl
 
 
 def world_normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """Returns independent standard normal variates of this shape for simulated worlds, from `simulation_bits`.
+    """Returns standard normal variates of this shape for simulated worlds, by Box and Muller from `simulation_bits`.
 
     Raises:
         ValueError: if dtype is another type than float32 and float64.

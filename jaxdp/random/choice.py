@@ -153,7 +153,7 @@ def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """Returns the first row at which `so_far` plus the sum of candidates exceeds the threshold.
+    """Returns the first row at which `so_far` plus the sum of the candidates up to this row exceeds the threshold.
 
     Finds one of 16 groups of rows first, and then the row in the group.
     """

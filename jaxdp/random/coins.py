@@ -44,6 +44,9 @@ def coins_but_one(
 ) -> jax.Array:
     """Draws independent events, 0 or 1, with equal probabilities except at one index; stores no probabilities.
 
+    In float32, random bits come from `simulation_bits`, and a probability is a multiple of 2^-24: use the function for
+    simulated worlds, not for noise that privacy depends on.
+
     Args:
         key: [] typed PRNG key, not used for anything else.
         size: number of coins n, >= 1.

@@ -312,7 +312,7 @@ def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
     """Returns the number of rounds, up to `horizon`, that every candidate plays in `lanes` lanes within a time limit.
 
     `seconds` has each candidate's seconds of one core per round of a lane. Below `horizon`, the number is 1, 2 or 5
-    times a power of ten, and at least `FEWEST_ROUNDS`.
+    times a power of ten, and at least `FEWEST_ROUNDS`, even if this exceeds the limit.
     """
     slowest = max(seconds) * lanes
     if slowest * horizon <= SECONDS_OF_A_CANDIDATE:

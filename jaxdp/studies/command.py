@@ -41,7 +41,7 @@ def mean_and_half_width(values: "xr.DataArray") -> tuple["xr.DataArray", "xr.Dat
 
 
 def convergence_notes(results: "xr.Dataset") -> list[str]:
-    """Returns a list with one note if minimisations stopped before they converged or failed, else an empty list.
+    """Returns a list with one note if minimisations failed or stopped before they converged, else an empty list.
 
     Args:
         results: a dataset with `certificate` and `converged`. The certificate is infinite for an algorithm without

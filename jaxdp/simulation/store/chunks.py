@@ -147,7 +147,8 @@ def _runs(
 ) -> tuple[tuple[int, int], ...]:
     """Returns the lane numbers of a block, in the block's order, as runs (first, one past the last).
 
-    The other arguments are the sizes and the grid indices of the stored values, along (*axes, seed) as for the block.
+    All arguments have an entry for each dimension of (*axes, seed): `block` the range of stored positions, `sizes` the
+    number of values, and `order` the grid index of each stored value.
     """
     runs, width = ((0, 1),), 1
     for (first, last), size, order_of_dim in reversed(list(zip(block, sizes, order, strict=True))):

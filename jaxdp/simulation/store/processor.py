@@ -53,7 +53,10 @@ def processor(device: Any) -> str:
 
 
 def host_processor() -> str:
-    """Returns the CPU's model as one word, and its features that can change floats, as text; does not start JAX."""
+    """Returns the CPU's model as one word, and its features that can change floats, as text; does not start JAX.
+
+    If the model is unknown, the word has the name of the host.
+    """
     fields, model = _first_cpu(), ""
     if fields:
         model = "-".join(fields[name] for name in MODEL if name in fields)

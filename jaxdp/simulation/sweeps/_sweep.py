@@ -250,7 +250,10 @@ def _in_memory(
 def _from_read_only(
     path: Path, source: Source, index: int, count: int, nans: NanCount, report: Reporter, *, grow: bool
 ) -> None:
-    """Raises an UnwritableError unless a store in a read-only folder has all lanes of share `index` of `count`."""
+    """Raises an UnwritableError unless a store in a read-only folder has all lanes of share `index` of `count`.
+
+    Raises a ValueError if it is the store of another sweep, except a store that would grow if its folder were writable.
+    """
     store = Store(path)
     differences = differences_of_stores(source.identity, store.identity)
     if grow and differences and not shortfalls(source.identity, store.identity):

@@ -54,8 +54,8 @@ class LocalSource:
     def best_chunk_lanes(self, sharers: int | None) -> int:
         """Returns the best number of lanes in a chunk: for a store, about `SECONDS_OF_A_CHUNK` of work.
 
-        `sharers` processes share the chunks of the store; None if there is no store. Then only memory limits chunks.
-        If there are many tiles, it runs and times one tile; the results are used later.
+        `sharers` processes share the chunks of the store; None if there is no store, and only memory limits chunks.
+        With a store and many tiles, it runs and times one tile; the results are used later.
         """
         plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
         if sharers is not None:
