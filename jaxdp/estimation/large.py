@@ -131,7 +131,7 @@ class Moments(NamedTuple):
 
 
 class White(NamedTuple):
-    """Features whose second moment is the identity on its range, with the spectrum of the original features.
+    """Whitened features (their second moment is the identity on its range), and the spectrum of the original features.
 
     Attributes:
         features: [num_samples, dim] float, whitened.

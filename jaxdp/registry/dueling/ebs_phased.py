@@ -23,7 +23,7 @@ def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs of 3 num_arms^2 rounds, of which the last two thirds come after the first phase.
+    """Returns users of two runs of 3 num_arms^2 rounds; the last two thirds come after the first phase.
 
     The left arm wins unless it is the first arm; in the second run the first arm also wins in round one.
     """
