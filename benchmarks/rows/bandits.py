@@ -9,6 +9,7 @@ from benchmarks.peers import numba_bandits, numba_learners, numpy_bandits
 from benchmarks.row import LearnerRow
 from benchmarks.settings import ARMS, EPSILON, KEEP, MEANS, SMALL
 from jaxdp.bandits import (
+    adap_klucb,
     bernoulli_bandit,
     explore_then_commit,
     imed_central,
@@ -127,6 +128,13 @@ ROWS = [
         learner=lambda horizon: thompson_central(num_arms=ARMS),
         world=bandit,
         horizon=200,
+        **SIZES,
+    ),
+    LearnerRow(
+        title="adap_klucb",
+        learner=lambda horizon: adap_klucb(num_arms=ARMS),
+        world=bandit,
+        horizon=LONG,
         **SIZES,
     ),
     LearnerRow(

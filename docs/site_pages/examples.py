@@ -51,6 +51,7 @@ LEARNERS: dict[str, dict[str, tuple[str, ...]]] = {
                 "thompson",
                 "thompson_central",
                 "imed_central",
+                "adap_klucb",
                 "ucb_central",
                 "successive_elimination_central",
             ),

@@ -1,6 +1,7 @@
 """Bandits: environments, and one factory for each algorithm."""
 
 from jaxdp.bandits import contextual, convex
+from jaxdp.bandits._adap_klucb import adap_klucb
 from jaxdp.bandits._drifting import drifting_bandit
 from jaxdp.bandits._exp3 import exp3
 from jaxdp.bandits._explore_then_commit import explore_then_commit
@@ -26,6 +27,7 @@ from jaxdp.bandits.environments import bernoulli_bandit, gaussian_bandit
 __all__ = [
     "LoggedFeedback",
     "PolicyValue",
+    "adap_klucb",
     "bernoulli_bandit",
     "bounded_bandit",
     "contextual",

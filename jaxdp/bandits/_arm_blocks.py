@@ -30,7 +30,8 @@ class Public(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         plays: [num_arms] integer, plays of each arm in blocks that have ended; "tree", in all rounds.
-        sums: [num_arms] noisy sums of each arm's rewards, compensated; "tree", the counters' estimates.
+        sums: [num_arms] noisy sums of each arm's rewards, compensated, of its last block alone if the learner forgets;
+            "tree", the counters' estimates.
         arm: [] int32, the arm of the current block or, between two blocks, of the next block; "tree", the arm of the
             next round.
         played: [] integer, rounds played in the current block; "tree", 0.
@@ -48,14 +49,17 @@ class ArmBlocks(NamedTuple):
 
     Attributes:
         num_arms: number of arms.
-        choose: (key, params, rounds, plays, sums) -> [] int32, the next arm. `sums` are [num_arms] floats, and `plays`
-            the numbers of rewards in them, 0 for an arm without a release. `params` has the field `epsilon`.
+        choose: (key, params, rounds, num_rewards, sums) -> [] int32, the next arm. `sums` are [num_arms] floats, and
+            `num_rewards` the numbers of rewards in them, 0 for an arm without a release. `params` has the field
+            `epsilon`.
         growth: (params) -> plays of a block divided by the arm's plays before it; a block has at least one play.
+        forgets: whether an arm's release replaces its sum, instead of being added to it; growth is then 1.
     """
 
     num_arms: int
     choose: Callable[..., jax.Array]
     growth: Callable[[Any], Any]
+    forgets: bool = False
 
     def init(self, key, params) -> State:
         del key, params
@@ -93,19 +97,29 @@ class ArmBlocks(NamedTuple):
         def end_block(key: jax.Array, params, total: jax.Array, after: Public) -> Public:
             is_played = jnp.arange(self.num_arms, dtype=after.arm.dtype) == after.arm
             noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
-            sums = compensated.add(after.sums, jnp.where(is_played, noisy, 0))
+            before = after.sums
+            if self.forgets:
+                before = jax.tree.map(lambda each: jnp.where(is_played, 0, each), before)
+            sums = compensated.add(before, jnp.where(is_played, noisy, 0))
             plays = after.plays + jnp.where(is_played, after.played, 0)
-            next_arm = self.choose(key, params, after.round, plays, sums.total - sums.excess)
+            next_arm = self.choose(key, params, after.round, self.num_rewards(plays), sums.total - sums.excess)
             return Public(after.round, plays, sums, next_arm, jnp.zeros_like(after.played))
 
         is_end = after.played == self.length(params, public)
         return State(Private(total), in_flagged_lanes(is_end, end_block, after, key, params, total, after))
 
+    def num_rewards(self, plays: jax.Array) -> jax.Array:
+        """Returns the numbers of rewards in noisy sums, [num_arms] integer: half the plays if all else is forgotten.
+
+        The plays of doubling blocks are 1, 2, 4, 8, ...; the last block has half of them, but one if there is only one.
+        """
+        return (plays + 1) // 2 if self.forgets else plays
+
     def best_action(self, params, public: Public) -> jax.Array:
         del params
-        sums, plays = public.sums.total - public.sums.excess, public.plays
-        means = sums / jnp.maximum(plays, 1).astype(sums.dtype)
-        return jnp.argmax(jnp.where(plays > 0, means, -jnp.inf)).astype(jnp.int32)
+        sums, count = public.sums.total - public.sums.excess, self.num_rewards(public.plays)
+        means = sums / jnp.maximum(count, 1).astype(sums.dtype)
+        return jnp.argmax(jnp.where(count > 0, means, -jnp.inf)).astype(jnp.int32)
 
     def learner(self, params: Callable[..., Any], guarantee: Callable[..., Any]) -> Learner:
         """Returns the learner for binary rewards, with blocks and counts, and with these `params` and `guarantee`."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.algorithms.bandits.adap_klucb.golden import adap_klucb
 from tests.algorithms.bandits.exp3.golden import exp3
 from tests.algorithms.bandits.imed_central.golden import imed_central
 from tests.algorithms.bandits.successive_elimination_central.golden import successive_elimination_central
@@ -54,6 +55,7 @@ CASES = {
     "thompson_central": (thompson_central, LANES, {"horizon": ROUNDS, "growth": 0.5, "weight": 0.5}),
     "imed_central": (imed_central, FEW_LANES, {"horizon": MANY_ROUNDS, "growth": 0.5}),
     "imed_central_kl_ucb": (imed_central, FEW_LANES, {"horizon": MANY_ROUNDS, "growth": 0.5, "index": "kl_ucb"}),
+    "adap_klucb": (adap_klucb, FEW_LANES, {"horizon": MANY_ROUNDS, "rate": 1.0}),
 }
 
 

@@ -57,6 +57,7 @@ OURS = Lazy(
             {"growth": 0.5},
             {"epsilon": 1.3},
         ),
+        "adap_klucb": lambda: (bandits.adap_klucb(num_arms=3), {"exploration_rate": 1.0}, {"epsilon": 1.3}),
     }
 )
 

@@ -1,0 +1,122 @@
+"""AdaP-KLUCB in the central model: KL-UCB from the noisy mean of each arm's last block."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits._arm_blocks import ArmBlocks
+from jaxdp.bandits._divergence import largest_mean
+from jaxdp.bandits._means_kernels import largest_bound  # kernels for XLA on CPU, for any number of arms
+from jaxdp.core import Guarantee, Learner, Scalar, factory, guarantee_for, leaf_rounded_down, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms.least_budgets import check_laplace
+from jaxdp.mechanisms.numerical import laplace_delta
+from jaxdp.random import ties
+from jaxdp.validation import check_count, check_positive
+
+
+@pytree_dataclass
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.
+        exploration_rate: [] float > 0. After t rounds, the noise of a mean exceeds its allowance with probability at
+            most (t + 1)^-exploration_rate / 2.
+    """
+
+    epsilon: Scalar
+    exploration_rate: Scalar
+
+
+@factory
+def adap_klucb(*, num_arms: int) -> Learner:
+    r"""Plays arms in doubling blocks, and chooses each by KL-UCB from the noisy total of the arm's last block.
+
+    A block plays one arm as often as it was played before, and at least once: an arm's plays are 1, 2, 4, 8, ... At a
+    block's end its total is released with Laplace(1 / epsilon) noise, and replaces the arm's earlier total: rewards of
+    earlier blocks are forgotten. Let m be the number of rewards in an arm's total, and x = exploration_rate ln(t + 1)
+    after t rounds. The index of the arm is the largest mean at a relative entropy of at most x / m from the noisy mean
+    plus x / (epsilon m), clipped to [0, 1]. The arm with the largest index is played next. Arms that have not been
+    played go first. Among equal indices, each arm is equally likely.
+
+    It is a published baseline. On the paper's five arms, of means 0.75 to 0.25, `ucb_central` loses less at all three
+    budgets that were measured; on five arms of means 0.9 to 0.5 it loses more. `imed_central` loses far less on both.
+
+    Args:
+        num_arms: number of arms, >= 2.
+
+    Returns:
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). It can also play
+        many rounds at once, in blocks or as counts.
+
+    Raises:
+        ValueError: if num_arms < 2; from `params`, if a value is out of range.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        exploration_rate: > 0 and finite, by default 3.1, as in the paper's experiments. Its bound of the regret needs
+            more than 3.
+
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's reward; adjacency: replace one.
+        - Sensitivity: A reward adds at most 1 to one total of one arm, and each total is released once with
+          Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases, so blocks concern
+          different users and compose in parallel (docs/proofs/noisy_totals.md).
+        - Released: `sums`.
+        - Private: `total`.
+
+    Source:
+        Azize & Basu (2022), Algorithm 1 with the index of AdaP-KLUCB.
+
+    Deviations:
+        An anonymous version of the paper, without its supplement, was at hand: the constants in its bound of the regret
+        were not seen. The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is then 1,
+        as in the paper's example. Arms are first played in a block of one round each. The paper's ties are not stated.
+        The paper adds Laplace noise of scale 1 / (epsilon m) to the mean; the total with Laplace(1 / epsilon) noise,
+        divided by m, is the same. Noise is integer, as in `laplace`.
+
+    Math:
+        Let $\tilde\mu_i$ be the noisy total of arm $i$'s last block divided by its number of rewards $m_i$. After $t -
+        1$ rounds the learner plays the arm with the largest
+
+        $$
+        \max \Big\{ q \in [0, 1] : \mathrm{kl}(\breve\mu_i, q) \le \frac{\alpha \ln t}{m_i} \Big\}, \quad
+        \breve\mu_i = \min \Big\{ 1, \max \Big\{ 0, \tilde\mu_i + \frac{\alpha \ln t}{\varepsilon m_i} \Big\} \Big\}
+        $$
+
+        where $\alpha$ is `exploration_rate`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> run = jaxdp.simulator(adap_klucb(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=10**6)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 1000)
+        True
+    """
+    num_arms = check_count("num_arms", num_arms, 2)
+
+    def params(*, epsilon: float, exploration_rate: float = 3.1) -> Params:
+        return Params(
+            epsilon=leaf_rounded_down("epsilon", check_laplace(epsilon)),
+            exploration_rate=scalar_leaf("exploration_rate", check_positive("exploration_rate", exploration_rate)),
+        )
+
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit="one round's reward",
+            argument="each reward enters one total, released once by Laplace noise, at L1 sensitivity 1",
+            numerical_delta=laplace_delta(epsilon),
+        )
+
+    def choose(key, params: Params, rounds: jax.Array, num_rewards: jax.Array, sums: jax.Array) -> jax.Array:
+        m = jnp.maximum(num_rewards, 1).astype(sums.dtype)
+        level = params.exploration_rate * jnp.log(1 + rounds.astype(sums.dtype)) / m
+        means = jnp.clip(sums / m + level / params.epsilon, 0, 1)
+        indices = largest_mean(means, level, jnp.inf)  # at an infinite budget the divergence is the relative entropy
+        return largest_bound(jnp.where(num_rewards > 0, indices, jnp.inf), ties.word_beside(key))
+
+    blocks = ArmBlocks(num_arms, choose, growth=lambda params: 1.0, forgets=True)
+    return blocks.learner(params, guarantee_for(params, claim))
