@@ -33,8 +33,8 @@ USES = {  # for pages of the site
         "use": "Use it as a published baseline, with a curator, fixed means and binary rewards.",
         "not": (
             "Otherwise use `imed_central`. With means 0.75 to 0.25 of five arms, its regret in 10^5 rounds at ε = 1 "
-            "was 136 ± 42 (100 runs), that of `ucb_central` 1,013 ± 12, and here 1,155 ± 16. At ε = .25 and 4 the order "
-            "was the same. With means 0.9 to 0.5 `ucb_central` had the largest regret."
+            "was 136 ± 42 (100 runs), that of `ucb_central` 1,013 ± 12, and here 1,155 ± 16. At ε = .25 and 4 the "
+            "order was the same. With means 0.9 to 0.5 `ucb_central` had the largest regret."
         ),
     },
 }
