@@ -99,7 +99,7 @@ class ArmBlocks(NamedTuple):
             noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
             before = after.sums
             if self.forgets:
-                before = jax.tree.map(lambda each: jnp.where(is_played, 0, each), before)
+                before = jax.tree.map(lambda sums: jnp.where(is_played, 0, sums), before)
             sums = compensated.add(before, jnp.where(is_played, noisy, 0))
             plays = after.plays + jnp.where(is_played, after.played, 0)
             next_arm = self.choose(key, params, after.round, self.num_rewards(plays), sums.total - sums.excess)

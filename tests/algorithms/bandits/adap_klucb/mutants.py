@@ -44,20 +44,18 @@ def noise_of_a_mean() -> Case:
         count = jnp.maximum(state.public.plays[arm], 1).astype(params.epsilon.dtype)
         return right.update(key, replace(params, epsilon=count * params.epsilon), state, report)
 
-    nothing = np.zeros((4, 2), np.int32)
-    nothing[:, 0] = 1
-    return case_of(right, update, nothing, {"epsilon": 1.0, "exploration_rate": 1e-3})
+    # Often the first arm is played in round 3, and then in a block of rounds 4 and 5. The reward of round 5 differs.
+    first_arm_pays = np.zeros((5, 2), np.int32)
+    first_arm_pays[:, 0] = 1
+    return case_of(right, update, first_arm_pays, changed=4, exploration_rate=1e-3)
 
 
-def case_of(right, update, nothing=None, values=None) -> Case:
-    """Attacks both learners between two runs, in which one reward of the first arm differs, by default the first."""
-    if nothing is None:
-        nothing, changed = np.zeros((2, 2), np.int32), 0
-    else:
-        changed = len(nothing) - 1
-    once = nothing.copy()
-    once[changed] = 1 - once[changed]
-    users, values = (UserData(nothing), UserData(once)), values or {"epsilon": 1.0}
+def case_of(right, update, rewards=None, changed=0, **values) -> Case:
+    """Attacks both learners between two runs whose rewards differ in one round: by default the first of two is paid."""
+    rewards = np.zeros((2, 2), np.int32) if rewards is None else rewards
+    others = rewards.copy()
+    others[changed] = 1 - rewards[changed]
+    users, values = (UserData(rewards), UserData(others)), {"epsilon": 1.0, **values}
     attacks = [learner_attack(learner, values, users) for learner in (right._replace(update=update), right)]
     return Case(wrong=attacks[0], right=(attacks[1],), trials=20_000)
 
