@@ -72,9 +72,9 @@ def adap_klucb(*, num_arms: int) -> Learner:
     Deviations:
         An anonymous version of the paper, without its supplement, was at hand: the constants in its bound of the regret
         were not seen. The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is then 1,
-        as in the paper's example. Arms are first played in a block of one round each. The paper's ties are not stated.
-        The paper adds Laplace noise of scale 1 / (epsilon m) to the mean; the total with Laplace(1 / epsilon) noise,
-        divided by m, is the same. Noise is integer, as in `laplace`.
+        as in the paper's example. The paper does not say how it breaks ties. It adds Laplace noise of scale 1 /
+        (epsilon m) to the mean; here noise is added to the total, before the division by m. Noise is integer, as in
+        `laplace`.
 
     Math:
         Let $\tilde\mu_i$ be the noisy total of arm $i$'s last block divided by its number of rewards $m_i$. After $t -
