@@ -72,3 +72,41 @@ def test_defaults():
 def test_refuses_values_out_of_range(name, value):
     with pytest.raises(ValueError, match=name):
         thompson_central(num_arms=2).params(epsilon=1.0, **{name: value})
+
+
+REWARDS = (-7.0, -1.0, -0.4, 0.5, 1.7, 2.0, 9.0, math.nan, math.inf, -math.inf)
+SHARES = (0.0, 0.0, 0.2, 0.5, 0.9, 1.0, 1.0, 0.0, 1.0, 0.0)  # of the interval [-1, 2]
+
+
+def test_coins_of_bounded_rewards():
+    """Checks that a first total is a coin whose probability is the reward's share of the interval."""
+    learner = thompson_central(num_arms=2, rewards="bounded")
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf, reward_low=-1.0, reward_high=2.0))
+    state = learner.init(KEY(), params)
+    assert learner.clip is not None
+    assert tuple(map(float, learner.clip(params))) == (-1, 2)
+
+    def update(key, reward):
+        return learner.update(key, params, state, (jnp.int32(0), reward)).public.sums.total[0]
+
+    keys = jax.random.split(KEY(), 20_000)
+    coins = np.asarray(jax.jit(jax.vmap(jax.vmap(update, (0, None)), (None, 0)))(keys, jnp.asarray(REWARDS)))
+    assert set(np.unique(coins)) == {0, 1}
+
+    def deviations(shares):
+        errors = np.sqrt(np.multiply(shares, np.subtract(1, shares)) / len(keys))
+        return np.abs(coins.mean(1) - shares) / np.maximum(errors, 1e-9)
+
+    assert deviations(np.asarray(SHARES)).max() < 5
+    halved = np.clip(np.asarray(REWARDS) / 2, 0, 1)  # planted: the interval [0, 2]
+    assert deviations(np.nan_to_num(halved)).max() > 10
+
+
+def test_values_of_rewards():
+    binary, bounded = thompson_central(num_arms=2), thompson_central(num_arms=2, rewards="bounded")
+    with pytest.raises(TypeError, match="reward_low"):
+        binary.params(epsilon=1.0, reward_low=0.0)
+    with pytest.raises(ValueError, match="reward_low must be < reward_high"):
+        bounded.params(epsilon=1.0, reward_low=1.0)
+    with pytest.raises(ValueError, match="rewards must be one of"):
+        thompson_central(num_arms=2, rewards="real")
