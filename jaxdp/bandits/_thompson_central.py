@@ -132,7 +132,7 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
         *A run may leave the best arm for long*, if the noise of its first blocks is very negative. At epsilon 1, with 8
         arms of means 0.7 and 0.5, none of 400 runs of 20,000 rounds had a regret above 1,000; the mean was 228. With
         `noise_weight` 1/2 the mean was 199, but two of 400 runs were above 1,000, and two of 20 runs of 10^6 rounds
-        above 25,000. With the default, the largest regret of 100 runs of 10^6 rounds was @MAX@
+        above 25,000. With the default, the largest regret of 100 runs of 10^6 rounds was 429
         (docs/explanation/trust_models.md).
 
     Math:
