@@ -32,17 +32,3 @@ def add(running: Sum, value: jax.Array) -> Sum:
     corrected = value - running.excess
     total = running.total + corrected
     return Sum(total, (total - running.total) - corrected)
-
-
-def plus(left: Sum, right: Sum) -> Sum:
-    """Adds two running totals, with a relative error of about the square of the float precision.
-
-    Source:
-        Dekker (1971), with Knuth's error-free addition (1969).
-    """
-    total = left.total + right.total
-    shift = total - left.total
-    error = (left.total - (total - shift)) + (right.total - shift)
-    correction = error - (left.excess + right.excess)
-    result = total + correction
-    return Sum(result, (result - total) - correction)

@@ -121,23 +121,11 @@ def negative(values: Sum) -> Sum:
     return _carry(-values.whole, -values.part)
 
 
-def sum_along(values: Sum, axis: int = 0) -> Sum:
-    """Returns the sum along an axis of at most 2^10 sums."""
-    return _carry(
-        jnp.sum(values.whole, axis, dtype=values.whole.dtype), jnp.sum(values.part, axis, dtype=values.part.dtype)
-    )
-
-
 def excess_over_least(values: Sum) -> Sum:
     """Subtracts from each of the sums, [..., n], the smallest sum along the last axis."""
     least = jnp.min(values.whole, -1, keepdims=True)
     part = jnp.where(values.whole == least, values.part, UNITS)
     return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
-
-
-def at_least(left: Sum, right: Sum) -> jax.Array:
-    """Returns whether left >= right, [...] bool."""
-    return (left.whole > right.whole) | ((left.whole == right.whole) & (left.part >= right.part))
 
 
 def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:

@@ -189,11 +189,6 @@ def _solve_in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax
     return jax.lax.fori_loop(0, dim, step, rhs)
 
 
-def log_det(lower: jax.Array) -> jax.Array:
-    """Returns the log determinant of lower lower^T, [] float, for a factor from `cholesky`."""
-    return 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
-
-
 def triangle(matrix: AnyArray) -> AnyArray:
     """Returns the distinct entries of a symmetric matrix [d, d], row by row from the diagonal on: [d (d + 1) / 2]."""
     return matrix[np.triu_indices(len(matrix))]

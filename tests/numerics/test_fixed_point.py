@@ -39,7 +39,6 @@ def test_sums_and_differences_are_those_of_integers():
         result = integers_of(jax.jit(operation)(sums_of(left[fits]), sums_of(right[fits])))
         assert result == wanted[fits].tolist()
     assert integers_of(fixed_point.negative(sums_of(numbers))) == (-numbers).tolist()
-    assert np.asarray(fixed_point.at_least(sums_of(left), sums_of(right))).tolist() == (left >= right).tolist()
 
 
 @pytest.mark.parametrize("more", [1, UNITS - 1, UNITS, MOST_TERMS * UNITS, -1, -UNITS, -MOST_TERMS * UNITS])
@@ -53,8 +52,6 @@ def test_distances_from_the_least_sum():
     rows = np.asarray([[2**50, 2**50 + 1, 2**50 - 1], [-5, 7 * UNITS, -UNITS], [3, 3, 3]], np.int64)
     result = integers_of(fixed_point.excess_over_least(sums_of(rows)))
     assert result == (rows - rows.min(axis=1, keepdims=True)).ravel().tolist()
-    many = np.arange(MOST_TERMS, dtype=np.int64) * (UNITS + 3) - 7
-    assert integers_of(fixed_point.sum_along(sums_of(many))) == [int(many.sum())]
 
 
 def test_data_become_units():

@@ -72,7 +72,7 @@ def test_sums_of_floats_move_by_something_else():
 
     def step(state, now):
         kept, plain = state
-        return (compensated.plus(kept, compensated.zero(now)._replace(total=now)), plain + now), None
+        return (compensated.add(kept, now), plain + now), None
 
     (kept, plain), _ = jax.jit(lambda: jax.lax.scan(step, (start, start.total), entries))()
     for sums in (
