@@ -1,10 +1,12 @@
-"""Numbers for tiny problems with any number of arms or experts."""
+"""Numbers and users for tiny problems with any number of arms or experts."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from jaxdp.audit import UserData
 
 
 def spread(low: float, high: float, count: int) -> list[float]:
@@ -20,3 +22,10 @@ def spread(low: float, high: float, count: int) -> list[float]:
 def either(key: jax.Array, low: float, high: float, size: int, dtype: Any) -> jax.Array:
     """Draws [size] numbers of a dtype, each equal to low or high with probability 1/2."""
     return jnp.where(jax.random.bernoulli(key, shape=(size,)), high, low).astype(dtype)
+
+
+def change_answers(answers: np.ndarray, where: Any, value: Any) -> tuple[UserData, UserData]:
+    """Returns users of two runs: users with these answers, and users with `value` at the index `where` of them."""
+    changed = answers.copy()
+    changed[where] = value
+    return UserData(answers), UserData(changed)

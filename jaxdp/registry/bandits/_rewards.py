@@ -10,7 +10,7 @@ import numpy as np
 from jaxdp import bandits
 from jaxdp.audit import UserData
 from jaxdp.core import Environment
-from jaxdp.registry.draws import either, spread
+from jaxdp.registry.draws import change_answers, either, spread
 from jaxdp.registry.entries import LearnerEntry
 
 # Users may have values that a learner clips.
@@ -29,14 +29,12 @@ def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype:
     """Returns users of two runs: the first arm pays `low` (in the second run not in round one), other arms `high`."""
     never = np.full((rounds, num_arms), high, dtype)
     never[:, 0] = low
-    once = never.copy()
-    once[0, 0] = high
-    return UserData(never), UserData(once)
+    return change_answers(never, (0, 0), high)
 
 
-def first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
+def first_reward_moves(num_arms: int, plays_of_each: int = 2) -> tuple[UserData, UserData]:
     """Returns users of two runs: the first arm pays 0 (in the second run not in round one), other arms pay 1."""
-    return one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
+    return one_reward_moves(0, 1, num_arms, plays_of_each * num_arms, np.int32)
 
 
 def first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
@@ -46,9 +44,7 @@ def first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
     """
     always = np.zeros((18, num_arms), np.int32)
     always[:, 0] = 1
-    once = always.copy()
-    once[0, 0] = 0
-    return UserData(always), UserData(once)
+    return change_answers(always, (0, 0), 0)
 
 
 def every_reward_moves(num_arms: int) -> tuple[UserData, UserData]:

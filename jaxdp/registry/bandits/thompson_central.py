@@ -15,6 +15,7 @@ from jaxdp.registry.bandits._rewards import (
     every_reward_moves,
     gaussian,
 )
+from jaxdp.registry.draws import change_answers
 from jaxdp.registry.second import Second
 
 ORDER = 195  # position of the entries in lists
@@ -22,10 +23,7 @@ ORDER = 195  # position of the entries in lists
 
 def _the_first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of two runs: rewards are 0, but in round one of the second run all arms' rewards are 1."""
-    nothing = np.zeros((12, num_arms), np.int32)
-    once = nothing.copy()
-    once[0] = 1
-    return UserData(nothing), UserData(once)
+    return change_answers(np.zeros((12, num_arms), np.int32), 0, 1)
 
 
 BINARY = bandit_entry(

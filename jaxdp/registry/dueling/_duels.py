@@ -10,6 +10,7 @@ from jaxdp import dueling
 from jaxdp.audit import UserData, feedback_of_pair
 from jaxdp.core import Environment
 from jaxdp.preferences import lower_bound_matrix
+from jaxdp.registry.draws import change_answers
 from jaxdp.registry.entries import LearnerEntry
 
 
@@ -44,6 +45,4 @@ PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochasti
 def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[UserData, UserData]:
     """Returns users of two runs: the arm with the lower index wins all duels, or all except in round `user`."""
     always = np.tile(np.triu(np.ones((num_arms, num_arms), np.int32)), (rounds, 1, 1))
-    once = always.copy()
-    once[user] = 1 - once[user]
-    return UserData(always), UserData(once)
+    return change_answers(always, user, 1 - always[user])

@@ -8,6 +8,7 @@ import numpy as np
 from jaxdp import dueling
 from jaxdp.audit import UserData
 from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.draws import change_answers
 from jaxdp.registry.dueling._distributions import first_duel, report_distribution
 from jaxdp.registry.dueling._duels import a_user_changes, duel_entry, every_duel_moves, one_good_arm
 from jaxdp.registry.second import Second
@@ -25,10 +26,7 @@ def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
 
 def _the_left_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of two runs: the left arm loses all duels, in the second run except the first duel."""
-    lost = np.zeros((6, num_arms, num_arms), np.int32)
-    won = lost.copy()
-    won[0] = 1
-    return UserData(lost), UserData(won)
+    return change_answers(np.zeros((6, num_arms, num_arms), np.int32), 0, 1)
 
 
 def double_thompson_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:

@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxdp import dueling
 from jaxdp.audit import UserData
+from jaxdp.registry.draws import change_answers
 from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
@@ -23,9 +24,7 @@ def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserDat
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[1::num_arms] = lost[0] = 0
-    won = lost.copy()
-    won[0] = 1
-    return UserData(lost), UserData(won)
+    return change_answers(lost, 0, 1)
 
 
 def _with_both_uses(view: dict[str, Any]) -> dict[str, Any]:

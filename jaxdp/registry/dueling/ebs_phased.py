@@ -4,6 +4,7 @@ import numpy as np
 
 from jaxdp import dueling
 from jaxdp.audit import UserData
+from jaxdp.registry.draws import change_answers
 from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
@@ -17,9 +18,7 @@ def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
     """
     never = np.ones((num_arms**2, num_arms, num_arms), np.int32)
     never[:, 0] = 0
-    once = never.copy()
-    once[0, 0] = 1
-    return UserData(never), UserData(once)
+    return change_answers(never, (0, 0), 1)
 
 
 def _two_phases(num_arms: int) -> tuple[UserData, UserData]:

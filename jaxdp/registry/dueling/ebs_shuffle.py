@@ -4,6 +4,7 @@ import numpy as np
 
 from jaxdp import dueling, mechanisms
 from jaxdp.audit import UserData
+from jaxdp.registry.draws import change_answers
 from jaxdp.registry.dueling._duels import duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
@@ -36,9 +37,7 @@ def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]
     """
     answers = np.ones((batch * num_arms, num_arms, num_arms), np.int32)
     answers[: lost * num_arms : num_arms, 0] = 0  # arms take turns on the left
-    won = answers.copy()
-    won[0] = 1
-    return UserData(answers), UserData(won)
+    return change_answers(answers, 0, 1)
 
 
 def _the_first_arm_loses(num_arms: int) -> tuple[UserData, UserData]:

@@ -5,6 +5,7 @@ import numpy as np
 from jaxdp import dueling
 from jaxdp.audit import UserData, feedback_of_pair
 from jaxdp.core import Environment, Learner
+from jaxdp.registry.draws import change_answers
 from jaxdp.registry.dueling._duels import draw_duels
 from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.second import Second
@@ -39,9 +40,7 @@ def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[UserData, Use
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[0] = 0
-    won = lost.copy()
-    won[0] = 1
-    return UserData(lost), UserData(won)
+    return change_answers(lost, 0, 1)
 
 
 def _two_phases(num_arms: int) -> tuple[UserData, UserData]:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxdp.audit import UserData, full_information
 from jaxdp.bandits import convex
 from jaxdp.core import Environment, default_float
+from jaxdp.registry.draws import change_answers
 from jaxdp.registry.entries import LearnerEntry
 
 ON_REPORTS = "on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1"
@@ -22,10 +23,7 @@ def one_loss_moves() -> tuple[UserData, UserData]:
 
     NaN counts as the smallest loss. The loss of round two is 0.
     """
-    none = np.array([np.nan, 0.0])
-    large = none.copy()
-    large[0] = BEYOND
-    return UserData(none), UserData(large)
+    return change_answers(np.array([np.nan, 0.0]), 0, BEYOND)
 
 
 def draw_loss(key: jax.Array) -> UserData:
