@@ -142,7 +142,7 @@ def format_notes(row: ScoreboardRow) -> list[str]:
         texts.append(f"worst at {row.point}")
     if row.code:
         texts.append("worst between inputs that a search found" + (":" if row.verdict == "violated" else ""))
-    lines = [f"  {_one_line(text)}" for text in texts]
+    lines = [f"  {' '.join(text.split())}" for text in texts]
     return [*lines, *row.code.splitlines()] if row.verdict == "violated" else lines
 
 
@@ -157,10 +157,6 @@ def to_json(rows: Iterable[ScoreboardRow]) -> str:
         return "inf" if isinstance(value, float) and math.isinf(value) else value
 
     return json.dumps([plain(asdict(row)) for row in rows], indent=2, allow_nan=False)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _longest(names: Iterable[str]) -> int:

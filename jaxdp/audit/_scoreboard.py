@@ -134,10 +134,8 @@ def scoreboard(
         ValueError: if key is not a single typed key, or trials or confidence is out of range.
     """
     check_key(key)
-    trials, confidence = (
-        check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS),
-        check_probability("confidence", confidence),
-    )
+    trials = check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
+    confidence = check_probability("confidence", confidence)
     turn = check_count("turn", turn, 0, maximum=INT64_MAX)
     row_confidence = 1 - (1 - confidence) / max(1, len(targets))
     for name, attack in targets.items():
@@ -356,7 +354,7 @@ class _Audit:
     def attack_best(self) -> None:
         """Repeats the most promising attack with all trials, unless it already had all trials or refuted the claim."""
         best = max(self.done, key=lambda done: done.ratio, default=None)
-        if best is None or best.result.trials >= self.trials or _is_refuted(best.result):
+        if best is None or best.result.trials >= self.trials or best.result.verdict == "violated":
             return
         key = self.derive_key(f"again {best.way.what} {best.way.code}")
         self.attack(best.way, self.trials, key=key, is_last=True)
@@ -378,7 +376,3 @@ class _Audit:
 
 def _exceeds(exact: float, claimed: float) -> bool:
     return exact > claimed * (1 + SLACK)
-
-
-def _is_refuted(result: AuditResult) -> bool:
-    return result.verdict == "violated"

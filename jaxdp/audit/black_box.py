@@ -166,10 +166,8 @@ def audit_singles(
     If outputs have too many coordinates for all to be scores, the first `singles` of them are scores.
     """
     start = time.perf_counter()
-    trials, confidence = (
-        check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS),
-        check_probability("confidence", confidence),
-    )
+    trials = check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
+    confidence = check_probability("confidence", confidence)
     inputs = _check_inputs(key, attack)
     release, params, (currency, claimed, delta) = attack.release, attack.params, native(attack.guarantee)
     size = output_size(release, params, inputs[0])

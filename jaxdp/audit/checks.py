@@ -47,6 +47,11 @@ def budget(claim: Guarantee) -> Budget:
     return Budget(claim.epsilon_at(delta), delta)
 
 
+def differ(first: Any, second: Any) -> Any:
+    """Returns where two arrays differ, as bool of their broadcast shape; NaN equals NaN."""
+    return (first != second) & ((first == first) | (second == second))
+
+
 def check_alike(name: str, first: Any, second: Any) -> None:
     """Raises ValueError unless two inputs have the same structure, shapes and dtypes."""
     shapes = [jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), data) for data in (first, second)]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.audit.checks import differ
 from jaxdp.core import default_float
 from jaxdp.validation import check_choice, check_count, check_positive
 
@@ -254,11 +255,8 @@ def perturb_entries(
 
 def _differing_rows(first: Any, second: Any) -> np.ndarray:
     """Finds the rows in which two inputs differ, [rows] bool."""
-    differs = []
-    for left, right in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
-        left, right = np.asarray(left), np.asarray(right)
-        differs.append(((left != right) & ((left == left) | (right == right))).reshape(len(left), -1).any(axis=1))
-    return np.any(differs, axis=0)
+    leaves = zip(*(map(np.asarray, jax.tree.leaves(data)) for data in (first, second)), strict=True)
+    return np.any([differ(left, right).reshape(len(left), -1).any(axis=1) for left, right in leaves], axis=0)
 
 
 class Dice:

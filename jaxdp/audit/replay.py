@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import UserData
+from jaxdp.audit.checks import differ
 from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, with_decisions
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.seen import is_seen, must_add_stop
@@ -169,7 +170,7 @@ def replay(
         for what, leaves in view.items():
             # In the joint model the view must be the same for all users except the replaced one.
             others = ~is_replaced if scene.guarantee.trust_model == "joint" and what == "the play" else slice(None)
-            masks = [np.asarray(_differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
+            masks = [np.asarray(differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
                 changes.append(Changed(number, what, masks, run.seen[-1][what]))
         run.changed.extend(changes)
@@ -188,7 +189,7 @@ def share_visits(streams: UserData) -> tuple[UserData, Any]:
 
 def is_shared(batch: np.ndarray) -> bool:
     """Returns whether all rows, one for each neighbour, equal the first row, the base's."""
-    return not _differ(batch, batch[:1]).any()
+    return not differ(batch, batch[:1]).any()
 
 
 def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> dict[str, Any]:
@@ -329,7 +330,3 @@ def _array_fields(entry: tape.Entry) -> dict[str, jax.Array]:
     not_arrays = ("name", "norm", "distribution", "each")
     fields = {name: x for name, x in entry._asdict().items() if name not in not_arrays and x is not None}
     return jax.tree.map(jnp.asarray, fields)
-
-
-def _differ(batch: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return ~((batch == other) | ((batch != batch) & (other != other)))

@@ -47,14 +47,11 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
         ),
     ]
     return all(
-        bool(jnp.array_equal(of_blocks, of_rounds, equal_nan=_is_float(of_rounds))) for of_blocks, of_rounds in pairs
+        bool(jnp.array_equal(of_blocks, of_rounds, equal_nan=jnp.issubdtype(of_rounds.dtype, jnp.inexact)))
+        for of_blocks, of_rounds in pairs
     )
 
 
 def _users(base: Base, key: jax.Array) -> Any:
     """Draws the users of one run, [rounds, ...]."""
     return jax.vmap(base.draw_user)(jax.random.split(key, base.rounds))
-
-
-def _is_float(x: jax.Array) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.inexact)

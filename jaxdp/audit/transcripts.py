@@ -9,7 +9,7 @@ from jax.extend.core import Literal
 
 from jaxdp.audit.adversary import Answer, UserData, feedback_of_action, num_rounds
 from jaxdp.audit.black_box import Attack
-from jaxdp.audit.checks import check_alike
+from jaxdp.audit.checks import check_alike, differ
 from jaxdp.audit.play import DrawUser, Transcript, play
 from jaxdp.audit.seen import Parts, must_add_stop, rounds_seen, visible_history
 from jaxdp.checks import check_made
@@ -107,8 +107,7 @@ def changed_round(claim: Guarantee, first: UserData, second: UserData) -> int:
     check_alike("neighbours", first, second)
     differs = np.zeros(rounds, bool)
     for (path, a), b in zip(jax.tree_util.tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        leaf_differs = ((a != b) & ((a == a) | (b == b))).reshape(rounds, -1).any(axis=1)  # NaN is NaN
+        leaf_differs = differ(np.asarray(a), np.asarray(b)).reshape(rounds, -1).any(axis=1)
         if leaf_differs.any() and not in_unit(claim, path):
             unit = ", ".join(claim.sensitive_fields or ())
             raise ValueError(f"neighbours must differ only in the privacy unit ({unit}), got {leaf_name(path)}")

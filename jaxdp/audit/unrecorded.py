@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.adversary import UserData
+from jaxdp.audit.checks import differ
 from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.audit.replay import Changed, Run, base_value, replay, visible
 from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
@@ -151,14 +152,9 @@ def _compile_for_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ..
             return visible(scene_now, play, report, state, used), state
 
         seen, state = jax.vmap(play_step, in_axes=(0, 0, axis))(keys, private, public)
-        return jax.tree.map(_vary, seen), *state
+        return jax.tree.map(lambda batch: differ(batch, batch[:1]).any(axis=0), seen), *state
 
     return go
-
-
-def _vary(batch: jax.Array) -> jax.Array:
-    same = (batch == batch[:1]) | ((batch != batch) & (batch[:1] != batch[:1]))
-    return ~same.all(axis=0)
 
 
 @contextmanager
@@ -178,7 +174,7 @@ def _some_independent(played: Played, changed: list[Changed]) -> bool:
         )
         for masks, change in zip(independent, changed, strict=True):
             for mask, base, new_value in zip(masks, change.base, other.seen[change.step][change.what], strict=True):
-                mask &= (base == new_value) | ((base != base) & (new_value != new_value))
+                mask &= ~differ(base, new_value)
         if not any(mask.any() for masks in independent for mask in masks):
             return False
     return True

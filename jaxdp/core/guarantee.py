@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxdp.core.accounting import dp_event
@@ -352,6 +352,12 @@ class Guarantee:
             for name, value in values.items()
             if (name, value) != ("unit", "record")
         }
+
+
+def claim_from_dict(values: Mapping[str, Any]) -> Guarantee:
+    """Restores a claim from the result of `Guarantee.to_dict`."""
+    fields: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in values.items()}
+    return Guarantee(**fields)
 
 
 def _sort_names(names: Iterable[str] | None) -> list[str] | None:

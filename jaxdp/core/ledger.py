@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxdp.core.conversions import zcdp_rho
-from jaxdp.core.guarantee import Guarantee
+from jaxdp.core.guarantee import Guarantee, claim_from_dict
 from jaxdp.validation import check_choice, check_epsilon, check_number
 
 EVERYONE = "everyone"
@@ -142,7 +142,7 @@ class Ledger:
         person_entries = [
             entry for entry in self._entries if entry["persons"] == EVERYONE or person_hash in entry["persons"]
         ]
-        claims = [_claim_of(entry["claim"]) for entry in person_entries]
+        claims = [claim_from_dict(entry["claim"]) for entry in person_entries]
         delta = self.delta - sum(claim.delta + (claim.numerical_delta or 0.0) for claim in claims)
         if not claims:
             return 0.0
@@ -202,7 +202,7 @@ class Ledger:
             ledger = cls(**content)
             ledger._salt = salt
             for entry in entries:
-                claim, hashes = _claim_of(entry["claim"]), entry["persons"]
+                claim, hashes = claim_from_dict(entry["claim"]), entry["persons"]
                 cost = ledger._cost(claim)
                 hashes = None if hashes == EVERYONE else {str(person_hash) for person_hash in hashes}
                 if not ledger._fits(cost, hashes):
@@ -291,11 +291,3 @@ class Ledger:
 def _decimal(value: float) -> Fraction:
     """Returns the exact fraction of a number's decimal digits, so that three times 0.1 is 0.3."""
     return Fraction(repr(float(value)))
-
-
-def _claim_of(values: dict[str, Any]) -> Guarantee:
-    """Restores a claim from `Guarantee.to_dict`."""
-    fields: dict[str, Any] = {name: float("inf") if value == "inf" else value for name, value in values.items()}
-    names = fields["sensitive_fields"]
-    fields["sensitive_fields"] = None if names is None else tuple(names)
-    return Guarantee(**{**fields, "adversary_view": frozenset(fields["adversary_view"])})

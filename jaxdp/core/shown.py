@@ -113,18 +113,11 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
             rows += [(label, f"{estimator!r}: {claim_text(estimator.guarantee)}") for label, estimator in part.items()]
             rows.append(("values", _values_of_parts(part.values())))
         elif hasattr(part, "params"):
-            has_claim = hasattr(part, "guarantee")  # only the learner shows the interface
+            labels = ("metrics", "values")
+            if hasattr(part, "guarantee"):  # only the learner shows the interface
+                labels = ("claim", "because", "action", "feedback", "context", "values")
             rows.append((name, repr(part)))
-            rows += [
-                (f"{label} of the {name}", row_text)
-                for label, row_text in rows_of(part)
-                if label
-                in (
-                    ("claim", "because", "action", "feedback", "context", "values")
-                    if has_claim
-                    else ("metrics", "values")
-                )
-            ]
+            rows += [(f"{label} of the {name}", words) for label, words in rows_of(part) if label in labels]
         else:
             rows.append((name, part if isinstance(part, str) else text(part)))
     if not rows:

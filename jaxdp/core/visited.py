@@ -73,13 +73,8 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
         raise ValueError(f"visits must be a jaxdp.Visits, got {type(visits).__name__}")
     if environment.context is not None or environment.interface is None:
         raise ValueError(f"visits must be of an environment with an interface and no contexts, got {environment!r}")
-    interface, evaluate, hindsight, means, world_unheard = (
-        environment.interface,
-        environment.evaluate,
-        environment.hindsight,
-        environment.means,
-        environment.unheard,
-    )
+    interface, evaluate, hindsight = environment.interface, environment.evaluate, environment.hindsight
+    means, world_unheard = environment.means, environment.unheard
     last = Visit(*(Space("integers", (), 0, size - 1) for size in (visits.num_people, visits.most)))
 
     def params(**values: Any) -> VisitedParams:

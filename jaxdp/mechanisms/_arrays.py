@@ -30,6 +30,12 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
     return widen(jnp.asarray(value)) if dtype == jnp.float64 else jnp.asarray(value, dtype)
 
 
+def wide_scalars(**values: Scalar) -> list[jax.Array]:
+    """Converts public scalars > 0 to [] float64 by `positive_scalar`; errors use the names of the arguments."""
+    with jax.enable_x64(True):
+        return [positive_scalar(name, value, jnp.float64) for name, value in values.items()]
+
+
 def widen(scalar: jax.Array) -> jax.Array:
     """Converts a scalar to float64 in 64-bit mode. Subnormal numbers become NaN, because programs flush them to 0."""
     scalar = wide(scalar)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms import _grid
-from jaxdp.mechanisms._arrays import Scalar, positive_scalar
+from jaxdp.mechanisms._arrays import Scalar, wide_scalars
 from jaxdp.mechanisms._integer_noise import laplace_of
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, record
@@ -73,10 +73,8 @@ def noisy_leads(
         raise ValueError(f"totals must have a last axis of at least one total, got shape {shape}")
     if isinstance(exact, jax.Array) and not _grid.is_integer(exact):
         raise ValueError(f"totals must be integers or a sum in fixed point, got dtype {exact.dtype}")
-    with jax.enable_x64(True):
-        sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, jnp.float64)
-        epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
-    return _noisy_leads(key, exact, epsilon, sensitivity, among, _grid.float_type(exact))
+    sensitivity, budget = wide_scalars(l1_sensitivity=l1_sensitivity, epsilon=epsilon)
+    return _noisy_leads(key, exact, budget, sensitivity, among, _grid.float_type(exact))
 
 
 @in_64_bits

@@ -6,7 +6,7 @@ import numpy as np
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from jaxdp.mechanisms._arrays import Scalar, positive_scalar
+from jaxdp.mechanisms._arrays import Scalar, wide_scalars
 from jaxdp.mechanisms._grid import Exact, exact_values, float_type, shape_of, split
 from jaxdp.mechanisms._integer_noise import exponentials, gumbels, laplaces
 from jaxdp.mechanisms._traced import traced_once
@@ -98,10 +98,8 @@ def noisy_max(
     if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(exact)):
         refuse_private("scores", "numbers other than NaN", np.isnan(jax.tree.leaves(exact)[0]))
     check_choice("noise", noise, tuple(_SAMPLERS))
-    with jax.enable_x64(True):
-        sensitivity = positive_scalar("sensitivity", sensitivity, jnp.float64)
-        epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
-    return _noisy_max(key, exact, epsilon, sensitivity, noise)
+    unit, budget = wide_scalars(sensitivity=sensitivity, epsilon=epsilon)
+    return _noisy_max(key, exact, budget, unit, noise)
 
 
 @in_64_bits

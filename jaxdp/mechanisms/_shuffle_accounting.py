@@ -62,7 +62,7 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
         '0.0001363'
     """
     epsilon = check_at_least("epsilon", epsilon, 0.0)
-    local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch, maximum=INT64_MAX)
+    local_epsilon, batch = _check_local(local_epsilon), _check_batch(batch)
     return 0.0 if epsilon >= local_epsilon else worst_delta(epsilon, local_epsilon, min(batch, LARGEST_EXACT))[0]
 
 
@@ -95,7 +95,7 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
         (99, 292)
     """
     epsilon, local_epsilon = check_at_least("epsilon", epsilon, 0.0), _check_local(local_epsilon)
-    batch = check_count("batch", batch, maximum=INT64_MAX)
+    batch = _check_batch(batch)
     if not epsilon < local_epsilon:
         raise ValueError(f"epsilon must be < local_epsilon = {local_epsilon}, got {epsilon}")
     if batch > LARGEST_EXACT:
@@ -134,11 +134,7 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
         >>> f"{shuffle_epsilon(1e-6, local_epsilon=1.0, batch=1000):.4f}"
         '0.1266'
     """
-    delta, local_epsilon, batch = (
-        check_delta(delta),
-        _check_local(local_epsilon),
-        check_count("batch", batch, maximum=INT64_MAX),
-    )
+    delta, local_epsilon, batch = check_delta(delta), _check_local(local_epsilon), _check_batch(batch)
     if local_epsilon > LARGEST_LOCAL:
         return local_epsilon
     usable_delta = delta * (1 - MARGIN) - LEFT_OUT
@@ -182,7 +178,7 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
         >>> f"{shuffle_local_epsilon(0.5, 1e-6, batch=400):.4f}"
         '1.8452'
     """
-    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch, maximum=INT64_MAX)
+    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), _check_batch(batch)
     if epsilon == math.inf:
         return math.inf
     exact = largest_exact(epsilon, delta, min(batch, LARGEST_EXACT))
@@ -222,11 +218,7 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
         >>> f"{shuffle_epsilon_bound(1e-6, local_epsilon=1.0, batch=1000):.4f}"
         '0.5662'
     """
-    delta, local_epsilon, batch = (
-        check_delta(delta),
-        _check_local(local_epsilon),
-        check_count("batch", batch, maximum=INT64_MAX),
-    )
+    delta, local_epsilon, batch = check_delta(delta), _check_local(local_epsilon), _check_batch(batch)
     limit = _largest_local_epsilon_of_bound(delta, batch)
     if local_epsilon > limit:
         raise ValueError(
@@ -262,7 +254,7 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
     Deviations:
         None.
     """
-    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch, maximum=INT64_MAX)
+    epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), _check_batch(batch)
     limit = _largest_local_epsilon_of_bound(delta, batch)
     if not limit > 0:
         raise ValueError(
@@ -306,7 +298,7 @@ def shuffle_guarantee(
         (1, 0.001)-DP, shuffle, one bit
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch, maximum=INT64_MAX)
+    local_epsilon, batch = _check_local(local_epsilon), _check_batch(batch)
     if epsilon < math.inf and shuffle_delta(epsilon, local_epsilon, batch) > delta:
         least = shuffle_epsilon(delta, local_epsilon, batch)  # above 10,000 users the closed form may apply
         if least > epsilon:
@@ -327,6 +319,10 @@ def shuffle_guarantee(
 
 def _check_local(local_epsilon: float) -> float:
     return check_above("local_epsilon", local_epsilon, 0.0)
+
+
+def _check_batch(batch: int) -> int:
+    return check_count("batch", batch, maximum=INT64_MAX)
 
 
 def _largest_local_epsilon_of_bound(delta: float, batch: int) -> float:

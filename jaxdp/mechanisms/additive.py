@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.mechanisms._arrays import Scalar, positive_scalar, widen
+from jaxdp.mechanisms._arrays import Scalar, positive_scalar, wide_scalars, widen
 from jaxdp.mechanisms._grid import (
     Exact,
     Grid,
@@ -87,9 +87,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         [10. 20.]
     """
     exact = exact_values("values", values)
-    with jax.enable_x64(True):
-        sensitivity = positive_scalar("l1_sensitivity", l1_sensitivity, jnp.float64)
-        budget = positive_scalar("epsilon", epsilon, jnp.float64)
+    sensitivity, budget = wide_scalars(l1_sensitivity=l1_sensitivity, epsilon=epsilon)
     if not isinstance(epsilon, jax.Array):
         check_laplace(float(epsilon), numbers=max(math.prod(shape_of(exact)), 1))
     return _laplace(key, exact, budget, sensitivity, float_type(exact))
@@ -150,8 +148,7 @@ def geometric(key: jax.Array, values: ArrayLike, epsilon: Scalar) -> jax.Array:
     exact = exact_values("values", values)
     if not is_integer(exact):
         raise ValueError(f"values must be integers, got dtype {jnp.asarray(values).dtype}")
-    with jax.enable_x64(True):
-        budget = positive_scalar("epsilon", epsilon, jnp.float64)
+    (budget,) = wide_scalars(epsilon=epsilon)
     if not isinstance(epsilon, jax.Array):
         check_laplace(float(epsilon))
     return _geometric(key, exact, budget, float_type(exact))
@@ -333,14 +330,12 @@ def k_norm(
             "value must have at least one entry and, with a basis, be a vector with one entry for each row of the "
             f"basis, got {shape}{basis_shape}"
         )
-    with jax.enable_x64(True):
-        sensitivity = positive_scalar("sensitivity", sensitivity, jnp.float64)
-        epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
+    unit, budget = wide_scalars(sensitivity=sensitivity, epsilon=epsilon)
     dtype = float_type(exact)
     if basis is None:
-        return _k_norm(key, exact, epsilon, sensitivity, dtype)
-    coordinates, sensitivity = _coordinates(exact, basis, epsilon, sensitivity)
-    noisy = _k_norm(key, coordinates, epsilon, sensitivity, dtype)
+        return _k_norm(key, exact, budget, unit, dtype)
+    coordinates, unit = _coordinates(exact, basis, budget, unit)
+    noisy = _k_norm(key, coordinates, budget, unit, dtype)
     return jnp.matmul(basis.astype(dtype), noisy, precision="highest")
 
 

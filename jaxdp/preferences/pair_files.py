@@ -237,10 +237,8 @@ def _parquet_values(column: Any) -> np.ndarray | list[Any]:
 
     kind = column.type
     if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
-        array, numeric = (
-            column.combine_chunks(),
-            kinds.is_integer(kind.value_type) or kinds.is_floating(kind.value_type),
-        )
+        array = column.combine_chunks()
+        numeric = kinds.is_integer(kind.value_type) or kinds.is_floating(kind.value_type)
         lengths = array.value_lengths()
         values = array.flatten()
         if numeric and len(array) and len(lengths.unique()) == 1 and not array.null_count and not values.null_count:

@@ -284,10 +284,8 @@ def word_pairs(key: jax.Array, size: int, longest: int = MAX_UNROLLED, *, blocks
     def hash_pairs(key: jax.Array) -> jax.Array:  # one array, as XLA would hash again for a second array
         low, high = lax.iota(jnp.uint32, size), np.uint32(blocks.start)
         if len(blocks) > 1:
-            low, high = (
-                np.tile(np.arange(size, dtype=np.uint32), len(blocks)),
-                np.repeat(np.asarray(blocks, np.uint32), size),
-            )
+            low = np.tile(np.arange(size, dtype=np.uint32), len(blocks))
+            high = np.repeat(np.asarray(blocks, np.uint32), size)
         return lanes_last(_as_pairs(*hash_words(key[0], key[1], high, low)), longest)
 
     data = jax.random.key_data(key)

@@ -177,8 +177,4 @@ def _is_within(block: Sequence[tuple[int, int]], sizes: Sequence[int]) -> bool:
 
 
 def _unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    indices = []
-    for size in reversed(sizes):
-        index, remainder = divmod(index, size)
-        indices.append(remainder)
-    return tuple(reversed(indices))
+    return tuple(int(position) for position in np.unravel_index(index, tuple(sizes)))

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from jaxdp.core import Guarantee
+from jaxdp.core.guarantee import claim_from_dict
 from jaxdp.random.threefry import key_from_data
 
 if TYPE_CHECKING:
@@ -161,11 +162,8 @@ def as_json(value: Any) -> Any:
 
 
 def _claim(record: Mapping[str, Any]) -> Guarantee:
-    """Restores a claim from the result of `Guarantee.to_dict`."""
-    parts: dict[str, Any] = {
-        EARLIER.get(name, name): math.inf if value == "inf" else value for name, value in record.items()
-    }
-    return Guarantee(**parts)
+    """Restores a claim from the result of `Guarantee.to_dict`, also of an earlier version."""
+    return claim_from_dict({EARLIER.get(name, name): value for name, value in record.items()})
 
 
 def _version(name: str) -> str:

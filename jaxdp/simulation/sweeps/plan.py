@@ -139,10 +139,8 @@ class Plan:
         """Raises a MemoryError, with advice, if results (with a store: labels and marks) do not fit in free memory."""
         labels = BYTES_OF_A_SEED * self.num_seeds
         if in_memory:
-            needed, advice = (
-                self.num_lanes * self.lane_bytes,
-                "use fewer seeds or outputs, or keep them on disk by store=",
-            )
+            needed = self.num_lanes * self.lane_bytes
+            advice = "use fewer seeds or outputs, or keep them on disk by store="
         else:
             needed, advice = BYTES_OF_A_MARK * self.num_lanes, "use fewer seeds"
         check_room(f"results of {self.num_lanes:,} lanes", needed + labels, free_host_bytes(), advice)
