@@ -103,8 +103,9 @@ def grey_box(
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
-            learner lacks the path, `delays` are not such integers, `sensitive_fields` names no data of users, unit does
-            not fit the claim or the visits, or a release lies behind a branch on private data or inside a `vmap`.
+            learner lacks the path, `delays` are not such integers, an entry of `sensitive_fields` is not a field of
+            users' data, unit does not fit the claim or the visits, or a release lies behind a branch on private data or
+            inside a `vmap`.
 
     Source:
         The audit computes the quantities of the usual proof of adaptive composition, which fixes the transcript.

@@ -90,7 +90,7 @@ def leaks(
 
     Raises:
         ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
-            learner lacks the path, or `sensitive_fields` names no data of users.
+            learner lacks the path, or an entry of `sensitive_fields` is not a field of users' data.
 
     Examples:
         >>> import jaxdp
@@ -184,7 +184,8 @@ def _find_differences(first: Mapping[str, np.ndarray], second: Mapping[str, np.n
 
 
 def _differ(left: np.ndarray, right: np.ndarray, rounding: Any = 0.0) -> np.ndarray:
-    # Integers may be large and noisy, too. A value that is NaN or infinite in only one run differs.
+    # Integers have the tolerance of floats, because they may hold noise, too.
+    # A value that is NaN or infinite in only one run differs.
     left, right = left.astype(np.float64), right.astype(np.float64)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     with np.errstate(invalid="ignore"):

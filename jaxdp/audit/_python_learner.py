@@ -65,9 +65,9 @@ class PythonLearner:
             float64, with no numbers if `observe` is None.
 
         Raises:
-            RuntimeError: if the learner fails, or returns no action of the problem; the message names the round.
-            ValueError: if the arrays of `users` have other shapes than the problem; if `observe` names no attribute of
-                the learner, returns no numbers, NaN, or more numbers after some rounds than after others.
+            RuntimeError: if the learner fails, or returns an invalid action; the message names the round.
+            ValueError: if the arrays of `users` do not have the shapes that the problem needs; if `observe` names an
+                attribute that the learner does not have, or returns NaN, no numbers, or not equally many in each round.
         """
         self.setting.check_users(users)
         with keep_global_generators():
@@ -249,9 +249,9 @@ def python_learner(
     """Wraps a stateful learner of ordinary Python, by any author, to attack its claim and to measure its regret.
 
     NumPy's and Python's global generators are seeded before every run, and restored afterwards. If the code draws from
-    another source, bounds are valid, but cannot be repeated. If the code seeds a generator with a constant, every run
-    has the same noise, and an attack refutes the claim. Runs must be independent: bounds are wrong if a class or a
-    module keeps state from one learner to the next, or if the code reads a clock.
+    another source, an audit's bounds are valid, but cannot be reproduced. If the code seeds a generator with a
+    constant, every run has the same noise, and an attack refutes the claim. Runs must be independent: bounds are wrong
+    if a class or a module keeps state from one learner to the next, or if the code reads a clock.
 
     Args:
         make: () -> a new learner; or (generator) -> a new learner, if it takes one argument without a default.
@@ -266,7 +266,8 @@ def python_learner(
         update: name of the method, or function, (learner, *context, action, feedback). Only "contextual" has a context.
         observe: the numbers that the adversary sees besides actions: names of attributes, such as released bounds, or
             learner -> numbers. If empty, the adversary sees only actions.
-        context_shape: shape of a context; only for "contextual". Its vectors along the last axis have Euclidean norm 1.
+        context_shape: shape of a context; only for "contextual". An audit draws contexts whose vectors along the last
+            axis have Euclidean norm 1.
         ends: smallest and largest reward or loss, finite.
 
     Returns:
@@ -344,7 +345,7 @@ def read_python_learner(name: str) -> PythonLearner:
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise ValueError(f"python must be module:name, such as my_module:my_learner, got {name}")
-    sys.path.insert(0, "")  # modules in the folder of the shell
+    sys.path.insert(0, "")  # finds modules in the current working directory
     try:
         named = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:

@@ -1,7 +1,8 @@
-"""Releases a sufficient statistic of labels with noise: the noise, its scale, and the claim.
+"""Releases a sufficient statistic of labels with noise, whose scale and claim are computed here.
 
-Sum and noise are computed in 64 bits, also in programs of 32 bits. Each term is rounded to a multiple of a public unit,
-and the sum is an integer number of units. The noise covers the change that rounding can add to a label's term.
+Sum and noise are computed in 64 bits, even in programs of 32 bits. Each term is rounded to a multiple of a public step,
+and the sum is an integer number of steps. The noise covers the change that rounding can add to a label's term. "The
+paper" is DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
 
 from collections.abc import Callable
@@ -46,7 +47,8 @@ class Params:
         noise_multiplier: [] float >= 0, standard deviation of Gaussian noise divided by the sensitivity, or by L with
             the paper's constants (`sensitivity_unit`); 0 at epsilon = inf, and for K-norm noise.
         feature_norm: [] float > 0, bound L on the norm of an action's features, used only for the paper's constants.
-            Infinity is replaced by half the largest norm of a differential feature, which suffices.
+            Infinity, or an L below half the largest |x_i|, is replaced by this half. x_i is the difference between the
+            features of two actions.
         cut: [] float >= 0, largest weighted norm w_i |x_i| of a sample's features, used only if samples are weighted. 0
             selects the cut of least predicted error, and infinity leaves all weights 1.
         regularization: [] float >= 0, beta, on the scale of the sum over samples.
@@ -92,7 +94,7 @@ class Weighted(NamedTuple):
 
     @classmethod
     def of(cls, lengths: jax.Array, report: WithCut, scale: jax.Array) -> "Weighted":
-        """Builds weights for features of these lengths; divides the report by the mean weight and by the scale.
+        """Builds weights for features of these lengths; divides the noisy statistic by the mean weight and the scale.
 
         The scale is [] or [dim] float.
         """
@@ -122,20 +124,20 @@ class Release(NamedTuple):
 
     @property
     def is_weighted(self) -> bool:
-        """Whether samples are weighted, so that the report has a cut."""
+        """Whether samples are weighted, so that a cut is released with the statistic."""
         return self.weights == "cut"
 
     def check_dim(self, dim: int) -> None:
-        """Raises a ValueError if there are more features than the claim's rounding covers."""
+        """Raises a ValueError if there are more features than `max_dim`."""
         check_dim(dim, self.max_dim)
 
 
 def check_dim(dim: int, max_dim: int, name: str = "features", things: str = "columns") -> None:
-    """Raises a ValueError if a vector is longer than `max_dim`, the length for which its claim counts rounding."""
+    """Raises a ValueError if a vector is longer than `max_dim`, up to which the claim covers rounding errors."""
     if dim > max_dim:
         raise ValueError(
-            f"{name} must have at most max_dim={max_dim} {things}, for which the claim counts rounding, got {dim}: "
-            f"make the estimator with max_dim={dim}"
+            f"{name} must have at most max_dim={max_dim} {things}, since the claim covers rounding errors up to there, "
+            f"got {dim}: make the estimator with max_dim={dim}"
         )
 
 
@@ -191,7 +193,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
         return analytic_gaussian(epsilon, delta)
     if constants == "classical":
         return classical_gaussian(epsilon, delta)
-    return float(np.sqrt(8 * np.log(2 / delta) / epsilon**2 + 4 / epsilon))  # Theorem 5.2, and 0 at infinity
+    return float(np.sqrt(8 * np.log(2 / delta) / epsilon**2 + 4 / epsilon))  # by its Theorem 5.2; 0 at infinity
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
@@ -276,11 +278,12 @@ def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
 
 
 def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
-    """Returns the unit of noise without a cut: the statistic's sensitivity, or L with the paper's constants.
+    """Returns the factor of `noise_multiplier` if samples have no weights: the sensitivity, or L by the paper's constants.
 
     Args:
         params: parameters of the estimator.
-        lengths: [num_samples] float, for each sample the largest change of the statistic by its label, in L2 norm.
+        lengths: [num_samples] float, for each sample the largest change of the statistic by its label, in L2 norm; or
+            [num_persons] float, by a person's labels.
         release: the options of the release.
 
     Returns:
@@ -376,7 +379,8 @@ def add_noise(
         statistic: [dim] float64.
         error: [] float64, the L2 norm by which rounding can increase the statistic's change.
         reach: [] float64, the L2 norm of the change by one privacy unit, without rounding.
-        unit: [] float64, the unit of noise; see `sensitivity_unit`.
+        unit: [] float64, the factor of `noise_multiplier`, or of 1 / epsilon: the cut if samples have weights, else
+            the result of `sensitivity_unit`.
         release: the options of the release.
         basis: [dim, rank] float, orthonormal columns that span the changes; None means the whole space.
     """

@@ -143,8 +143,8 @@ class Programs:
             check_close(batch, lanes, self.tolerance)
 
     def check_gpu(self) -> None:
-        """Checks that the program can be lowered for a GPU and gives the same results in every run."""
-        check_for_gpu(self.trace, allowed=("LayoutConstraint",))  # in implementations for a CPU
+        """Checks by the trace that the program lowers for a GPU, without operations that are slow, inexact or random there."""
+        check_for_gpu(self.trace, allowed=("LayoutConstraint",))  # layouts are set only in implementations for CPUs
 
     def check_keys(self) -> None:
         """Checks that no key is used twice, in the trace and in a run."""

@@ -88,8 +88,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
     r"""Plays an arm that may beat all others against the arm that may beat it most easily (RUCB).
 
     In round t, arm i is a champion if its upper bounds on P[i, j] are at least 1/2 for all j. An arm that is the only
-    champion becomes the hypothesis. It stays the hypothesis as long as it is a champion and no other arm becomes the
-    only champion.
+    champion becomes the hypothesis. It stays the hypothesis as long as it is a champion.
 
     * The left arm is the hypothesis if it is the only champion. If there are other champions, the left arm is the
       hypothesis with probability 1/2, and each other champion with equal probability. Without a hypothesis the left arm

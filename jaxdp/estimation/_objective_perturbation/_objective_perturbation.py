@@ -139,7 +139,7 @@ def objective_perturbation(
             then lies in the remaining dim - 1 dimensions.
         privacy_unit: "label" or "person". With "person", `params` also take persons, all labels of one person may
             change at once, and weights are w_i = min(1, c / D) for the persons' D (see Privacy).
-        max_dim: largest number of features; the claim counts rounding for this number of features. None means 4,096
+        max_dim: largest number of features; the claim allows for rounding errors up to this number. None means 4,096
             with Gaussian noise, and 100 with K-norm noise.
         optimizer: as for `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.

@@ -24,9 +24,9 @@ def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
 def rejects_sequence(
     key: jax.Array, params: Any, played_loss: Sum, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
-    """Draws whether a sequence with the loss `played_loss` in the batch is given up: [] bool.
+    """Draws whether the current sequence is given up after a batch in which its loss was `played_loss`: [] bool.
 
-    `may_resample` and `is_pure` affect only the cost that an auditor's tape records.
+    `may_resample` and `is_pure` affect only the cost that an auditor's tape (`jaxdp.mechanisms.tape`) records.
     """
     return _exceeds(
         key, two_uniforms(key), params, scale_losses(params.learning_rate, played_loss), may_resample, is_pure
@@ -38,8 +38,8 @@ def _exceeds(
     key: jax.Array, uniforms: jax.Array, params: Any, played_loss: jax.Array, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
     """Draws in 64 bits whether the sequence is given up; `played_loss` is its exact loss times the learning rate."""
-    # An auditor's tape records log probabilities. Their largest change is the pure cost; half the range of changes
-    # determines the zCDP cost.
+    # An auditor's tape records the log probabilities of both outcomes. Their largest change by one user is the pure cost.
+    # The largest change of their difference is a bounded range epsilon, and epsilon^2 / 8 is the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
     # The two probabilities have sum 1. 1 + change is off by at most 2^-53; `weighted_delta` covers this.
@@ -65,7 +65,7 @@ def _exceeds(
 
 
 class Weighing(NamedTuple):
-    """The weights from which a sequence is redrawn.
+    """Functions that start, update and read the weights from which a sequence is redrawn.
 
     Attributes:
         init: () -> weights before any loss.

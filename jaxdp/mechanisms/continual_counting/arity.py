@@ -123,7 +123,7 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
 
 
 def mean_digits(horizon: int, arity: int) -> np.ndarray:
-    """Returns [levels] the mean of each digit over the times 1..horizon."""
+    """Returns the mean of each digit, [levels] float, over the times 1..horizon."""
     numbers, means = horizon + 1, []
     for h in range(num_digits(horizon, arity)):
         cycles, remainder = divmod(numbers, arity ** (h + 1))

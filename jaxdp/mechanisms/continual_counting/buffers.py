@@ -63,7 +63,7 @@ def square_root_norm(horizon: int) -> float:
 
 
 def square_root_coefficients(length: int) -> np.ndarray:
-    """Returns [length] the first coefficients f_i of (1 - x)^(-1/2)."""
+    """Returns the first `length` coefficients f_i of (1 - x)^(-1/2)."""
     i = np.arange(1, length)
     return np.concatenate([[1.0], np.cumprod((2 * i - 1) / (2 * i))])
 
@@ -105,7 +105,7 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
 
 def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
-    """Returns [...] the sum of b_i^2 over i < t, for times t: the variance of the noise (B z)_t if z has variance 1."""
+    """Returns the sum of b_i^2 over i < t for each t of `times`, in their shape: the variance of the noise (B z)_t if z has variance 1."""
     products, rates = _pairs(buffers)
     one_minus_powers = -np.expm1(np.asarray(times, np.float64)[..., None] * rates)
     geometric_sums = np.where(

@@ -104,7 +104,7 @@ def advance(nodes: Nodes, ended_blocks: Ended, estimates: jax.Array) -> Nodes:
 
 
 def largest(ended_blocks: Ended) -> Exact:
-    """Returns [*shape] the sum of the largest ended block; 0 if none ended."""
+    """Returns the sum of the largest ended block, [*shape]; 0 if none ended."""
     sums_of_top = jax.tree.map(
         lambda sums: jnp.where(_spread(ended_blocks.top, sums.shape[1:]), sums, 0), ended_blocks.sums
     )
