@@ -278,7 +278,7 @@ def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
 
 
 def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
-    """Returns the factor of `noise_multiplier` if samples have no weights: the sensitivity, or L by the paper's constants.
+    """Returns the factor of `noise_multiplier` without weights: the sensitivity, or L by the paper's constants.
 
     Args:
         params: parameters of the estimator.

@@ -143,7 +143,7 @@ class Programs:
             check_close(batch, lanes, self.tolerance)
 
     def check_gpu(self) -> None:
-        """Checks by the trace that the program lowers for a GPU, without operations that are slow, inexact or random there."""
+        """Checks that the program lowers for a GPU, without operations that are slow, inexact or random there."""
         check_for_gpu(self.trace, allowed=("LayoutConstraint",))  # layouts are set only in implementations for CPUs
 
     def check_keys(self) -> None:

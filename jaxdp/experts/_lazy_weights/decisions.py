@@ -38,8 +38,8 @@ def _exceeds(
     key: jax.Array, uniforms: jax.Array, params: Any, played_loss: jax.Array, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
     """Draws in 64 bits whether the sequence is given up; `played_loss` is its exact loss times the learning rate."""
-    # An auditor's tape records the log probabilities of both outcomes. Their largest change by one user is the pure cost.
-    # The largest change of their difference is a bounded range epsilon, and epsilon^2 / 8 is the zCDP cost.
+    # An auditor's tape records the log probabilities of both outcomes. Their largest change by one user is the pure
+    # cost. The largest change of their difference is a bounded range epsilon, and epsilon^2 / 8 is the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
     # The two probabilities have sum 1. 1 + change is off by at most 2^-53; `weighted_delta` covers this.
