@@ -105,7 +105,7 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
 
 def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
-    """Returns the sum of b_i^2 over i < t for each t in `times`: the variance of the noise (B z)_t if z has variance 1."""
+    """Returns the sum of b_i^2 over i < t for each t in `times`: the variance of (B z)_t if z has variance 1."""
     products, rates = _pairs(buffers)
     one_minus_powers = -np.expm1(np.asarray(times, np.float64)[..., None] * rates)
     geometric_sums = np.where(
