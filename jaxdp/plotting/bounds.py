@@ -44,7 +44,7 @@ def bound(
         No bound is drawn at fewer than two x.
 
     Raises:
-        ValueError: if x and y differ in shape, `through` is no curve's label, or the first mark is outside the range of x.
+        ValueError: if the shapes of x and y differ, `through` is no curve's label, or the first mark is outside x.
 
     Examples:
         >>> import xarray as xr
