@@ -22,7 +22,7 @@ def allows_ties(columns: list[str]) -> bool:
 
 
 def check_columns(header: list[str]) -> None:
-    """Raises a ValueError, whose message lacks file and line, if the columns do not form a table of comparisons."""
+    """Raises a ValueError, without file and line in its message, if the columns do not form a table of comparisons."""
     if duplicated := sorted(column for column, count in Counter(header).items() if count > 1):
         raise ValueError(f"duplicated columns {short_repr(duplicated)}")
     needed = BATTLE_COLUMNS if is_of_battles(header) else _COLUMNS[:2]
@@ -35,7 +35,7 @@ def check_columns(header: list[str]) -> None:
 def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
     """Returns (winner, loser, whether they tied) of a row, from its fields by column.
 
-    Raises a ValueError, whose message lacks file and line, if a field is wrong.
+    Raises a ValueError, without file and line in its message, if a field is wrong.
     """
     if "model_a" in fields:
         names, winner = ("model_a", "model_b"), fields["winner"]

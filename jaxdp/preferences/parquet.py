@@ -24,7 +24,7 @@ def parquet_rows(
     Args:
         data: content of the file.
         name: name of the file, for errors.
-        check_columns: raises a ValueError, whose message lacks the file, if the names of columns are wrong.
+        check_columns: raises a ValueError, without the file in its message, if the names of columns are wrong.
 
     Yields:
         (position of the row's first occurrence, such as "row 3", column names, fields, count of the row in its batch).
@@ -79,7 +79,7 @@ def _decode(step: Callable[[], Any], name: str) -> Any:
 
 
 def _check_type(field: Any) -> None:
-    """Raises a ValueError, whose message lacks the file, if a column's type does not suit its name."""
+    """Raises a ValueError, without the file in its message, if a column's type does not suit its name."""
     import pyarrow.types as kinds
 
     kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type

@@ -195,7 +195,7 @@ def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[s
 
 
 def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
-    """Returns the count and the order of one line; raises a ValueError whose message lacks file and line."""
+    """Returns the count and the order of one line; raises a ValueError without file and line in its message."""
     if line.startswith("#"):
         raise ValueError("metadata after the first order")
     text, colon, ranking = (part.strip() for part in line.partition(":"))

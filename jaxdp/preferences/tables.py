@@ -268,7 +268,7 @@ def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, las
 def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]:
     """Returns (winner, loser, weight, whether they tied) of a row, given the names of columns and the row's fields.
 
-    Raises a ValueError, whose message lacks file and line, if the row is malformed.
+    Raises a ValueError, without file and line in its message, if the row is malformed.
     """
     if len(row) != len(header):
         raise ValueError(f"{len(row)} fields where the header has {len(header)}")
