@@ -266,8 +266,8 @@ def python_learner(
         update: name of the method, or function, (learner, *context, action, feedback). Only "contextual" has a context.
         observe: the numbers that the adversary sees besides actions: names of attributes, such as released bounds, or
             learner -> numbers. If empty, the adversary sees only actions.
-        context_shape: shape of a context; only for "contextual". An audit draws contexts with Euclidean norm 1 along the
-            last axis.
+        context_shape: shape of a context; only for "contextual". An audit draws contexts of Euclidean norm 1 along
+            the last axis.
         ends: smallest and largest reward or loss, finite.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Releases a sufficient statistic of labels with noise, whose scale and claim are computed here.
+"""Releases a sufficient statistic of labels with noise, and computes the scale of the noise and the claim.
 
 Sum and noise are computed in 64 bits, even in programs of 32 bits. Each term is rounded to a multiple of a public step,
 and the sum is an integer number of steps. The noise covers the change that rounding can add to a label's term. "The
