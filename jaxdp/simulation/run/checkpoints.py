@@ -21,7 +21,8 @@ def log_spaced(count: int) -> LogSpaced:
     """Returns a value for `checkpoints`: rounds from 1 to the horizon, evenly spaced in their logarithm.
 
     Args:
-        count: number of checkpoints, >= 1. Checkpoints that round to the same number are recorded once.
+        count: number of checkpoints, >= 1; one is the horizon. Checkpoints that round to the same number are recorded
+            once.
 
     Raises:
         ValueError: if count < 1.

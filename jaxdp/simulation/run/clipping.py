@@ -11,7 +11,7 @@ from jaxdp.validation import warn_caller
 
 CLIPPED = "clipped"  # name of the outcome
 ENDS = ("reward_low", "reward_high", "reward_bound")  # values that set a learner's interval
-ROUNDING = 1e-6  # share of the interval's width
+ROUNDING = 1e-6  # tolerance for means outside the interval, relative to its width
 
 
 def warn_outside(learner: Learner, environment: Environment, params: Any, name: str, takes: Collection[str]) -> None:

@@ -15,9 +15,8 @@ from jaxdp.simulation.run.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
 
 ENGINES = ("rounds", "blocks", "counts", "heard")
-Advance = Callable[
-    [Keys, Any, Play, jax.Array], Play
-]  # (roots, params, play, stop): plays one or more rounds, up to `stop`
+# A function of (roots, params, play, stop) that plays one or more rounds, up to round `stop`.
+Advance = Callable[[Keys, Any, Play, jax.Array], Play]
 
 
 class Stage(NamedTuple):
@@ -33,7 +32,7 @@ class Stage(NamedTuple):
 
 
 class CountEvents(NamedTuple):
-    """The events of rounds that were played as totals."""
+    """The events of the rounds that the engine "counts" played in one step."""
 
     plan: CountPlan
     report: Any
@@ -137,7 +136,7 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
             def select(after: jax.Array, before: jax.Array) -> jax.Array:
                 selected = jnp.where(continues, after, before)
                 is_plain = switch_when is None and not jnp.issubdtype(selected.dtype, jax.dtypes.extended)
-                # Without lanes_last_if_small, lanes would be the slow axis in XLA's loop.
+                # Without lanes_last_if_small, XLA's loop would not store neighbouring lanes next to each other.
                 return lanes_last_if_small(selected) if is_plain else selected
 
             return jax.tree.map(select, advance(play), play)
@@ -177,7 +176,7 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[
 def play_counts(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> tuple[Play, CountEvents]:
-    """Plays the rounds that the learner plans, up to round `stop` at most, as totals. Returns the play and events."""
+    """Plays the rounds that the learner plans, up to round `stop`, by drawing totals. Returns the play and events."""
     counts, feedback_totals = learner.counts, environment.feedback_totals
     assert counts is not None
     assert feedback_totals is not None
@@ -199,7 +198,7 @@ def play_counts(
 
 
 def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """Returns the one stage that plays planned rounds as totals, with the distribution of single rounds."""
+    """Returns the one stage that draws totals of planned rounds, with the distribution of single rounds."""
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         return play_counts(learner, environment, horizon, roots, params, play, stop)[0]

@@ -28,7 +28,7 @@ class Shown(NamedTuple):
 
 
 def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
-    """Returns `init(key, params)`; raises a ValueError that names `who` if `init` does not take these arguments."""
+    """Returns `init(key, params)`; raises a ValueError that names `who` if `init` raises a type or attribute error."""
     try:
         return init(key, params)
     except jax.errors.JAXTypeError:  # JAX's message is better
@@ -49,9 +49,10 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         world: state of the environment, from its `init`.
 
     Raises:
-        ValueError: if a function does not accept the result of another function; if actions, feedback or contexts do
-            not match the declared interface; if a round changes the structure, a shape or a dtype of the learner's
-            state or of the world; if outcomes are not scalars.
+        ValueError: if a function does not accept the result of another function; if actions, feedback, contexts or
+            recommendations do not match the declared interface; if a round changes the structure, a shape or a dtype of
+            the learner's state or of the world; if `init` did not return a State, outcomes are not scalars, or `done`
+            does not return one truth value.
     """
     learner_params, env_params = params["learner"], params["environment"]
     if not isinstance(state, State):
@@ -106,8 +107,9 @@ def check_many(
     """Traces the functions of the engine "blocks" or "counts", after `check_round` returned `shapes`.
 
     Raises:
-        ValueError: if a function does not accept the result of another function; if a plan has the wrong type; if
-            states, worlds or outcomes differ in structure, shape or dtype from states, worlds or outcomes of rounds.
+        ValueError: if a function does not accept the result of another function, or returns the wrong type; if states
+            or worlds differ from single rounds in structure, shape or dtype, or outcomes in names, shape or kind; if
+            blocks with `switch_when` are the last blocks, or blocks without it are not.
     """
     if engine == "counts":
         _check_counts(learner, environment, keys, params, state, world, shapes.outcome)

@@ -15,7 +15,7 @@ FEW = 100  # heard rounds of an arm: the mean of 100 binary rewards has a standa
 
 
 def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> int:
-    """Returns the number of rounds that the learner hears: all rounds, or the first visits of each person.
+    """Returns the number of rounds that the learner hears: all, or those with the first `reports` visits of a person.
 
     Raises:
         ValueError: if the learner needs visits and the environment has no visits, or not the visits that the learner

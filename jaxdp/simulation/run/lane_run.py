@@ -21,7 +21,8 @@ class Run:
     Attributes:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
         params: (**values) -> pytree. On the host: checks the values of one grid point and returns its parameters.
-        guarantee: (**values) -> dict from names of algorithms to guarantees. On the host.
+        guarantee: (**values) -> dict of claims by name: one for each algorithm and, with `user_level`, one for a
+            person. On the host.
         dims: names of the dimensions of each output; or a function that returns the names for given shapes of the
             outputs.
         coords: values along the dimensions that have values.

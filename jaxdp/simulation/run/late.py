@@ -1,4 +1,8 @@
-"""Adapts learners to delayed feedback: they repeat an action until a report about this action has arrived."""
+"""Adapts learners to delayed feedback.
+
+An adapted learner repeats an action until a report about this action has arrived. If feedback has the losses of all
+experts, every report is about every action, and the learner repeats none.
+"""
 
 import inspect
 from typing import Any, NamedTuple
@@ -13,7 +17,7 @@ from jaxdp.mechanisms import tape
 from jaxdp.persons import PersonReport
 
 LATER = 0x6C617465  # index of the derived key for further updates in a round; noise uses small indices
-FIRST_VISIT = Visit(np.int32(0), np.int32(0))  # any learner by `per_person` uses its report
+FIRST_VISIT = Visit(np.int32(0), np.int32(0))  # every learner by `per_person` uses the report of a first visit
 
 
 @pytree_dataclass
@@ -34,15 +38,17 @@ class Params:
 class Public(NamedTuple):
     """Public state: the learner's public state, and numbers of reports, which follow from delays and actions.
 
+    Reports are counted by slot. A slot is an action; if feedback has the losses of all experts, there is one slot.
+
     Attributes:
         learner: the learner's public state.
         round: [] integer, rounds played.
         action: the action for which the learner waits; meaningless if it does not wait.
         waits: [] bool, whether the learner waits for a report about `action`.
-        used: [actions] int32, number of reports about each action that the learner has used.
-        arrived: [actions] int32, number of reports about each action that have arrived.
-        slots: [size] int32, the index of the action of each of the last `size` rounds, by round modulo `size`; `size`
-            is the longest delay plus 1.
+        used: [slots] int32, number of reports in each slot that the learner has used.
+        arrived: [slots] int32, number of reports in each slot that have arrived.
+        slots: [size] int32, the slot of each of the last `size` rounds, by round modulo `size`; `size` is the longest
+            delay plus 1.
     """
 
     learner: Any
@@ -60,7 +66,7 @@ class Private(NamedTuple):
     Attributes:
         learner: the learner's private state.
         sent: [size, ...] reports of the last `size` rounds, by round modulo `size`.
-        queues: [actions, size, ...] arrived reports, by their number modulo `size`.
+        queues: [slots, size, ...] the arrived reports of each slot, by their number modulo `size`.
     """
 
     learner: Any
@@ -69,7 +75,7 @@ class Private(NamedTuple):
 
 
 class LateReport(NamedTuple):
-    """A round's action, and the learner's report, which is empty if the round sends no report."""
+    """A round's action, and the learner's report, which has only zeros if the round sends no report."""
 
     action: Any
     report: Any
@@ -83,7 +89,7 @@ class _Hearing(NamedTuple):
         used: number of reports used so far, for each slot.
         action: the action with the report that is used next.
         waits: whether the learner waits for a report of this action; otherwise `act` chooses the next action.
-        number: number of reports used in this round so far.
+        number: number of reports used in this round.
     """
 
     state: State
@@ -106,8 +112,8 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         visits: the schedule, of `horizon` rounds or more, for a learner by `per_person`.
 
     Raises:
-        ValueError: if the learner has no interface, or contexts or actions that are not supported; from `params` and
-            `guarantee`, for claims that are neither local nor central.
+        ValueError: if the learner has no interface, contexts or actions that are not supported, or sums the rewards of
+            a person; from `params` and `guarantee`, for claims that are neither local nor central.
     """
     space, feedback = _spaces(learner)
     reports = learner.reports
@@ -158,7 +164,7 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         learner_state = learner.init(key, params.learner)
         action = jnp.zeros(space.shape, jnp.int32)
         answer = jnp.zeros(feedback.shape, jnp.int32 if feedback.kind == "integers" else default_float())
-        with tape.recording():  # hides an outer tape
+        with tape.recording():  # otherwise an auditor's open tape would record this trace
             report = jax.eval_shape(
                 learner.privatize, key, params.learner, learner_state.public, visit_of(FIRST_VISIT), action, answer
             )
@@ -181,7 +187,7 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         if same_for_all:
             return action
         repeats = public.waits
-        if reports is not None and learner.best_action is not None:  # in other rounds it is the action
+        if reports is not None and learner.best_action is not None:  # rounds without a report play the best action
             repeats &= context.nth < reports
         return jnp.where(repeats, public.action.astype(action.dtype), action)
 

@@ -60,8 +60,8 @@ def simulator(
 
     Each purpose (context, feedback, action, user, update) has a key, and round t, counted from 0, uses fold_in(key, t).
     The environment's keys do not depend on the learner, so every learner and every epsilon meets the same world.
-    Results do not depend on the checkpoints, except with the engine "counts". Compile time and memory do not depend on
-    the horizon.
+    Results do not depend on the checkpoints, except with the engine "counts". Compile time does not depend on the
+    horizon, and memory only by tables of visits, delays and heard rounds.
 
     Engines:
 
@@ -153,7 +153,7 @@ def simulator(
     stages = MAKERS[engine](learner, played_world, horizon)
     step = stages[0].advance
     turns = known_turns(learner, engine, looks)
-    # All lanes play the same rounds: no masks.
+    # All lanes play the same number of rounds, so the loop does not select between states of stopped lanes.
     same_length = engine in ("rounds", "heard") and learner.done is None
     recorded = dict(record or {})
     learner_name = maker(learner.act) if learner.made_by is None else learner.made_by.name

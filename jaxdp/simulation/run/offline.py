@@ -41,14 +41,15 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         A run. Its outputs are the problem's metrics, with a leading dimension `estimator`. Its `params` takes the
         values of all estimators and of the problem, and passes each function the values that it takes. A given value
         overrides the problem's fact for every estimator. A parameter is NaN if the problem fills it in when it draws
-        data. `params` warns if delta is above 1 / number of records.
+        data. If you give a delta, `params` warns if a claim's delta is above 1 / number of records.
 
     Raises:
         ValueError: if there are no estimators, or one of them or the problem has the wrong type (for example a factory
-            that was not called). `params` raises if no estimator and no problem has an argument of a given name, or if
-            a required value is missing. For an estimator with private features, you must give the values that the
-            problem computes from the features. The run raises if its key is not a typed key, if its parameters were not
-            made by its `params`, or if an estimator does not take data of the problem's shapes.
+            that was not called). `params` raises if neither an estimator nor the problem has an argument of a given
+            name, or if a required value is missing; you must also give a fact from which an estimator computes other
+            parameters. For an estimator with private features, you must give the values that the problem computes from
+            the features. The run raises if its key is not a typed key, if its parameters were not made by its `params`,
+            or if an estimator does not take data of the problem's shapes.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(

@@ -1,7 +1,8 @@
 """Plays rounds or blocks between checkpoints in pieces of a known number of iterations, for GPUs.
 
 If the compiler does not know the number of iterations of a loop, a GPU waits for the host after each iteration. The
-loops here have a known number of iterations. A CPU does not wait, and does not need pieces.
+loops here have a known number of iterations. A CPU does not wait, and does not need pieces. A turn is one iteration,
+which plays a round or a block of rounds.
 """
 
 import itertools
@@ -20,7 +21,7 @@ BRANCH = 0.7  # cost, in turns, of waiting for the host if pieces differ in leng
 
 
 class Pieces(NamedTuple):
-    """Pieces of the turns up to the last checkpoint, in order. A turn is a round, or a block of rounds.
+    """The pieces into which the turns up to the last checkpoint are divided, in order.
 
     Attributes:
         turns: number of turns in a long piece.

@@ -21,7 +21,7 @@ class Snapshot(NamedTuple):
         params: parameters of the run, with the entries "learner" and "environment".
         public: the learner's released state.
         world: the environment's state.
-        action: the latest action; None if the learner plays by counts.
+        action: the latest action; None with the engine "counts".
         round: [] integer, rounds played.
     """
 
@@ -66,7 +66,7 @@ def read_checkpoint(
 
 
 def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
-    """Returns `outputs`, the result of a user's function, as a dict; raises a ValueError if it is no dict of arrays."""
+    """Returns the result of a user's function as a dict; raises a ValueError unless it maps names to arrays."""
     if not isinstance(outputs, Mapping):
         raise ValueError(f"{who} must return a dict of arrays, got {type(outputs).__name__}")
     for name, value in outputs.items():

@@ -14,9 +14,9 @@ def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
         points: pytrees of the same structure.
 
     Returns:
-        (varying, fixed), each with the structure of the points. An array leaf that is the same object at every point is
-        in `fixed`. Every other leaf is in `varying`, with a leading axis of grid points. A leaf of `varying` is None in
-        `fixed`, and a leaf of `fixed` is None in `varying`.
+        (varying, fixed), each with the structure of the points. An array with axes that is the same object at every
+        point is in `fixed`. Every other leaf is in `varying`, with a leading axis of grid points. A leaf of `varying`
+        is None in `fixed`, and a leaf of `fixed` is None in `varying`.
 
     Raises:
         ValueError: if the points differ in structure, or a leaf in shape.

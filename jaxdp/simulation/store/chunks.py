@@ -1,10 +1,10 @@
 """Divides the lanes of a sweep into chunks, which are computed and written together.
 
-Lanes are numbered in the grid's order: seeds change fastest, then the last axis. A chunk has the lanes of one block of
-the arrays, with dimensions (*static axes, *axes, seed). Each array keeps the block in one file. In a sweep that has not
-grown, the lanes of a chunk have consecutive numbers. A store that has grown keeps its blocks, and a block may then have
-several runs of consecutive lanes. The store also keeps values in the order in which they were added, which may differ
-from the grid's order.
+The lanes of a program are numbered in the grid's order: seeds change fastest, then the last axis. A chunk has the lanes
+of one block of the arrays, with dimensions (*static axes, *axes, seed). Each array keeps the block in one file. In a
+sweep that has not grown, the lanes of a chunk have consecutive numbers. When a sweep grows, its lanes are numbered
+again and its blocks stay, so a block may then have several runs of consecutive numbers. Values of an axis are stored in
+the order in which they were added, which may differ from the grid's order.
 """
 
 import math
@@ -60,7 +60,7 @@ class Chunk(NamedTuple):
 
 
 def chunk_shape(sizes: Sequence[int], lanes: int) -> tuple[int, ...]:
-    """Returns the largest block of at most `lanes` lanes with consecutive numbers.
+    """Returns the sizes of the largest block of at most `lanes` lanes with consecutive numbers.
 
     Args:
         sizes: sizes of (*axes, seed).
@@ -129,16 +129,17 @@ def chunks(
 def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
     """Returns the chunks that process `index` of `count` computes.
 
-    Each process gets a share of every program and of every part of a sweep that grew; the chunks of a share are
-    consecutive.
+    Each process gets consecutive chunks of every program and, if the sweep grew, of every part of it. A program or part
+    with fewer chunks than processes gives some processes none.
     """
     groups: dict[tuple[int, int], list[Chunk]] = {}
     for chunk in all_chunks:
         groups.setdefault((chunk.program, chunk.part), []).append(chunk)
     chunks_of_process = []
     for (program, part), group in groups.items():
-        turn = (index + program + part) % count  # groups start with different processes, as a group may have few chunks
-        chunks_of_process += group[len(group) * turn // count : len(group) * (turn + 1) // count]
+        # Groups start with different processes. Otherwise groups with few chunks would all go to the same processes.
+        rank = (index + program + part) % count
+        chunks_of_process += group[len(group) * rank // count : len(group) * (rank + 1) // count]
     return chunks_of_process
 
 

@@ -39,16 +39,15 @@ def open_or_create(
         path: path of the store.
         template: a dataset with the sweep's variables, coordinates and attributes; values of variables are not used.
         identity: result of `identity.identity`.
-        chunk: returns the shape of a chunk along the axes that are not static, and seed; called only if a store is
-            created.
+        chunk: returns the sizes of a chunk along (*axes, seed); called only if a store is created.
         num_static: number of static axes, which come first.
         overwrite: whether to replace an existing store. The caller holds the lock of the store.
         alone: whether no other process can write the store. Only then is a missing checksum added.
         can_grow: returns whether a store can grow to this sweep; called only if the store is of another sweep.
 
     Raises:
-        ValueError: if something other than a store is at the path, or, without `overwrite`, the store of another sweep
-            (the error reports the difference).
+        ValueError: if something other than a store is at the path, or a store that cannot be repaired; without
+            `overwrite`, if the store is of another sweep (the error reports the difference) or has an earlier format.
     """
     with creation_lock(path):
         unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
@@ -89,7 +88,7 @@ def stored_tile_size(path: Path) -> int | None:
 def check_same_sweep(
     store: Store, identity: Mapping[str, Any], can_grow: Callable[[Store], bool] = lambda store: False
 ) -> None:
-    """Raises a ValueError with the difference if a store is of another sweep; advises grow=True if `can_grow`."""
+    """Raises a ValueError with the difference if a store is of another sweep; advises grow=True if it can grow."""
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)
     if difference:

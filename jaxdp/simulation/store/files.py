@@ -2,8 +2,8 @@
 
 The variable `computed` is true for lanes with results. The results of a chunk are written first, and its part of
 `computed` last; each file is replaced atomically. A lane that is marked as computed is therefore complete on disk, even
-if the writer is killed. Every file of an array ends with a checksum; `seal` computes the checksum of the store's
-description.
+if the writer is killed. Every file of a chunk or a coordinate ends with a checksum; `seal` computes the checksum of the
+store's description. Stores of earlier versions may lack checksums.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ class Store:
         self.path = path
         try:
             self._group = import_zarr().open_group(self._files, mode="r+")
-            # Not in the dataset's attributes, which arrays derived from the results would inherit.
+            # Identity and layout are attributes of `computed`: derived datasets inherit the attributes of the dataset.
             self._notes = self._group[COMPUTED].attrs
             self.layout = json.loads(str(self._notes[LAYOUT]))
             self.chunks = chunks(
@@ -102,7 +102,7 @@ class Store:
         return self.layout.get("parts", [])
 
     def examine(self, requested: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
-        """Finds the missing and unreadable lanes of the requested chunks, and adds all others to the counter `nans`.
+        """Finds missing and unreadable lanes of the requested chunks, and adds all other lanes to the counter `nans`.
 
         Returns:
             The chunks that are missing, partly missing or unreadable, each with its missing lanes; and for each

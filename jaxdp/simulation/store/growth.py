@@ -100,7 +100,7 @@ class Growth:
         for dim in self._kinds:
             arrays[dim], labels[dim] = self._extend(dim, self._positions[dim], arrays[dim])
         coords = import_zarr().open_group(path, mode="r")
-        for name in set(map(str, self._template.coords)) - set(labels):  # of an earlier version
+        for name in set(map(str, self._template.coords)) - set(labels):  # stores of earlier versions lack the hashes
             labels[name] = hash_labels(np.asarray(coords[name][...]))
         before = [*self.layout.get("before", []), list(stamp(path))]
         arrays[COMPUTED]["attributes"] = {
@@ -113,7 +113,10 @@ class Growth:
         sync_metadata(path)
 
     def _find_old_values(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """Returns the positions of an axis's old values in the larger sweep; `identity` is the smaller sweep's."""
+        """Returns the positions in the larger sweep of an axis's old values.
+
+        `identity` is the smaller sweep's identity.
+        """
         stored_labels = identity["axes"].get(dim, identity["static_axes"].get(dim))
         if stored_labels is None:  # seeds
             return list(range(identity["num_seeds"]))
@@ -132,9 +135,10 @@ class Growth:
         return [*stored, *(index for index in range(self._template.sizes[dim]) if index not in set(old_positions))]
 
     def _kind(self, dim: str) -> tuple[str, Any] | None:
-        """Returns the Zarr type and the fill value with which coordinate `dim` can hold new values.
+        """Returns the Zarr type and the fill value that coordinate `dim` needs to hold new values.
 
-        Returns None if its present type can hold them.
+        Returns None if its present type can hold them. Raises a ValueError if the type would have to change between
+        text and numbers, or has been changed before.
         """
         metadata, values = self._metadata()[dim], self._template[dim].values
         if values.dtype.kind == "U":
@@ -143,7 +147,7 @@ class Growth:
         elif metadata["data_type"] != "string":
             if np.can_cast(values.dtype, np.dtype(metadata["data_type"])):
                 return None
-            if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/":  # other file names are unused
+            if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/":  # files named with "." are unused
                 return str(values.dtype), "NaN" if values.dtype.kind == "f" else values.dtype.type(0).item()
         raise ValueError(
             f"store must have a type for {dim} that holds the new values, got {self.store.path}, where it is "
@@ -178,7 +182,7 @@ class Growth:
 
         values = self._template[dim].values[list(positions)]
         metadata, kind = {**metadata, "shape": [len(positions)]}, self._kinds[dim]
-        if values.dtype.kind != "U" and kind is not None:  # in a new file, beside the smaller sweep's values
+        if values.dtype.kind != "U" and kind is not None:  # written to new files; the smaller sweep's files stay
             metadata |= {"data_type": kind[0], "fill_value": kind[1]}
             metadata["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
         where = StorePath(LocalStore(self.store.path), dim)

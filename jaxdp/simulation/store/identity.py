@@ -1,4 +1,4 @@
-"""Records and compares the identity of a sweep: everything that can change a result, and nothing else."""
+"""Records and compares the identity of a sweep: its grid, programs, claims, and all settings that change results."""
 
 import hashlib
 import importlib.metadata
@@ -25,7 +25,8 @@ LIBRARIES = ("jax", "jaxlib", "scipy")  # on a CPU, JAX factorizes matrices with
 def program_hash(traced: Any, text: str) -> str:
     """Returns a hash of a program's StableHLO text and of the arrays that it closes over.
 
-    Two closures can have the same StableHLO text, as JAX may move constants out of it, so arrays are hashed separately.
+    JAX may move constants out of the text, so programs with different constants can have the same text. The arrays are
+    therefore hashed separately.
 
     Args:
         traced: result of `jax.jit(...).trace(...)`.
@@ -83,7 +84,7 @@ def identity(
         coords: coordinates of the run's dimensions, such as checkpoints.
         outputs: names of dimensions, shape and dtype of each output of a lane.
         programs: for each program, by the text of its static values, hashes of the program, its parameters and its
-            guarantees.
+            claims; the number of BLAS threads, if results depend on it.
     """
     kind = "" if device.platform == "cpu" else f": {device.device_kind}"
     return {

@@ -14,7 +14,7 @@ from jaxdp.validation import check_local_path
 
 
 def describe(path: str | Path) -> str:
-    """Describes the contents of a store, the computed share, its provenance and the privacy claims, as text.
+    """Describes a store as text: its contents, how much is computed, its provenance and the privacy claims.
 
     Args:
         path: path of the store. A sweep may be writing it.
@@ -108,7 +108,7 @@ def _range(values: np.ndarray) -> str:
 
 
 def _guarantees(origin: Provenance) -> list[str]:
-    """Returns the privacy claims of each algorithm with their reasons, and the number of grid points at each budget."""
+    """Returns lines with each privacy claim, its reason, and the number of grid points at each budget."""
     counts_by_claim: dict[tuple[str, str], dict[str, int]] = {}
     for point in origin.points:
         for name, claim in point.guarantees.items():

@@ -1,4 +1,4 @@
-"""Defines `LastingStore`, which refuses damaged chunks, and a store that was moved, removed or replaced while open."""
+"""Defines `LastingStore`, a Zarr store that raises an error if it is damaged, moved, removed or replaced while open."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def _stamp_of(status: os.stat_result) -> tuple[int, int]:
 
 
 class LastingStore(LocalStore):
-    """A local store that raises an OSError if its folder is gone or has another store.
+    """A local store that raises an OSError if a chunk is damaged, or if its folder is gone or has another store.
 
     Zarr creates missing folders. After a move it would create a second folder at the old path, with some results and no
     description.
@@ -69,9 +69,9 @@ class LastingStore(LocalStore):
         return self._opened_stamp is not None and list(self._opened_stamp) in layout.get("before", [])
 
     def check_same(self) -> None:
-        """Raises an OSError if the opened store no longer exists at its path.
+        """Raises an OSError if the opened store no longer exists at its path, or its description was replaced.
 
-        A reader may continue after the sweep grows, as existing files do not change.
+        A reader may continue after the sweep grew or its checksum was added, as files of results do not change.
         """
         current = self._stamp()
         if current == self._opened_stamp:

@@ -18,7 +18,7 @@ _held: set[IO[str]] = set()
 
 
 class UnwritableError(OSError):
-    """An error: no file can be written in the folder that contains a store."""
+    """The error of a call that must write in the folder that contains a store, but cannot."""
 
 
 def _release_locks() -> None:
@@ -60,9 +60,8 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
         BlockingIOError: if another process writes the share, or writes the store with another number of shares.
     """
     with contextlib.ExitStack() as held:
-        with creation_lock(
-            store
-        ):  # processes that look for other numbers of shares must not see each other's trial locks
+        # Trying the locks of other numbers of shares takes them for a moment; no other process may try meanwhile.
+        with creation_lock(store):
             for other in sorted(lock_folder(store).glob("split-*")):
                 if other.name != f"split-{count}":
                     with other.open("a+") as file:

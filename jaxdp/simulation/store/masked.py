@@ -1,4 +1,4 @@
-"""Makes variables of an unfinished store with NaN for missing results."""
+"""Makes lazy arrays of the results of an unfinished store, with NaN for missing lanes."""
 
 from typing import Any
 

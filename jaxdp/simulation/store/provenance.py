@@ -31,7 +31,8 @@ class Point(NamedTuple):
     Attributes:
         static: the static values of the program, by name, as `as_json` returns them.
         values: all other values of the point, by name, as `as_json` returns them.
-        guarantees: the claim of each algorithm at the point, by its name in the run.
+        guarantees: the claims at the point, by name: one for each algorithm and, with `user_level`, a second one for a
+            person.
     """
 
     static: dict[str, Any]
@@ -97,8 +98,8 @@ def _parse(record: Mapping[str, Any]) -> Provenance:
 def add_privacy_unit(dataset: "xr.Dataset") -> None:
     """Adds the coordinate `privacy_unit`, the unit of each claim, to results of a sweep; captions of figures show it.
 
-    Its dimensions are the static axes and the axis of algorithms along which units differ. It is "" for algorithms
-    without a claim. If the results already have a variable with this name, nothing changes.
+    Its dimensions are the static axes and the axis of algorithms, as far as units differ along them. The unit is "" for
+    algorithms without a claim. If the results already have a variable with this name, nothing changes.
     """
     record = provenance(dataset)
     names = list(record.points[0].guarantees)
@@ -106,7 +107,8 @@ def add_privacy_unit(dataset: "xr.Dataset") -> None:
         return
     sized = {str(dim): labels for dim, labels in dataset.coords.items() if labels.shape == (len(names),)}
     along = next((dim for dim, labels in sized.items() if labels.values.tolist() == names), None)
-    algorithms = names[:1] if along is None else names  # the second claim of a learner is for a person
+    # Without an axis of algorithms there is one learner; its second claim, for a person, is left out.
+    algorithms = names[:1] if along is None else names
     size = len(record.points) // len(record.static_points)
     programs = [record.points[first : first + size] for first in range(0, len(record.points), size)]
     units = np.array([[_unit(name, points) for name in algorithms] for points in programs], object)
@@ -116,7 +118,7 @@ def add_privacy_unit(dataset: "xr.Dataset") -> None:
         if (units == units.take([0], axis)).all():
             units = units.take(0, axis)
             del dims[axis]
-    dataset.coords[PRIVACY_UNIT] = (dims, np.asarray(units, object))  # Zarr has a standard for text of any length only
+    dataset.coords[PRIVACY_UNIT] = (dims, np.asarray(units, object))  # Zarr's standard has no text of a fixed length
 
 
 def _unit(name: str, points: Sequence[Point]) -> str:
@@ -135,7 +137,7 @@ def key_record(key: jax.Array) -> dict[str, Any]:
 
 
 def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str, Guarantee]) -> dict[str, Any]:
-    """Returns the record of a grid point: its values, its parameters, and the claim of each algorithm."""
+    """Returns the record of a grid point: its values, its parameters, and its claims by name."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     return {
         "values": as_json(dict(values)),

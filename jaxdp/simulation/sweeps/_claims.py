@@ -41,12 +41,12 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
             axis.
 
     Returns:
-        A table with a row for every grid point and algorithm. Columns: one for each axis, with the labels of the
-        results' coordinates; `algorithm`, its name in the run; `claim`, as text; and the parts of the claim, as in
-        `Guarantee`: `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`,
-        `trust_model`, `privacy_unit`, `adjacency`, `argument`. If a claim does not use a budget, the column has
-        infinity (epsilon) or NaN (rho, mu). If the claim's numerical delta is None, the column has NaN. The table's
-        `to_latex` needs the package jinja2, which pandas does not install.
+        A table with a row for every claim of every grid point. Columns: one for each axis, with the labels of the
+        results' coordinates; `algorithm`, the name of the algorithm in the run (or of a person, for a claim by
+        `user_level`); `claim`, as text; and the parts of the claim, as in `Guarantee`: `kind`, `claimed_epsilon`,
+        `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`, `privacy_unit`, `adjacency`,
+        `argument`. If a claim does not state a number, its column has infinity (epsilon) or NaN (rho, mu, numerical
+        delta). The table's `to_latex` needs the package jinja2, which pandas does not install.
 
     Raises:
         ValueError: if the results have no provenance, or contain results of another sweep.

@@ -24,7 +24,7 @@ TOLERANCE = 1e-5
 class Recipe:
     """The `build` function and the values that were passed to a sweep, stored with its dataset in memory.
 
-    Copies and selections of the dataset keep it. It is not written to files, and its pickle is empty.
+    Copies and selections of the dataset keep the recipe. It is not written to files, and a pickle of it is empty.
     """
 
     def __init__(self, build: Callable[..., Run] | None = None, axes: Axes | None = None) -> None:
@@ -72,9 +72,9 @@ def replay(
         sweep's sums, metrics in hindsight and records, with the name `results.NAME` if `NAME` is taken.
 
     Raises:
-        ValueError: if the results do not have a value or the seed; if num_rounds exceeds the horizon; if the results
-            have no provenance; if the run has no separate rounds (a run of estimators, by counts or with summed
-            reports).
+        ValueError: if `build` is required and not given; if the results do not have a value or the seed; if num_rounds
+            exceeds the horizon; if the results have no provenance; if the run has no separate rounds (a run of
+            estimators, by counts or with summed reports).
 
     Examples:
         >>> import jax, jaxdp

@@ -121,7 +121,7 @@ def sweep(
     Returns:
         A dataset with dimensions (*static_axes, *axes, seed, *dimensions of the run) and the values as coordinates. If
         the values of an axis are neither all numbers nor all text (links, None), their labels are their names or texts.
-        The coordinate `privacy_unit` has the unit of the claims ("" without a claim), where they differ by algorithm.
+        The coordinate `privacy_unit` has the unit of the claims ("" without a claim), along the axes where it differs.
         The attribute `provenance` is JSON text: versions, devices, processor, XLA flags, key, tile size, and every grid
         point's parameters and guarantees. With a store, values are read from disk when they are used. If lanes of other
         processes are missing, the dataset has the variable `computed`.
@@ -252,7 +252,8 @@ def _from_read_only(
 ) -> None:
     """Raises an UnwritableError unless a store in a read-only folder has all lanes of share `index` of `count`.
 
-    Raises a ValueError if it is the store of another sweep, except a store that would grow if its folder were writable.
+    If the store is of another sweep, raises an UnwritableError if it could grow to this sweep and `grow` is True, and
+    otherwise a ValueError.
     """
     store = Store(path)
     differences = differences_of_stores(source.identity, store.identity)

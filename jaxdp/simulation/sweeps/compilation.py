@@ -25,7 +25,7 @@ SHORTEST = 0.1  # seconds; programs that compile faster are not stored
 def cache_compilations(folder: str | Path | None = None) -> Path | None:
     """Stores JAX's compiled programs on disk from now on, so that other processes do not compile them again.
 
-    It configures JAX's persistent compilation cache. Results do not change by a bit. The command line calls this
+    It configures JAX's persistent compilation cache. Results stay the same, bit for bit. The command line calls this
     function unless `--no-cache` is given.
 
     Warns:
@@ -67,7 +67,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
 
 
 def keep_for(platform: str) -> Path | None:
-    """Calls `cache_compilations` on a GPU, where compiling is slow, unless JAX_ENABLE_COMPILATION_CACHE=0.
+    """Calls `cache_compilations`, except on a CPU (where compiling is fast) or if JAX_ENABLE_COMPILATION_CACHE=0.
 
     Returns the folder, or None if programs are not stored.
     """

@@ -112,7 +112,7 @@ def _values(values: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
 
 
 def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_identity: Mapping[str, Any]) -> set[int]:
-    """Returns the indices of programs that have another text in the store; programs that it lacks are left out.
+    """Returns the indices of programs that have another text in the store; programs not in the store are left out.
 
     The text contains the number of grid points, so it changes if an axis grows.
     """

@@ -1,4 +1,4 @@
-"""Compiles programs for tiles, which have a fixed number of lanes: results do not depend on how lanes are scheduled.
+"""Compiles programs for tiles of a fixed number of lanes, so that results do not depend on how lanes are scheduled.
 
 A lane is one grid point with one seed. Its key depends only on the root key and the index of the seed. Differences
 between grid points are therefore paired: for the same seed, every estimator and every epsilon gets the same data.
@@ -32,8 +32,8 @@ COMPILER_OPTIONS: dict[str, dict[str, Any]] = {
     # No autotuning: it may choose other kernels in every run, with other last bits.
     "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_exclude_nondeterministic_ops": True},
 }
-# Makes loops of unknown length parts of a CUDA graph, without waiting for the host. Both options are needed: only the
-# first is slower than XLA's default.
+# With these options, loops of unknown length are parts of a CUDA graph and do not wait for the host. Both are needed:
+# the first alone is slower than XLA's default.
 GRAPHS: dict[str, Any] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,
@@ -95,15 +95,15 @@ class Program:
     def hashes(self) -> dict[str, Any]:
         """Returns hashes of this program and of its stacked parameters.
 
-        If it factorizes large matrices on a CPU, its results depend on the number of BLAS threads, `blas_threads`,
-        which is then added.
+        If the program factorizes large matrices on a CPU, its results depend on the number of BLAS threads. This number
+        is then added, as `blas_threads`.
         """
         hashes = {"program": self._hash, "params": tree_hash(self._params)}
         threads = blas_threads(self._text)
         return hashes if threads is None else {**hashes, "blas_threads": threads}
 
     def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """Returns shapes of a lane's outputs by name. JAX caches the trace for `trace`."""
+        """Returns shapes of a lane's outputs by name. JAX caches the trace, which `trace` then uses again."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host; moved to devices when needed
         tiles = self._trace(*shared, indices, indices).out_info

@@ -18,7 +18,7 @@ from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.tiles import tile_seconds
 
 SECONDS_OF_A_CHUNK = 20.0  # work that is lost if the process is killed; writing a chunk is much faster
-PART_OF_MEMORY = 16
+PART_OF_MEMORY = 16  # the results of a chunk take at most this part (1 / 16) of the free memory
 FEWEST_CHUNKS = 4  # for each program and process
 FEWEST_TILES_TO_TIME = 32
 MOST_AHEAD = 4  # programs that are compiled while another program runs; each takes memory
@@ -72,7 +72,7 @@ class LocalSource:
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
         """Computes chunks, and yields each with its outputs by name. Each program is dropped after its last chunk.
 
-        While a program runs, the next programs are compiled, at most one for each core.
+        While a program runs, the next ones are compiled: at most `MOST_AHEAD`, and at most one for each other core.
         """
         programs = sorted({chunk.program for chunk in requested})
         ahead = min(MOST_AHEAD, cores() - 1)
@@ -117,7 +117,7 @@ class LocalSource:
         return f", {self._plan.name(program)}" if self._plan.static_axes else ""
 
     def _announce(self, program: int, traced: Program) -> None:
-        """Logs how long the first tile takes, if this is known and more than a minute."""
+        """Logs an estimate of the time of the first tile, if lanes play round by round and it exceeds a minute."""
         rounds = self._plan.rounds(program)
         if rounds is None or not self._plan.plays_by_rounds(program):
             return

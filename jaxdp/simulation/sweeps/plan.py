@@ -55,7 +55,7 @@ class Plan:
         points: every combination of values of `axes`, the grid.
         runs: the run of each program.
         params: parameters, [program][grid point].
-        guarantees: claims of each algorithm, [program][grid point].
+        guarantees: claims by name, [program][grid point].
         key: root key.
         num_seeds: number of seeds at every grid point.
         asked_tile_size: the requested number of lanes in a tile; None is the default of the devices.
@@ -146,14 +146,14 @@ class Plan:
         check_room(f"results of {self.num_lanes:,} lanes", needed + labels, free_host_bytes(), advice)
 
     def dataset(self, *, allocate: bool) -> "xr.Dataset":
-        """Returns the dataset of results, with labels and before values are written.
+        """Returns the dataset of results, with labels and without values.
 
-        If not `allocate`, the values take no memory.
+        If `allocate` is False, its arrays take no memory.
         """
         return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
 
     def provenance(self, source: Place) -> str:
-        """Returns the provenance of results as JSON text: everything needed to run the sweep again, and its claims."""
+        """Returns the provenance of results as JSON text: versions, hardware, settings, key, grid and claims."""
         record = {
             "versions": versions(),
             **source._asdict(),
@@ -216,7 +216,7 @@ class Plan:
         return made_by is not None and made_by.arguments.get("engine") == "rounds"
 
     def tiles(self) -> str:
-        """Returns, as text, the size of a tile and the unused share of a program's tiles."""
+        """Returns, as text, the size of a tile and, if any, the percentage of a program's tiles that is unused."""
         size, lanes = self.tile_size, self.lanes.num_lanes
         unused = 1 - lanes / (-(-lanes // size) * size)
         return f"tiles of {size:,} lanes" + (f" ({unused:.0%} unused)" if unused >= 0.005 else "")

@@ -19,10 +19,10 @@ from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.worker import compute, describe, pack
 
 MOST_QUEUED = 1024  # largest number of chunks that the executor has at once
-FEWEST_QUEUED = 64  # smallest number of chunks, of any size, that the executor has at once: no worker waits
+FEWEST_QUEUED = 64  # the executor may have this many chunks at once, however large they are, so that no worker waits
 PART_OF_MEMORY = 4  # this part of memory (1 / 4) is for results that wait to be written
 PART_FOR_A_CHUNK = 256  # at most this part of memory (1 / 256) is for one chunk, since many chunks arrive at once
-CHUNKS_OF_A_PROGRAM = 64
+CHUNKS_OF_A_PROGRAM = 64  # smallest number of chunks of a program that has at least as many tiles
 
 
 class RemoteSource:
@@ -86,7 +86,7 @@ class RemoteSource:
                     yield chunk, arrays
 
     def _arriving_chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Yields chunks as they arrive. The executor gets few enough chunks at once that results fit in memory."""
+        """Yields chunks as they arrive. The executor has at once as many as fit in memory, or `FEWEST_QUEUED`."""
         remaining = iter(requested)
         running: dict[Future[Arrays], Chunk] = {}
         largest = self._plan.lane_bytes * max((chunk.num_lanes for chunk in requested), default=1)

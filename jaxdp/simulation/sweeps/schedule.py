@@ -19,7 +19,7 @@ from jaxdp.simulation.sweeps.tiles import whole_tile
 
 Arrays = dict[str, np.ndarray]
 Chunks = Generator[tuple[Chunk, Arrays], None, None]
-USED_MEMORY = 0.8  # share of the free memory that tiles may use
+USED_MEMORY = 0.8  # part of the free memory that tiles may use
 # The largest SIMD width. If it does not divide a tile, other instructions compute the tile's remainder. Among 300 lanes
 # of the exact estimators, 6 changed last bits with their positions in tiles of 100, 2 in tiles of 33, none in tiles of
 # 16 or 256; no lane of a softmax learner and a Cholesky learner did in tiles of 4 to 256. Even so, XLA can compile the
@@ -57,7 +57,7 @@ class Gate:
             self._changed.notify_all()
 
     def halve(self, limit_at_entry: int) -> bool:
-        """Reduces the limit that `enter` returned to half, unless it fell since then; returns False if it was 1."""
+        """Lowers the limit to half of `limit_at_entry`, the result of `enter`; returns False if this result was 1."""
         with self._changed:
             if limit_at_entry == 1:
                 return False
@@ -78,7 +78,7 @@ def max_tiles(compiled: Compiled, in_flight: int | None = None) -> int:
     one_pool = compiled.devices[0].platform == "cpu"
     known_free = [number for number in free if number is not None]
     usable = min(known_free) if one_pool else min(known_free) * len(known_free)
-    # On a CPU the operating system would kill the process without a message.
+    # If a tile did not fit on a CPU, the operating system would kill the process without a message.
     advice = smaller_tile(compiled.tile_size, compiled.tile_bytes, min(known_free))
     check_room(f"a tile of {compiled.tile_size} lanes", compiled.tile_bytes, min(known_free), advice)
     return int(min(desired, max(1, USED_MEMORY * usable // compiled.tile_bytes)))

@@ -59,7 +59,7 @@ class Source(Protocol):
 
 
 def fitting_lanes(plan: Plan, part: int) -> int:
-    """Returns the number of lanes for which results fit in `BYTES_OF_A_CHUNK` and in 1 / part of the free memory."""
+    """Returns how many lanes of a program have results that fit in `BYTES_OF_A_CHUNK` and in free memory / `part`."""
     memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
     return min(memory // max(plan.lane_bytes, 1), plan.lanes.num_lanes)
 

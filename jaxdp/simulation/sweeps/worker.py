@@ -90,7 +90,7 @@ def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
     `identity` is the sweep's identity on the first worker.
 
     Raises:
-        RuntimeError: if this worker's program, versions or kind of device differ from the first worker's.
+        RuntimeError: if the identity on this worker differs (by programs, versions, processor or settings).
     """
     job = _job(packed)
     differing = differences(job.identity, identity)
