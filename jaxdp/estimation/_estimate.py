@@ -52,10 +52,11 @@ def estimate(
     values.
 
     Large features have more than 512 columns or 2^24 entries. On a CPU, `mle`, `debiased_rr` and
-    `objective_perturbation` with Gaussian noise read large features in blocks of rows, also from a file that NumPy maps
-    into memory, such as float16 .npy. Newton's method then finds its steps by conjugate gradients, without the Hessian;
-    `max_steps` does not limit these steps. `predict_fit_cost` returns time and memory in advance. Intervals, other
-    links, zero_sum and other optimizers copy the features.
+    `objective_perturbation` with Gaussian noise read large features in blocks of rows, so NumPy may map them into
+    memory from a file, such as a float16 .npy file. With an `offset` they read features of any size in this way.
+    Newton's method then finds its steps by conjugate gradients, without the Hessian; `max_steps` does not limit these
+    steps. `predict_fit_cost` predicts time and memory. Features are copied if there are intervals, a link that is not
+    logistic, zero_sum or an optimizer.
 
     Do not use features phi(chosen) - phi(rejected) with labels that are all 1: they are not private at any epsilon,
     because the features then contain the preference and the label is constant. Orient every pair first, by a public
@@ -97,19 +98,21 @@ def estimate(
         RuntimeWarning: if the solver did not converge; if it converged without a radius, but the objective seems to
             have no minimum; if a constant learning rate is far too large or too small for the features. In 32 bits,
             also if theta is inaccurate because columns of public features are nearly dependent, or because rows differ
-            much in length. The warnings depend only on the report and on public features, so they are post-processing
-            of the report.
+            much in length. The warnings depend only on the output of `privatize` and on public features, so they are
+            post-processing.
 
         RuntimeWarning: with intervals: if the radius bounds the estimate, because intervals do not allow for this; if
             features do not determine the estimate (intervals are then NaN); or if the curvature of `mle_rr` is not
             positive definite (intervals then come from Fisher information, and rely on the link).
 
     Raises:
-        TypeError: if a value that the estimator needs is missing, or it does not take a given value.
+        TypeError: if a value that the estimator needs is missing, or the estimator does not take a value.
         ValueError: if the function is called inside a JAX transformation; if estimator is a factory that was not
             called, or key is not a typed key; if shapes are wrong; if a feature is not finite, is too long for
-            feature_norm or has a square out of range; if the estimator does not accept a label; if a value is out of
-            range; or if intervals are requested from an estimator that has none.
+            feature_norm, or is so large or small that squares leave the dtype's range; if the estimator does not accept
+            a label; if a value is out of range; or if intervals, persons or an offset are passed to an estimator that
+            does not support them.
+        MemoryError: if the copies of a fit in blocks need more than the free memory.
         RuntimeError: if the solver did not converge and the estimator therefore releases nothing.
 
     Examples:
@@ -223,7 +226,7 @@ def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | Non
 
 
 def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:
-    """Calls `check` for blocks of rows; if it refuses one, calls it for all rows, so that its error counts all."""
+    """Calls `check` for blocks of rows. If it refuses one, calls it for all rows: the error then counts all faults."""
     step = max(1, BLOCK_SIZE // features.shape[1])
     try:
         for start in range(0, max(len(features), len(labels)), step):

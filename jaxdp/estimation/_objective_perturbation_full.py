@@ -43,8 +43,8 @@ class Params:
 
     Attributes:
         noise_multiplier: [] float >= 0, standard deviation of w divided by L; 0 at epsilon = inf.
-        output_multiplier: [] float >= 0, standard deviation of the noise on the minimiser divided by its sensitivity, 2
-            tolerance.
+        output_multiplier: [] float >= 0, standard deviation of the noise on the solver's 2 L theta, divided by 2
+            tolerance, the sensitivity of this point given the exact minimiser.
         regularization: [] float >= 0, beta / L^2; beta is on the scale of the sum over samples.
         feature_norm: [] float > 0, L: longer differential features are shrunk to norm 2 L. It must not depend on the
             data.
@@ -88,10 +88,11 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def output_multiplier(epsilon: float, delta: float, regularization: float) -> float:
-    """Returns the standard deviation, per unit of sensitivity, of the noise on the minimiser.
+    """Returns the standard deviation of the noise on the solver's point, divided by its sensitivity.
 
     The noise spends the budget that the exact minimiser leaves: epsilon / 2 - log(1 + L^2 / beta) of epsilon, and delta
-    - 4 P(N > sqrt(2 ln(4 / delta))) of delta, where N is standard normal. `regularization` is beta / L^2.
+    - 4 P(N > sqrt(2 ln(4 / delta))) of delta, where N is standard normal. `regularization` is beta / L^2. At epsilon =
+      inf there is no noise.
     """
     from scipy.special import ndtr  # imported here because SciPy is slow to import
 
@@ -139,19 +140,19 @@ def objective_perturbation_full(
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model.
         - Unit: one comparison, features and label; adjacency: replace one (so the number of comparisons is public).
-        - Sensitivity: L, radius and beta must be chosen without the data. The w that leads to a given theta moves by at
-          most 4 L. The solver's point, given the exact minimiser, moves by at most tolerance / L. The exact minimiser
-          spends epsilon / 2 + log(1 + L^2 / beta), and less than half of delta; the noise on the solver's point spends
-          the rest. The least beta would leave only about epsilon^2 / 8 for this noise, so the default is twice the
-          least beta.
+        - Sensitivity: L, radius and beta must be chosen without the data. If one record is replaced, the w that leads
+          to a given theta moves by at most 4 L, and the solver's point, given the exact minimiser, by at most tolerance
+          / L. The exact minimiser spends epsilon / 2 + log(1 + L^2 / beta), and less than half of delta; the noise on
+          the solver's point spends the rest. The least beta would leave only about epsilon^2 / 8 for this noise, so the
+          default is twice the least beta.
         - Slack: audits reach only a small part of epsilon, because no data attain all bounds together.
         - Proofs: `docs/proofs/objective_perturbation_full.md`.
         - Not covered: the event that nothing is released because the solver did not converge. In exact arithmetic
           Newton's method always converges. In floating point it fails if the tolerance is close to rounding errors.
-          These depend on the data, so a failure reveals one bit about them. Choose the tolerance so that no failure
-          occurs. Use `zero_sum` or 64-bit floats if the features do not span the space (as features of pairs of items),
-          since then only beta curves the objective in some direction. The claim also does not cover rounding of the
-          certificate and of the noise, or the solver's running time.
+          These errors depend on the data, so a failure reveals one bit about the data. Choose the tolerance so that no
+          failure occurs. Use `zero_sum` or 64-bit floats if the features do not span the space (as features of pairs of
+          items), since then only beta curves the objective in some direction. The claim also does not cover rounding of
+          the certificate and of the noise, or the solver's running time.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise
@@ -277,12 +278,12 @@ def distance_bound(
 
     Args:
         num_samples: number of comparisons.
-        beta: [] float >= 0, regularization on the scale of the sum over samples: num_samples times an eigenvalue of the
-            mean objective's Hessian is at least beta.
+        beta: [] float >= 0, regularization on the scale of the sum over samples: num_samples times each eigenvalue of
+            the mean objective's Hessian is at least beta.
         radius: [] float > 0, radius of the ball.
-        private: [] bool; if False, an eigenvalue may be 0, and the result is no bound: it is the norm of the mean
-            gradient or, at a finite radius and if this is less, the distance to the sphere plus the norm of the mean
-            gradient without its part along -theta.
+        private: [] bool. If False, beta may be 0, and the result is not a bound but the norm of the mean gradient. At a
+            finite radius it is the least of this norm and the distance to the sphere plus the norm of the mean gradient
+            without its part along -theta.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:
@@ -324,8 +325,8 @@ def distance_bound(
 
 
 def check_records(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
-    """Checks on the host the public part of private records: shapes, and that dtypes are numbers."""
-    del feature_norm  # an error would reveal that a record is longer
+    """Checks on the host only the public parts of private records: their shapes, and that dtypes are numeric."""
+    del feature_norm  # an error would reveal that some record is longer
     features, labels = np.asarray(features), np.asarray(labels)
     for name, values in (("features", features), ("labels", labels)):
         if not (np.issubdtype(values.dtype, np.number) or values.dtype == bool) or np.iscomplexobj(values):

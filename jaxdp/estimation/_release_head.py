@@ -1,4 +1,4 @@
-"""Releases a reward head of real labels: a sum of whole numbers, with exact noise from the operating system."""
+"""Releases a reward head, the last linear layer of a reward model, with exact noise from the operating system."""
 
 import dataclasses
 import math
@@ -49,8 +49,8 @@ def release_head(
 ) -> ReleasedHead:
     r"""Releases one reward head with central label privacy: whitened noise from the operating system's random words.
 
-    The head is computed as in `objective_perturbation(geometry="whitened", weights="cut")`, but its noise is not
-    simulated. The weighted whitened features are rounded to whole numbers, and their sum over labels gets exact
+    The head is computed as in `objective_perturbation(geometry="whitened", weights="cut")`, but its noise is not drawn
+    from a JAX key. The weighted whitened features are rounded to whole numbers, and their sum over labels gets exact
     discrete Gaussian noise. The noise's standard deviation is 4% to 9% larger than in the simulation, because discrete
     noise is calibrated through zCDP. Every call releases the labels again, which adds its epsilon and delta: keep the
     result.
@@ -72,21 +72,24 @@ def release_head(
         The head and its claim.
 
     Raises:
-        ValueError: if features are not a finite table with a row other than zero, labels, persons or offset have
-            another length, an offset is not finite, or a value is out of range.
+        ValueError: if features are not a finite table, or all rows are zero; if labels are not a vector of numbers; if
+            labels, persons or offset do not have one entry for each row; if an offset is not finite, or a value is out
+            of range.
+        MemoryError: if the copies of the features need more than the free memory.
 
     Warns:
-        RuntimeWarning: if the solver did not converge.
+        RuntimeWarning: if the solver did not converge; without a ridge (infinite margin_stddev), also if theta makes
+            answers nearly certain, or a row is far longer than the median row.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model.
         - Unit: one label; with `persons`, all labels of one person. Adjacency: replace one; features, ids and numbers
           of labels are public.
-        - Why: Labels enter only one vector of whole numbers, the sum of 2 y_i v_i with public whole vectors v_i, which
-          do not depend on an offset. Its L2 sensitivity is 2 max |v_i|, or for persons twice the bound of
-          `objective_perturbation`. The vector is released once with discrete Gaussian noise that is rho-zCDP, for the
-          rho of `zcdp_rho(epsilon, delta)`. Everything else is post-processing. The function has no defence against an
-          adversary who measures running times.
+        - Why: Labels enter only one vector of whole numbers, the sum of 2 y_i v_i with public vectors v_i of whole
+          numbers, which do not depend on an offset. Its L2 sensitivity is 2 max |v_i|, or for persons twice the bound
+          of `objective_perturbation`. The vector is released once with discrete Gaussian noise that is rho-zCDP, for
+          the rho of `zcdp_rho(epsilon, delta)`. Everything else is post-processing. The function has no defence against
+          an adversary who measures running times.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Algorithm 2; Canonne, Kamath & Steinke (2020), Theorem 14, for
@@ -157,8 +160,8 @@ def _secret_report(
     Args:
         rho: the zCDP budget.
         persons: [num_samples] indices of persons; None if the unit is one label.
-        rows: [num_samples, dim] float, public; overwritten with the weighted rows in units of a step, rounded to whole
-            numbers.
+        rows: [num_samples, dim] float, public; overwritten with the weighted rows divided by a step and rounded to
+            whole numbers.
         doubled_labels: [num_samples] in {0, 1, 2}, private.
         weights: [num_samples] float64 in [0, 1].
     """

@@ -215,8 +215,8 @@ def sgd(
         "inverse_time" coverage kappa and feature_norm L instead; with an optimizer none.
 
     Raises:
-        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or if radius, coverage or
-            feature_norm is infinite for "inverse_time".
+        ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time"; from `params`, if
+            a value is not > 0, or if radius, coverage or feature_norm is infinite for "inverse_time".
 
     Privacy:
         - None.

@@ -143,8 +143,8 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
         states a preference. Its `params` take radius (default inf) and tolerance (default 1e-5).
 
     Raises:
-        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0; when traced, if features and
-            labels do not cover all pairs of items.
+        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0; from `privatize`, if features
+            and labels do not cover all pairs of items.
 
     Privacy:
         - None.
@@ -198,7 +198,8 @@ def ballot_objective_perturbation(
         weights: "none" or "cut", as for `objective_perturbation`. Both give the same estimator here, since the features
             of all pairs of items are equally long. `params` take no `cut`.
         noise: "gaussian", or "k_norm", which takes no delta.
-        max_dim: largest number of items; otherwise as for `objective_perturbation`.
+        max_dim: largest number of items; the claim allows for rounding errors up to this number. None means 4,096 with
+            Gaussian noise, and 100 with K-norm noise.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -206,8 +207,8 @@ def ballot_objective_perturbation(
 
     Raises:
         ValueError: as `ballot_mle`; if weights or noise is unknown; from `params`, if epsilon <= 0 or delta is outside
-            (0, 1); when traced, if there are more than max_dim items, or more ballots than floats count exactly (2^24 /
-            (m - 1) in 32 bits).
+            (0, 1); from `privatize`, if there are more than max_dim items, or more ballots than floats count exactly
+            (2^24 / (m - 1) in 32 bits).
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
@@ -301,8 +302,8 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
     A voter is asked about k consecutive pairs in the cyclic order of pairs, from a uniform starting pair that does not
     depend on the ballot. An answer is the item that the ballot ranks higher, or a fair coin if the ballot has no
     preference. It is reported by randomized response at epsilon / k. The estimator minimises the de-biased loss of the
-    answers, in which a coin has the mean y = 1/2. The noise is least for k = max(1, round(epsilon / 2.18)), which is
-    used: a voter is asked about one pair up to epsilon = 3.2.
+    answers, in which a coin has the mean y = 1/2. k is max(1, round(epsilon / 2.18)), which gives about the least
+    noise: up to epsilon = 3.2 a voter is asked about one pair.
 
     Args:
         max_steps: maximum number of gradient evaluations, >= 1.

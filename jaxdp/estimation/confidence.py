@@ -25,7 +25,7 @@ _SHARED = ("radius", "feature_norm")  # values that a problem may supply and tha
 
 
 class ConfidenceSet(NamedTuple):
-    """The ellipsoid {theta : |theta - center|_shape <= width}, |v|_shape = sqrt(v.shape.v).
+    """The ellipsoid {theta : |theta - center|_shape <= width}, with |v|_shape = sqrt(v^T shape v).
 
     Attributes:
         center: [dim] float, the estimate.
@@ -116,10 +116,10 @@ def confidence_set(
 ) -> ConfidenceSet:
     """Builds the set of Theorem 4.2 with explicit constants, for minimisers of the logistic objective over a ball.
 
-    The set is the ellipsoid |theta' - theta|_A <= width with A = Sigma_D + ridge I, where Sigma_D is the mean of
-    w_i x_i x_i^T, and width = [G + sqrt(G^2 + 16 gamma^2 ridge radius^2)] / (2 gamma) <= G / gamma + 2 sqrt(ridge)
-    radius. gamma = min over i of sigmoid'(radius |x_i|) is the least curvature of the loss. With probability
-    1 - failure_prob, G bounds the gradient of the objective at the true parameter, in the norm of A^-1.
+    The set is the ellipsoid |theta' - theta|_A <= width with A = Sigma_D + ridge I, where Sigma_D is the mean of w_i
+    x_i x_i^T, and width = [G + sqrt(G^2 + 16 gamma^2 ridge radius^2)] / (2 gamma) <= G / gamma + 2 * sqrt(ridge) *
+    radius. gamma = min over i of sigmoid'(radius |x_i|) is the least curvature of the loss. With probability 1 -
+    failure_prob, G bounds the gradient of the objective at the true parameter, in the norm of A^-1.
     `docs/proofs/confidence_sets.md` has the formula of G and the proof.
 
     If the searched parameters do not span the space (`zero_sum`), all of this happens within their span: directions
@@ -171,7 +171,8 @@ def confidence_set(
     longest = jnp.max(jnp.linalg.norm(searched_features, axis=1))
     gamma = jnp.maximum(jax.nn.sigmoid(radius * longest) * jax.nn.sigmoid(-radius * longest), curvature)
     whitened = _product(weights[:, None] * searched_features, directions) / jnp.sqrt(shape_eigenvalues)[None, :]
-    label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)  # of A^(-1/2) Q A^(-1/2)
+    # The labels' part of A^(-1/2) Q A^(-1/2), where Q bounds the covariance of the gradient's noise.
+    label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
         """Bounds the norm |g|_(A^-1) of the gradient's noise g, except with probability `failure_prob`: [] float.
@@ -273,7 +274,7 @@ def with_confidence(estimator: Estimator) -> Estimator:
 
     Args:
         estimator: an estimator that has `Estimator.noise` and public features: `mle`, `debiased_rr` or
-            `objective_perturbation`, with the logistic link.
+            `objective_perturbation` (with isotropic noise), with the logistic link.
 
     Returns:
         An estimator with the same claim; its `fit` returns a `ConfidentEstimate`. Its `params` also take ridge (default

@@ -166,7 +166,7 @@ def _singular_values(columns: np.ndarray) -> np.ndarray:
 def warn_doubts(
     estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any], *, repeats: int, ridge: bool
 ) -> None:
-    """Warns if a solver stopped early, an unbounded search has no minimum, or float32 or a step size does not fit.
+    """Warns if a solver stopped early, an unbounded search has no minimum, or features do not suit float32 or steps.
 
     Args:
         estimator: the estimator that returned the estimate.

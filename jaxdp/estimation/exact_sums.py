@@ -1,4 +1,4 @@
-"""Sums terms exactly, as integers on a public grid. All functions are traced in 64 bits."""
+"""Sums terms exactly, as integers on a public grid. All functions must be traced in 64 bits."""
 
 import math
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Grid(NamedTuple):
     Attributes:
         power: [dim] float64, powers of two; absolute values of terms are smaller than 2 power.
         bits: number of bits of the number of terms.
-        error: [] float64, a bound on the L2 norm by which rounding can increase the change of the sum.
+        error: [] float64, a bound on how much rounding can increase the L2 norm of the sum's change.
     """
 
     power: jax.Array
@@ -26,19 +26,20 @@ class Grid(NamedTuple):
     def of(cls, bounds: jax.Array, count: int, changed: jax.Array | int = 1) -> "Grid":
         """Builds the grid for `count` terms in [-bounds, bounds], [dim] each; up to `changed` terms change together."""
         power, bits = jnp.where(bounds > 0, power_below(bounds), 1), math.ceil(math.log2(count))
-        # Rounding adds up to a unit to a term's change, and half a unit in the last place to each of the two sums.
+        # Rounding adds up to a step of the grid to a term's change, and half a unit in the last place to each of two
+        # sums.
         error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
-        if not isinstance(changed, int):  # each further changed term adds one unit
+        if not isinstance(changed, int):  # each further changed term adds one step
             error = error * (1 + changed.astype(jnp.float64) * 2.0**-10)
         return cls(power, bits, error)
 
     def add(self, terms: jax.Array) -> jax.Array:
-        """Returns the sum of terms, [num_terms, dim] float64, in units of the grid: [dim] int64, below 2^61 in size."""
+        """Returns the sum of terms, [num_terms, dim] float64, in steps of the grid: [dim] int64, below 2^61 in size."""
         units = jnp.round(terms / self.power[None] * 2.0 ** (60 - self.bits))
         return jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64)
 
     def value(self, units: jax.Array) -> jax.Array:
-        """Converts a sum in units of the grid, [dim] int64, to the sum of the terms, [dim] float64."""
+        """Converts a sum in steps of the grid, [dim] int64, to the sum of the terms, [dim] float64."""
         return units.astype(jnp.float64) * 2.0 ** (self.bits - 60) * self.power
 
 
@@ -48,10 +49,11 @@ def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | in
     Args:
         terms: [num_samples, dim] float64.
         bounds: [dim] float64, public: the largest absolute value of a term.
-        changed: [] integer >= 1, public: the number of terms that change together.
+        changed: [] integer >= 1, public: the largest number of terms that change together.
 
     Returns:
-        [dim] float64, the sum; and [] float64, a bound on the L2 norm by which rounding can increase its change.
+        [dim] float64, the sum, NaN in columns with a term that is not finite; and [] float64, a bound on how much
+        rounding can increase the L2 norm of the sum's change.
     """
     grid = Grid.of(bounds, len(terms), changed)
     total = grid.value(grid.add(terms))

@@ -1,4 +1,4 @@
-"""The labels that users report: unchanged or by randomized response, with ties as coins."""
+"""The labels that users report: unchanged, or by randomized response, before which a fair coin replaces a tie."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's randomized label, int32 in {0, 1}; a label y of a float type is first a coin of mean y.
+    """Returns every user's randomized label, int32 in {0, 1}; a coin of mean y first replaces a float label y.
 
     Ties, 1/2, are coins even at epsilon = inf.
     """
@@ -47,7 +47,7 @@ def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 
 
 def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's randomized label, each at its own budget: `params.epsilon` is [num_samples].
+    """Returns every user's randomized label, each at a separate budget: `params.epsilon` is [num_samples].
 
     Labels of a float type may be ties, 1/2, which become coins before they are randomized. At epsilon = inf the labels
     themselves are reported, ties as 1/2.

@@ -191,11 +191,11 @@ def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
 def block_statistic(
     features: np.ndarray, factors: np.ndarray, largest: np.ndarray, changed: int = 1, *, block_size: int | None = None
 ) -> tuple[np.ndarray, float]:
-    """Returns the sum of factors_i x_i, [dim] float64, and a bound on the L2 norm that rounding adds to its change.
+    """Returns sum_i factors_i x_i, [dim] float64, and a bound on what rounding adds to the L2 norm of its change.
 
-    Terms are summed as integers, so the sum has the same bits for any block size. `largest`, [dim], bounds the absolute
-    values of terms. `changed` is the number of terms that change together. `block_size` is the largest number of
-    entries of a block; None means `BLOCK_SIZE`.
+    Terms are summed as integers, so the sum is the same for any block size, bit for bit. `largest`, [dim], bounds the
+    absolute values of terms. `changed` is the number of terms that change together. `block_size` is the largest number
+    of entries of a block; None means `BLOCK_SIZE`.
     """
     factors, largest = np.asarray(factors, np.float64), np.asarray(largest, np.float64)
     with jax.enable_x64(True):

@@ -15,7 +15,7 @@ from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.solver import Estimate
 
 MAX_STEPS, MAX_INNER = 40, 40  # Newton steps, and conjugate gradient steps in each of them
-MOST_HALVINGS, MOST_DOUBLINGS = 30, 60  # of a step's length, and of an upper bound on the multiplier
+MOST_HALVINGS, MOST_DOUBLINGS = 30, 60  # how often a step is halved, and a bound on the multiplier doubled
 JITTER = 1e-8  # added to the diagonal of the preconditioner, for columns of norm 1
 SMALL_JITTER = 1e-10  # added to the small Hessian, as a fraction of its diagonal
 STRICTNESS = 10  # largest preconditioned norm of the gradient, divided by the tolerance
@@ -126,9 +126,9 @@ class _Problem:
             directions, products = np.vstack([directions, direction]), np.vstack([products, product])
             margins = np.vstack([margins, margin])
             hessian = (margins * curvatures) @ margins.T / len(chances) + self.ridge * directions @ directions.T
-            shares, multiplier = _minimize_in_ball(hessian, directions, gradient, point.theta, self.radius)
-            step = _Point(shares @ directions, shares @ margins)
-            residual = -gradient - shares @ products - multiplier * (point.theta + step.theta)
+            coefficients, multiplier = _minimize_in_ball(hessian, directions, gradient, point.theta, self.radius)
+            step = _Point(coefficients @ directions, coefficients @ margins)
+            residual = -gradient - coefficients @ products - multiplier * (point.theta + step.theta)
             towards = self.precondition(residual, multiplier)
             if not residual @ towards > target:
                 break
@@ -138,12 +138,12 @@ class _Problem:
 def _minimize_in_ball(
     hessian: np.ndarray, directions: np.ndarray, gradient: np.ndarray, theta: np.ndarray, radius: float
 ) -> tuple[np.ndarray, float]:
-    """Minimises gradient.p + p.H p / 2 over p = shares @ directions in the ball; returns (shares, multiplier).
+    """Minimises gradient.p + p.H p / 2 over |theta + p| <= radius, where p = coefficients @ directions.
 
-    The ball is |theta + p| <= radius.
+    Returns (coefficients, multiplier).
 
     Args:
-        hessian: [rank, rank] float64, of the shares.
+        hessian: [rank, rank] float64, of the quadratic model in the coefficients.
         directions: [rank, dim] float64, of unit norm.
         gradient: [dim] float64.
         theta: [dim] float64, a multiple of the first direction, or 0.
@@ -153,11 +153,11 @@ def _minimize_in_ball(
     lengths, basis = eigh(directions @ directions.T, hessian)  # basis.T @ hessian @ basis is the identity
     slope, along_theta = basis.T @ (directions @ gradient), basis.T @ (directions @ theta)
 
-    def shares(multiplier: float) -> np.ndarray:
+    def coefficients(multiplier: float) -> np.ndarray:
         return -(slope + multiplier * along_theta) / (1 + multiplier * lengths)
 
     def norm(multiplier: float) -> float:
-        step = shares(multiplier)
+        step = coefficients(multiplier)
         return float(np.sqrt(max(theta @ theta + 2 * along_theta @ step + lengths @ step**2, 0)))
 
     multiplier = 0.0
@@ -172,7 +172,7 @@ def _minimize_in_ball(
         # If no direction leads to 0, rounding may keep the norm above the radius.
         is_bracket = norm(highest) <= radius
         multiplier = root_scalar(excess, bracket=(0.0, highest), xtol=1e-12 * highest).root if is_bracket else highest
-    return basis @ shares(multiplier), multiplier
+    return basis @ coefficients(multiplier), multiplier
 
 
 def _minimize(

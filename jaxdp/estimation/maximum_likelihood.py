@@ -189,7 +189,7 @@ def debiased_rr(
         zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
         privacy_unit: "label" or "person". With "person", `params` also take persons, and a person with k labels reports
             each of them at epsilon / k.
-        optimizer: as for `mle`.
+        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -202,8 +202,8 @@ def debiased_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label, or all labels of one person, with public ids and numbers of labels; adjacency: replace one.
-        - Why: Each label is reported once by randomized response; a tie is reported as a coin (proof: `label_reports`).
-          The k reports of a person, each at epsilon / k, compose to epsilon.
+        - Why: Each label is reported once by randomized response; a tie is reported as a coin (proof:
+          `label_reports.report_randomized`). The k reports of a person, each at epsilon / k, compose to epsilon.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
@@ -273,7 +273,7 @@ def mle_rr(
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
-        optimizer: as for `mle`.
+        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -285,14 +285,14 @@ def mle_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: Each label is reported once by randomized response; a tie is reported as a coin, also at epsilon = inf.
+        - Why: Each label is reported once by randomized response; a tie is reported as a coin, even at epsilon = inf.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (3), Theorem 4.1.
 
     Deviations:
-        The loss is a mean instead of a sum, log 2 is subtracted, and it is divided by (2p - 1)^2. The minimiser is the
-        same.
+        The loss is a mean instead of a sum; log 2 is subtracted from each term, and the loss divided by (2p - 1)^2. The
+        minimiser is the same.
 
     Math:
         With $p = 1 / (1 + e^{-\varepsilon})$ and signs $s_i = 2 r_i - 1$ of the reports, the estimate minimises

@@ -1,7 +1,7 @@
 """One pass of projected SGD: a plain loop over one lane's samples, and a kernel for many lanes at once.
 
-`jax.vmap` runs the kernel. A sample needs little computation, and a plain vmap would use arrays with the short axis
-`dim` as the fast axis. The kernel puts lanes on the fast axis, so that vector instructions work across lanes.
+`jax.vmap` runs the kernel, which stores lanes (runs) contiguously, so that vector instructions work across lanes. A
+plain vmap would store the short axis `dim` contiguously, and a sample needs little computation along this axis.
 """
 
 import math

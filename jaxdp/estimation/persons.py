@@ -24,7 +24,7 @@ class UnitClaims(NamedTuple):
 
     Attributes:
         label: the claim for one label.
-        person: the claim for one person; it may be none.
+        person: the claim for one person; it may be no claim.
         most_labels: the largest number of labels of one person.
     """
 
@@ -49,8 +49,9 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
         **values: the values that the estimator's `params` take.
 
     Returns:
-        Both claims. For `privacy_unit="person"` in the central model the claim for one label equals the claim for one
-        person; it holds, but need not be tight.
+        Both claims. For `privacy_unit="person"` in the central model, the claim for one label equals the claim for one
+        person; it holds, but need not be tight. In the local model, a label's epsilon is the person's, divided by the
+        least number of labels of a person.
 
     Raises:
         ValueError: if persons are not a vector, or a value is out of range.

@@ -51,7 +51,7 @@ def plackett_luce_mle(
 
     Args:
         zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
-        optimizer: as for `mle`.
+        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -118,7 +118,7 @@ def plackett_luce_debiased_krr(
 
     Args:
         zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
-        optimizer: as for `mle`.
+        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -138,7 +138,7 @@ def plackett_luce_debiased_krr(
         as in its eq. (4)-(6).
 
     Deviations:
-        All samples' loss is minimised at once, instead of by SGD.
+        The loss of all samples is minimised at once, instead of by SGD.
 
     Math:
         A report $r_i$ is the label with probability $p$, and each other label with probability $q$. The estimate is
@@ -186,17 +186,17 @@ def plackett_luce_objective_perturbation(
     r"""Builds a K-wise estimator with central label privacy: maximum likelihood with a noisy sufficient statistic.
 
     Labels enter the loss only through S = sum_i phi_i,y_i. S is released once with noise, as S~, and the estimator
-    minimises the loss with S~ (see Math). (The report is S~ minus the public sum_i mean_k phi_ik.) Rankings are not
-    supported: they do not enter the loss only through a sum. With `weights="cut"` a sample's logarithm and its term of
-    S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
+    minimises the loss with S~ (see Math). (`privatize` returns S~ minus the public sum_i w_i mean_k phi_ik.) Rankings
+    are not supported: they do not enter the loss only through a sum. With `weights="cut"` a sample's logarithm and its
+    term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
 
     Args:
         constants: the calibration of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
-        weights: as for `objective_perturbation`.
-        noise: as for `objective_perturbation`.
+        weights: "none" or "cut".
+        noise: "gaussian", or "k_norm", which takes no delta.
         zero_sum: constrain sum(theta) = 0; features are centred first, which never increases their norms.
-        max_dim: as for `objective_perturbation`.
-        optimizer: as for `mle`.
+        max_dim: largest dimension of the feature vectors; see `objective_perturbation`.
+        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:

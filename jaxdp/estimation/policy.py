@@ -8,6 +8,8 @@ policy (`relative_features`). Otherwise pessimism also penalises the uncertainty
 
 A policy is post-processing of an estimate: states, features and the confidence set's shape and width do not depend on
 the labels.
+
+Equation (9) is in DP-Reward (Chowdhury, Zhou & Natarajan, 2023). |v|_(1/shape) is sqrt(v^T shape^-1 v).
 """
 
 import itertools
@@ -182,7 +184,7 @@ def best_of_policies(
 
 
 def every_policy(num_states: int, num_actions: int) -> np.ndarray:
-    """Returns all deterministic policies, [num_actions ** num_states, num_states, num_actions] default float.
+    """Returns all deterministic policies, [num_actions ** num_states, num_states, num_actions] float.
 
     Raises:
         ValueError: if a count is < 1, or there are more than a million policies.

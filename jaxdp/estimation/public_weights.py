@@ -24,10 +24,10 @@ CANDIDATES = 64  # largest number of groups of samples; a candidate cut is the l
 
 
 class WithCut(NamedTuple):
-    """The report of an estimator with weighted samples.
+    """The output of an estimator's `privatize` if samples are weighted.
 
     Attributes:
-        report: a noisy statistic, in the form of the report without weights.
+        report: the noisy weighted statistic, in the form that `privatize` returns without weights.
         cut: [] float >= 0, largest weighted length of a sample's features: the user's value, or a value computed from
             features only.
     """

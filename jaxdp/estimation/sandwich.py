@@ -2,7 +2,7 @@
 
 H is the mean curvature of the losses and M is the mean square of their slopes, both at the estimate. V does not assume
 that the model of the labels is right (Huber, 1967). If an estimator uses labels only through a noisy statistic, M is
-the model's value plus the noise.
+computed from the model, plus the noise's covariance.
 """
 
 from collections.abc import Callable

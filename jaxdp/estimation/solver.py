@@ -21,8 +21,8 @@ class Estimate(NamedTuple):
     Attributes:
         theta: [dim] float, the estimate.
         certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective
-            at theta; zero exactly at a stationary point of the constrained problem. Infinity for one-pass SGD, which
-            has no certificate.
+            at theta; zero if and only if theta is a stationary point of the constrained problem. Infinity for one-pass
+            SGD, which has no certificate.
         steps: [] int32, number of gradient evaluations.
         converged: [] bool, whether the certificate is at most the requested tolerance and, for Newton's method, the
             Newton decrement is at most 100 times the tolerance. With n samples, theta is then within 100 tolerance
@@ -144,11 +144,12 @@ def minimize(
 def scaling_units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> tuple[jax.Array, jax.Array]:
     """Returns two powers of two: the root mean square of all features, rounded down, and the divisor of each column.
 
-    The first is [], the second [] or [dim]. Only without a radius, a column of very different size has its own divisor.
+    The first is [], the second [] or [dim]. All columns are divided by the first; but without a radius and `zero_sum`,
+    a column of very different size has a separate divisor.
     """
     features = jax.lax.stop_gradient(features)  # estimates do not depend on the scaling
     largest = jnp.max(jnp.abs(features))
-    squares = jnp.mean((features / largest) ** 2, axis=tuple(range(features.ndim - 1)))  # in range
+    squares = jnp.mean((features / largest) ** 2, axis=tuple(range(features.ndim - 1)))  # cannot overflow
 
     def exponent(size: jax.Array) -> jax.Array:  # exponent of the largest power of two <= size
         return jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))[1] - 1
@@ -158,7 +159,7 @@ def scaling_units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> 
     if zero_sum:  # components in different units would not sum to zero
         return unit, unit
     ratio = exponent(largest * jnp.sqrt(squares) / unit)
-    # Columns share one divisor, so that norms keep their meaning. Only without a radius, a column of very different
-    # size gets a separate divisor.
+    # Columns have one divisor, because the radius bounds a norm. Without a radius, a column of very different size gets
+    # a separate divisor.
     is_apart = jnp.isinf(radius) & (jnp.abs(ratio) >= APART)
     return unit, unit * jnp.ldexp(one, jnp.where(is_apart, ratio, 0))

@@ -25,7 +25,7 @@ def thurstone_rr(
     the unbiased label lies outside [0, 1]; SGD needs only that its expectation is the loss of the label. The
     certificate of the full-batch minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.
 
-    Labels do not enter this loss through a sum, so `objective_perturbation` has no probit form.
+    Labels do not enter this loss only through a sum, so `objective_perturbation` has no probit form.
 
     Args:
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.
@@ -48,8 +48,8 @@ def thurstone_rr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 4.4, and eq. (10).
 
     Deviations:
-        As `sgd_rr`. Gradients are bounded by 2 L probit.slope(-2 L B), which grows with L B. The logistic link has the
-        bound 2 L.
+        As `sgd_rr`. Gradients are bounded by 2 L * probit.slope(-2 L B), which grows with L B. The logistic link has
+        the bound 2 L.
 
     Math:
         Let $z_t = x_t^\top \theta_t$, $\varphi$ and $\Phi$ be the normal density and distribution function,

@@ -165,7 +165,7 @@ def predicted_ridge(
 ) -> float:
     """Returns the `regularization` of least predicted margin error for `objective_perturbation` without weights.
 
-    With geometry="whitened" and regularization 0 the estimator chooses its own ridge, for whitened noise. Neither the
+    With geometry="whitened" and regularization 0 the estimator itself chooses a ridge, for whitened noise. Neither the
     estimator nor this function uses labels for the ridge, so the choice costs no privacy.
 
     Args:

@@ -5,8 +5,9 @@ This list maps the lines of Algorithm 2 of DP-Reward (Chowdhury, Zhou & Nataraja
 equivalent to noise on S:
 
 * 1: beta is `Params.regularization`, and the ball Theta_B has the radius `Params.radius`.
-* 2: w is S - S~. `release_statistic` draws w, and reports S~ = S + noise. The paper's sigma is `noise_multiplier` times
-  `sensitivity_unit`. This unit is L with the paper's constants, and otherwise the largest |x_i|.
+* 2: w is S - S~, since `release_statistic` releases S~ = S + noise. The paper's sigma is `noise_multiplier` times L.
+  The other constants use the sensitivity of S in place of L: the largest |x_i|, if weights are 1 and the unit is a
+  label.
 * 3: `statistic_objective` is l_D(theta) + (beta / 2n) |theta|^2 + w.theta / n, written with S~; `full_batch_estimator`
   finds its minimiser.
 """
@@ -41,7 +42,7 @@ from jaxdp.estimation.whitening import least_error_ridge, whiten
 
 
 def _rows(features: jax.Array) -> jax.Array:
-    """Returns rows x / 2, [num_samples, 1, dim] float; their squares x x^T / 4 are Fisher informations at theta = 0."""
+    """Returns rows x / 2, [num_samples, 1, dim] float; their x x^T / 4 are the Fisher informations at theta = 0."""
     return features[:, None, :] / 2
 
 
@@ -52,8 +53,8 @@ class _Coordinates(NamedTuple):
         features: [num_samples, dim] float.
         back: [dim, dim] float. If s is a statistic of these features, s @ back is the statistic of the original
             features; None without whitening.
-        basis: [dim, rank] float, orthonormal columns that span the searched parameters in these coordinates; None means
-            the whole space.
+        basis: [dim, rank] float, orthonormal columns that span the subspace in which theta is sought, in these
+            coordinates; None means the whole space.
     """
 
     features: jax.Array
@@ -125,9 +126,10 @@ def objective_perturbation(
     error (`predicted_errors`) is near the 10% quantile of |x_i|, and halves the error at epsilon = 0.1.
     `noise="k_norm"` gives pure epsilon-DP with about the same error in few dimensions.
 
-    `geometry="whitened"` adds the noise in coordinates in which the second moment of the features is the identity, on
-    its range only. Every margin x.theta then gets about the same noise. Use it if the margins matter rather than theta,
-    as for preferences, or if columns have different units, unequal spectra or dependencies. It also chooses the ridge.
+    `geometry="whitened"` adds the noise in coordinates in which the features' second moment is the identity on its
+    range (directions outside the range get no noise). Every margin x.theta then gets about the same noise. Use it if
+    the margins matter rather than theta, as for preferences; if columns have different units; or if the second moment
+    has very unequal or zero eigenvalues. It also chooses the ridge.
 
     Args:
         constants: the calibration of Gaussian noise: "analytic", "classical" (raises for finite epsilon >= 1) or
@@ -138,10 +140,11 @@ def objective_perturbation(
         zero_sum: constrain sum(theta) = 0; features are centred first, which never increases their norms. K-norm noise
             then lies in the remaining dim - 1 dimensions.
         privacy_unit: "label" or "person". With "person", `params` also take persons, all labels of one person may
-            change at once, and weights are w_i = min(1, c / D) for the persons' D (see Privacy).
-        max_dim: largest number of features; the claim allows for rounding errors up to this number. None means 4,096
-            with Gaussian noise, and 100 with K-norm noise.
-        optimizer: as for `mle`.
+            change at once, and weights are w_i = min(1, c / D_i), with the D of the person who gave label i (see
+            Privacy).
+        max_dim: largest dimension of the feature vectors; the claim allows for rounding errors up to this dimension.
+            None means 4,096 with Gaussian noise, and 100 with K-norm noise.
+        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -155,11 +158,11 @@ def objective_perturbation(
         * For geometry="whitened" they take margin_stddev (1), a guess of the margins' standard deviation. If
           regularization is 0, beta is the value of least predicted margin error for this guess (infinity: no ridge).
 
-        Its report is S~; with weights it is a `WithCut`.
+        Its `privatize` returns S~; with weights, a `WithCut`.
 
     Raises:
-        ValueError: if a name is unknown, the noise or the weights do not support the constants, max_dim < 1 or
-            max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1), a value is out of range, or
+        ValueError: if a name is unknown, the constants do not support the noise, weights, unit or geometry, max_dim < 1
+            or max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1), a value is out of range, or
             constants are classical at finite epsilon >= 1; for data, if there are more than max_dim features.
 
     Privacy:
@@ -171,10 +174,10 @@ def objective_perturbation(
           for approximate minimisers, every beta >= 0 and every constraint.
         - For one person, with public ids and numbers of labels: the sensitivity is the largest w D of a person. D is
           the least of sum_i |x_i|, sqrt(sum_ij |x_i.x_j|) and sqrt(k) |X|_op, for the matrix X of the person's k
-          features x_i, with the spectral norm |X|_op.
-        - Whitened noise is the same mechanism for other public features; S~ is post-processing of its release (proof:
-          docs/proofs/whitened_noise.md). The ridge is too: it depends only on features, epsilon, delta and
-          margin_stddev.
+          feature vectors x_i, with the spectral norm |X|_op.
+        - With whitening, the same mechanism runs on the whitened features, which are public too; S~ is a linear map of
+          its release, so post-processing (proof: docs/proofs/whitened_noise.md). The ridge uses only features, epsilon,
+          delta and margin_stddev, all public.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010).
@@ -184,7 +187,7 @@ def objective_perturbation(
         The noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
         `constants="paper"` uses sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs the exact
         minimiser and beta > 0; the proof here needs neither. The paper has neither weights nor pure privacy. Terms of S
-        are rounded to multiples of a unit, at most 2^-59 n times the largest term, and summed as integers. The noise
+        are rounded to multiples of a step, at most 2^-59 n times the largest term, and summed as integers. The noise
         covers the change that this rounding can add to a label's term; noise and sum are rounded as in `gaussian` and
         `k_norm`. Whitened K-norm noise has all dim coordinates (dim - 1 with `zero_sum`) even if features are
         dependent.
@@ -229,7 +232,7 @@ def objective_perturbation(
         lengths, basis = params.lengths(coordinates.features), search_basis(features, zero_sum=zero_sum)
         unit, weights = sensitivity_unit(params, lengths, release), None
         if release.is_weighted:
-            # The report's cut is not available here, so it is computed again from the same features.
+            # The released cut is not available here, so it is computed again from the same features.
             unit = cut_of(params, lengths, _rows(coordinates.features), release, coordinates.basis)
             weights = cut_weights(lengths, unit)
         spread, beta = jnp.ones((), features.dtype), _ridge(release, params, coordinates, unit, weights)
@@ -251,7 +254,7 @@ def objective_perturbation(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
-        noise=None if release.whitened else label_noise,  # confidence sets take isotropic noise
+        noise=None if release.whitened else label_noise,  # confidence sets support isotropic noise only
         covariance=covariance,
         large=partial(fit_large_statistic, release) if release.noise == "gaussian" else None,
     )

@@ -1,4 +1,4 @@
-"""One pass of SGD on the objective of `objective_perturbation`, and the paper's simulation of it."""
+"""One pass of SGD on the objective of `objective_perturbation`, and the SGD of DP-Reward's simulation (see Source)."""
 
 import jax.numpy as jnp
 import optax
@@ -45,12 +45,12 @@ def sgd_objective_perturbation(
     that weights do not change the size of steps.
 
     Args:
-        constants: as for `objective_perturbation`.
-        weights: as for `objective_perturbation`.
-        noise: as for `objective_perturbation`.
+        constants: "analytic", "classical" or "paper"; see `objective_perturbation`.
+        weights: "none" or "cut"; see `objective_perturbation`.
+        noise: "gaussian" or "k_norm"; see `objective_perturbation`.
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
-        max_dim: as for `objective_perturbation`.
+        max_dim: largest dimension of the feature vectors; see `objective_perturbation`.
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
 
     Returns:
@@ -99,7 +99,7 @@ def sgd_objective_perturbation(
 def literal_objective_perturbation(
     *, average: str = "none", optimizer: optax.GradientTransformation | None = None
 ) -> Estimator:
-    r"""Builds the estimator of the paper's simulation: SGD on raw labels, with the linear term w / n in every gradient.
+    r"""Builds the estimator of DP-Reward's simulation: SGD on raw labels, with the linear term w / n in every gradient.
 
     It exists to reproduce the published figure. With a constant step the error of the last iterate does not fall with
     n.
@@ -112,7 +112,7 @@ def literal_objective_perturbation(
         An estimator with the `params` of `sgd_objective_perturbation(constants="paper")`.
 
     Raises:
-        ValueError: as `sgd_objective_perturbation`.
+        ValueError: if average is unknown; from `params`, if a value is out of range.
 
     Privacy:
         - No claim is made.
