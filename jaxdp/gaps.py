@@ -39,7 +39,7 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
 def instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (means, gaps) of arms, both float64, from means of arms and the values of a grid point.
+    """Returns the arms' means, changed to this smallest gap and best mean, and their gaps: two [num_arms] float64.
 
     Args:
         means: [num_arms] finite.

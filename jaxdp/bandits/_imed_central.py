@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._arm_blocks import ArmBlocks
 from jaxdp.bandits._divergence import divergence, largest_mean
-from jaxdp.bandits._means_kernels import largest_bound  # kernels for XLA on CPU, for any number of arms
+from jaxdp.bandits._means_kernels import largest_bound
 from jaxdp.core import Guarantee, Learner, Scalar, factory, guarantee_for, leaf_rounded_down, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms.least_budgets import check_laplace

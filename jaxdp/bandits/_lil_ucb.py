@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._best_arm import Sums, mean, reports_of
-from jaxdp.bandits._means_kernels import largest_bound  # kernels for XLA on CPU, for every num_arms
+from jaxdp.bandits._means_kernels import largest_bound
 from jaxdp.bandits._reports import feedback_privatizer
 from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass

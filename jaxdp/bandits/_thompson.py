@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._means import Means, no_means
-from jaxdp.bandits._means_kernels import first_largest, update_means  # kernels for XLA on CPU, for every num_arms
+from jaxdp.bandits._means_kernels import first_largest, update_means
 from jaxdp.bandits._reports import feedback_privatizer, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, factory, guarantee_for, only

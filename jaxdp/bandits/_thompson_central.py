@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._means import add_play
-from jaxdp.bandits._means_kernels import first_largest  # laid out for CPUs, at every size
+from jaxdp.bandits._means_kernels import first_largest
 from jaxdp.bandits._reports import ENDS, REWARDS
 from jaxdp.core import (
     Guarantee,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._arm_blocks import ArmBlocks, Public
-from jaxdp.bandits._means_kernels import largest_bound  # kernels for XLA on CPU, for any number of arms
+from jaxdp.bandits._means_kernels import largest_bound
 from jaxdp.core import (
     Guarantee,
     Interface,

@@ -5,7 +5,7 @@ from scipy.stats import chi2, chisquare
 
 REFUTED = 1e-6  # a p-value below this refutes uniform arms; at most three uniform logs in a million have one
 _CHUNK = 2**14  # rounds that are processed together
-_MOST_COLUMNS = 256  # the test against all contexts is slow: it is made up to this number of columns, num_arms * dim
+_MOST_COLUMNS = 256  # largest num_arms * dim for which the test against all contexts is made, because it is slow
 _ROUNDS_PER_DEGREE = 10  # with fewer rounds, sums over rounds may be far from normal
 
 
@@ -20,7 +20,7 @@ def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: in
     the conditional logit, the odds of an arm depend on this arm's context, with the same weights for all arms. In the
     multinomial logit, they depend on the contexts of all arms, with separate weights for each arm. If arms are uniform,
     each statistic is chi-square in the limit of many rounds. A test with fewer than ten rounds for each degree of
-    freedom is left out.
+    freedom is left out, and the test against all contexts also if num_arms * dim exceeds 256.
 
     A log that passes need not be uniform: the two score tests do not detect nonlinear preferences, nor dependence on
     traits that are not in the contexts.
@@ -65,7 +65,7 @@ def _by_own_context(contexts: np.ndarray, actions: np.ndarray) -> float:
 
 
 def _by_all_contexts(contexts: np.ndarray, actions: np.ndarray) -> float:
-    # The score is sum_t (1[a_t = k] - 1 / K) z_t for every arm k, with z_t centred over rounds.
+    # The score of arm k is sum_t (1[a_t = k] - 1 / K) z_t, where z_t are all arms' contexts, centred over rounds.
     horizon, num_arms, dim = contexts.shape
     center = contexts.reshape(horizon, -1).mean(axis=0, dtype=np.float64)
     scores, moments = np.zeros((num_arms * dim, num_arms)), np.zeros((num_arms * dim,) * 2)
@@ -78,8 +78,8 @@ def _by_all_contexts(contexts: np.ndarray, actions: np.ndarray) -> float:
 
 
 def _p_value(scores: np.ndarray, moments: np.ndarray, factor: float, copies: int) -> float:
-    # The statistic factor * sum over columns s of s' moments^+ s is chi-square with copies * rank(moments) degrees of
-    # freedom.
+    # The statistic is `factor` times the sum of s' moments^+ s over the columns s of `scores`. It is chi-square with
+    # copies * rank(moments) degrees of freedom.
     lengths = np.sqrt(np.diag(moments))
     # Columns that are constant up to the rounding of float32 contexts in [-1, 1] are left out. The statistic does not
     # depend on the scale of a column.

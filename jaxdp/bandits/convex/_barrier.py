@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball_kernels import length  # kernels for XLA on CPU, for every dim
+from jaxdp.bandits.convex._ball_kernels import length
 
 NEWTON_STEPS = 8
 

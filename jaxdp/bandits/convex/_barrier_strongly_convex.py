@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # kernels for XLA on CPU, for every dim
+from jaxdp.bandits.convex._ball_kernels import unit_vector
 from jaxdp.bandits.convex._domain import BarrierPoint, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, randomizer_values
 from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf

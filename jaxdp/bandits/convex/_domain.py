@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits.convex import _barrier, _box
 from jaxdp.bandits.convex._ball import checked_ball
-from jaxdp.bandits.convex._ball_kernels import descend, length, project  # kernels for XLA on CPU, for every dim
+from jaxdp.bandits.convex._ball_kernels import descend, length, project
 from jaxdp.core import Space, ball, default_float, scalar_leaf
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_number

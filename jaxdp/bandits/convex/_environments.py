@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball_kernels import inner, length  # kernels for XLA on CPU, for every dim
+from jaxdp.bandits.convex._ball_kernels import inner, length
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._world import Losses, Params, convex_environment, diagonal
 from jaxdp.core import Environment, default_float, factory

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # kernels for XLA on CPU, for every dim
+from jaxdp.bandits.convex._ball_kernels import unit_vector
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._one_point import Public, start
 from jaxdp.bandits.convex._reports import UNIT, randomizer_values

@@ -1,8 +1,9 @@
 """Builds environments of convex losses from a family of mean losses: adds linear parts and noise, and computes regret.
 
-Every loss is f_t(x) = g(x) + <h_t, x> + q_t with g(0) = 0: a mean loss g, a linear part h_t and a number q_t.
-Differences of a loss between two points, and regret against the best point, are computed without cancellation by the
-family's function `rise(centre, offset)` = g(centre + offset) - g(centre - offset).
+The loss of round t is f_t(x) = g_t(x) + <h_t, x> + q_t, with a convex g_t, a linear part h_t and a number q_t. Here
+g_t(0) = 0, and g, the mean of g_t, is the same in all rounds; in most families g_t = g. Differences of a loss between
+two points, and regret against the best point, are computed without cancellation by the family's function `rise(centre,
+offset)` = g(centre + offset) - g(centre - offset).
 """
 
 import inspect
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import inner  # kernels for XLA on CPU, for every dim
+from jaxdp.bandits.convex._ball_kernels import inner
 from jaxdp.bandits.convex._domain import Domain
 from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -23,7 +24,7 @@ from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_at_least, check_choice, check_count, check_flag, check_number
 
-BITS = 32  # of a random word
+BITS = 32  # a random word has this number of bits
 
 
 @pytree_dataclass
@@ -31,13 +32,14 @@ class Params:
     """The environment's parameters, which JAX traces.
 
     Attributes:
-        shape: the parameters of g, by the names of the environment's values.
+        shape: the parameters of g by name, such as `slope`.
         best: [dim] float, the best point of the mean losses.
         noise: [] float >= 0, standard deviation of q_t, the number that is added to all losses of a round.
         tilt: [] float >= 0, length of the random linear part.
         drift: [] float >= 0, length of the rotating linear part.
         period: [] int, rounds of one full turn.
-        push: [] float >= 0, length of the linear part that follows the plays; zero if the adversary is not adaptive.
+        push: [] float >= 0, largest length of the linear part in the direction of the mean play; zero if the adversary
+            is not adaptive.
     """
 
     shape: dict[str, Any]
@@ -54,10 +56,10 @@ class World(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        plays: [dim] sum of the points played; empty if the adversary is not adaptive.
-        tilts: [dim] sum of the linear parts h_t; empty without hindsight.
-        excess: [] sum of f_t(x_t) - f_t(best), where best is the best point of the mean losses; empty without
-            hindsight.
+        plays: [dim] sum of the points played, of a probe its centre; () if the adversary is not adaptive.
+        tilts: [dim] sum of the linear parts h_t; () if the environment does not compute regret in hindsight.
+        excess: [] sum of f_t(x_t) - f_t(best), where best is the best point of the mean losses, and a probe counts the
+            mean of its two points; () if the environment does not compute regret in hindsight.
     """
 
     round: jax.Array
@@ -75,8 +77,8 @@ class Losses(NamedTuple):
         sample: (key, shape) -> the random parameters of a round's loss, for `rise_of`; None if the loss is g plus its
             linear part.
         rise_of: (shape, sample, centre, offset) -> the same difference for the round's loss without its linear part.
-        hindsight: (params, rounds, tilts) -> the loss of `best` so far less the loss of the best point in hindsight;
-            None if it has no closed form.
+        hindsight: (params, rounds, tilts) -> the total loss of `params.best` in these rounds minus the smallest total
+            loss of any point; None if it has no closed form.
     """
 
     shape: Callable[..., tuple[dict[str, float], np.ndarray]]
@@ -107,7 +109,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """Returns `params` with the parameters of `shape` in its signature in place of **values, without `left_out`."""
+    """Wraps `params`: the signature names the parameters of `shape` in place of **values, and omits `left_out`."""
     shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
     signature = inspect.Signature(
         [

@@ -17,8 +17,8 @@ ORDER = 440  # position of the entries in lists
 def _a_later_duel(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in round 3, which starts the block of rounds 3 and 4 if there are two arms.
 
-    The next block ends in round 8. If the count of wins does not restart from zero, it uses the wins of rounds 3 and 4
-    again.
+    The next block ends in round 8. A learner that forgets to restart its count of wins would release the wins of rounds
+    3 and 4 twice.
     """
     return a_user_changes(num_arms, 8, 2)
 
