@@ -1,12 +1,12 @@
 """Attacks on privacy claims: they run the code that makes the claim.
 
 * `audit`, a black box, draws outputs under two neighbouring inputs and looks for events that one input makes likelier
-  than the claim allows. It reports a lower bound, with a stated confidence, on the number that the claim states. The
-  bound on epsilon, at the claimed delta, comes from guesses of the input; the bound on mu comes from events; the bound
-  on rho comes from a Rényi divergence between histograms of a score. `learner_attack` builds an attack on the
-  transcript of a learner, and `python_release` lets an attack call a plain Python sampler. A `Target` is a claim with
-  all attacks on it. `scoreboard` attacks many targets: on all paths (rounds, blocks, counts), between inputs that
-  `search` finds in a `Domain`, and at other parameter values.
+  than the claim allows. It reports a lower bound, with a stated confidence, on the true epsilon, rho or mu, whichever
+  the claim states. The bound on epsilon, at the claimed delta, comes from guesses of the input; the bound on mu comes
+  from events; the bound on rho comes from a Rényi divergence between histograms of a score. `learner_attack` builds an
+  attack on the transcript of a learner, and `python_release` lets an attack call a plain Python sampler. A `Target` is
+  a claim with all attacks on it. `scoreboard` attacks many targets: on all paths (rounds, blocks, counts), between
+  inputs that `search` finds in a `Domain`, and at other parameter values.
 * `grey_box` records the values to which mechanisms inside a learner add noise, and measures how far one user moves them
   while the transcript is held fixed. It finds exceeded sensitivities, overspent budgets, data that reach the output
   without noise, noise used twice, and noise that does not have its recorded distribution. Its `loss` is the exact
@@ -19,8 +19,7 @@
   of a learner on a tiny world, from the algorithm's definition. `g_test` and `audit` check that the program follows it.
 
 An adversary may choose users adaptively: the draw of a `UserData` and its answers may depend on a `History`, which
-holds all that the claim lets the adversary see. A learner is attacked on every path that it has: rounds, blocks and
-counts.
+holds all that the claim lets the adversary see.
 
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this number of trials, found nothing.
 A leak can stay hidden between other inputs, at other values or sizes, in events rarer than about 1 / trials, in the

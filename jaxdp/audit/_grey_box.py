@@ -68,10 +68,10 @@ def grey_box(
     recorded releases, data were added to a number that already has noise, which is a fault. Otherwise, or if nothing
     was recorded, the audit cannot decide, and adds a note.
 
-    Rounds and counts are compiled: the same programs serve all of them, unless a mechanism is called inside a loop, an
-    inner `jit` or a branch other than `jaxdp.mechanisms.branches.branch`. These rounds, and all blocks, run operation
-    by operation, so that a mechanism may be called inside a branch on public values. Then a round takes about a tenth
-    of a second, and a block up to some seconds.
+    Rounds and counts are compiled, and the same programs serve all of them, unless a mechanism is called inside a loop,
+    an inner `jit` or a branch other than `jaxdp.mechanisms.branches.branch`. In this case, and for blocks always, JAX
+    runs operation by operation, so that a mechanism may be called inside a branch on public values. Then a round takes
+    about a tenth of a second, and a block up to some seconds.
 
     Args:
         key: a typed PRNG key.
@@ -178,9 +178,9 @@ def grey_box_of_paths(
 ) -> GreyBox:
     """Audits every path of a learner by `grey_box`, and joins the findings.
 
-    Blocks are not audited if they give the plays and public states of single rounds, bit for bit, in some thousand
-    random runs: the audit of rounds then holds for blocks, too. So a learner may draw noise inside the kernels of its
-    blocks.
+    Blocks are not audited if they give the plays and public states of single rounds, bit for bit, in random runs (4,096
+    unless transcripts are large): the audit of rounds then holds for blocks, too. So a learner may draw noise inside
+    the kernels of its blocks.
 
     Args:
         key: a typed PRNG key.
@@ -242,12 +242,12 @@ def grey_box_of_paths(
 
 
 def paths_of(learner: Learner) -> list[str]:
-    """Returns the engines that a learner supports."""
+    """Returns the paths on which a learner is audited: "rounds", and "blocks" and "counts" if the learner has them."""
     return ["rounds", *(["blocks"] if learner.blocks else []), *(["counts"] if learner.counts else [])]
 
 
 def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Array:
-    """Stacks `base` and copies in which one of `rounds` has a row of `new`: [neighbours + 1, rounds, ...]."""
+    """Stacks `base` and, for neighbour i, a copy with `new[i]` in round `rounds[i]`: [neighbours + 1, rounds, ...]."""
     copies = jnp.broadcast_to(base, (len(rounds), *base.shape)).at[jnp.arange(len(rounds)), rounds].set(new)
     return jnp.concatenate([base[None], copies])
 
@@ -284,9 +284,9 @@ def _make_result(
 
 
 def _largest_loss(runs: list[list[Release]]) -> float | None:
-    """Returns the largest known |privacy loss| of a neighbour, summed over a run's releases; None if it is 0."""
+    """Returns the largest known |privacy loss| of a neighbour, summed over a run's releases; None if 0 or unknown."""
     totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
-    largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's own is 0
+    largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's loss is 0
     return largest or None
 
 

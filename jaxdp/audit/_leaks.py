@@ -63,7 +63,7 @@ def leaks(
     noise that is calibrated to this budget has scale about 1e6 and is the same in both runs. So every noisy number is
     nearly the same in both runs, and every decision depends only on noise. The test cannot decide in three cases: the
     claim at these values shows that the noise is calibrated by something else; the learner refuses these values; or
-    reports are randomized responses, that is, the label or its opposite.
+    reports are randomized responses, which follow the data at any epsilon if the key is the same.
 
     The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
     added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. It finds noise that
@@ -85,8 +85,8 @@ def leaks(
     Returns:
         The differences in the plays, public states and reports that the claim's `adversary_view` names, and in the
         stopping time if it is seen. In the local model reports are always compared, and public states never. In the
-        joint model only public states are compared: all users differ here, and a user's play and report may follow the
-        user's own data.
+        joint model plays and reports are never compared: all users differ here, and a user's play and report may follow
+        the user's own data.
 
     Raises:
         ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the

@@ -25,8 +25,8 @@ from jaxdp.core import Guarantee, default_float
 from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import warn_caller
 
-PILOTS = ((160, 12), (640, 3))  # in a stage of the pilot: runs under each neighbour, and pairs kept after it
-LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage has a tenth of the trials, at most MOST_LAST
+PILOTS = ((160, 12), (640, 3))  # stages of the pilot: (runs under each neighbour, pairs that stay after the stage)
+LAST_SHARE, MOST_LAST = 10, 10_000  # one more stage has a tenth of the trials, but 640 to MOST_LAST
 RIDGES = (1e-9, 0.3)  # the first finds sums in which noise cancels; the second has smaller errors of estimation
 LARGEST = 1e9  # numbers are clipped to this size before they are scored
 PREFIXES = (3, 5, 8)  # rounds after which sequences of actions are compared
@@ -52,7 +52,7 @@ class PythonAuditResult(AuditResult):
     changed: np.ndarray
     repeatable: bool
 
-    __repr__ = AuditResult.__repr__  # a dataclass writes its own otherwise
+    __repr__ = AuditResult.__repr__  # otherwise the dataclass would generate another one
 
 
 class Scores(NamedTuple):

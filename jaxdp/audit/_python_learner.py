@@ -158,7 +158,7 @@ class PythonLearner:
 
         Raises:
             RuntimeError: if the learner fails; the message names the round.
-            ValueError: if an argument is out of range, the number of persons is not `rounds`, or `persons` are given
+            ValueError: if an argument is out of range, `persons` does not have `rounds` entries, or `persons` are given
                 for a unit other than "person", or missing for the unit "person".
         """
         check_key(key)
@@ -340,7 +340,7 @@ def read_python_learner(name: str) -> PythonLearner:
     """Imports a learner: "module:name" of a `PythonLearner`, or of a function without arguments that returns one.
 
     Raises:
-        ValueError: if there is no such module or name, or it is another object.
+        ValueError: if there is no such module or name, or the object is neither.
     """
     module, _, attribute = name.partition(":")
     if not module or not attribute:

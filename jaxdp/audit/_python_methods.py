@@ -12,7 +12,7 @@ import numpy as np
 
 
 class WrongArgumentError(ValueError):
-    """An argument of `python_learner` that is known to be wrong only after a round."""
+    """The error of a wrong argument of `python_learner` that is noticed only after a round."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def play_worlds(
 
 
 def _check_world(learner: Any, world: Environment, horizon: int) -> None:
-    """Raises ValueError unless the world has the learner's actions, feedback and contexts, and reaches the horizon."""
+    """Raises ValueError if the world does not fit the learner's problem, ends too early, or has delays or visits."""
     if world.horizon is not None and horizon > world.horizon:
         raise ValueError(f"horizon must be <= the world's {world.horizon}, got {horizon}")
     if world.delays is not None or world.visits is not None:

@@ -76,7 +76,7 @@ def user_pairs(
     changes_contexts: bool,
     changes_last: bool,
 ) -> list[Pair]:
-    """Returns pairs to try: extreme, equal, alternating and random users.
+    """Returns pairs of neighbours to try; their common users are extreme, equal, alternating or random.
 
     `persons` [rounds] are the persons of the rounds; None if each round has a new person. Without persons, the users of
     a pair differ in one early, middle or late round, and in the last round only if `changes_last`. With persons, they
@@ -117,7 +117,7 @@ def _contexts(generator: np.random.Generator, setting: Setting, rounds: int) -> 
 
 
 def _answers(generator: np.random.Generator, setting: Setting, rounds: int) -> list[np.ndarray]:
-    """Returns the answers of all users, [rounds, num_actions], or [rounds, num_actions, num_actions] in a duel."""
+    """Returns answers of all users to try: [rounds, num_actions], or [rounds, num_actions, num_actions] in a duel."""
     low, high = setting.ends
     num_actions = setting.num_actions
     if setting.problem == "duel":
@@ -128,7 +128,7 @@ def _answers(generator: np.random.Generator, setting: Setting, rounds: int) -> l
         wins = [order[:, :, None] < order[:, None, :] for order in orders]
         ahead = (ascending[None] - ascending[:, None]) % num_actions
         is_first = (2 * ahead < num_actions) | ((2 * ahead == num_actions) & (ascending[:, None] < ascending[None]))
-        wins.append(np.tile((ahead > 0) & is_first, (rounds, 1, 1)))  # a cycle
+        wins.append(np.tile((ahead > 0) & is_first, (rounds, 1, 1)))  # each item wins against the next ones of a cycle
         shares = [np.where(np.eye(num_actions, dtype=bool), 0.5, won) for won in wins]
         coin = generator.random(rounds)[:, None, None] < 0.5  # the winner of an item against itself
         return [low + (high - low) * np.where(share == 0.5, coin, share) for share in shares]

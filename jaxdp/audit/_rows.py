@@ -28,9 +28,9 @@ class Attempt:
         path: the path on which outputs were computed.
         point: values or sizes that differ from the registered ones, such as "epsilon=0.1"; empty if none do.
         inputs: "given", or "found" by a search.
-        trials: outputs under each input.
+        trials: outputs under each input; for a claim on epsilon, on average.
         claimed: the claimed epsilon, rho or mu at that point.
-        lower_bound: lower bound on the same number.
+        lower_bound: lower bound on the true epsilon, rho or mu.
         confidence: confidence of this one bound.
     """
 
@@ -49,16 +49,17 @@ class ScoreboardRow:
 
     Attributes:
         name: the target's name.
-        currency: the number that the claim states: "epsilon", "rho" or "mu".
+        currency: which number the claim states: "epsilon", "rho" or "mu".
         claimed: the claimed number at `point`; infinity if nothing is claimed.
         delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
-        lower_bound: lower bound on the same number, by the black-box attack with the largest ratio; 0 if no attack gave
+        lower_bound: lower bound on the true number, by the black-box attack with the largest ratio; 0 if no attack gave
             a bound.
         ratio: lower_bound / claimed. A ratio near 1 shows that the algorithm spends nearly its whole claimed budget; a
             ratio above 1 shows that it violates the claim; 0 if nothing is claimed.
         exact: the true number by exact distributions, at the registered values and inputs; None if they are not known.
         path: the path of the attack that gave the lower bound; empty if none did.
-        trials: outputs under each input, in the attack that gave the lower bound; the requested number if none did.
+        trials: outputs under each input (for a claim on epsilon, on average), in the attack that gave the lower bound;
+            the requested number if none did.
         seconds: time of all attacks and audits of the row, compilation included.
         verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if neither an
             attack nor the grey box nor an exact distribution gave an answer; "blunt" if the bounds of attacks are less
@@ -66,7 +67,8 @@ class ScoreboardRow:
             shown" if every bound is 0 and nothing else was measured; otherwise "consistent", which is no proof.
         event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
-        notes: the attacks that were not made, with reasons; and whether the lower bound contradicts the exact number.
+        notes: attacks that were not made or failed, with reasons; open questions of the grey box; contradictions of
+            exact numbers to lower bounds or claims.
         point: values or sizes that gave the lower bound, if they differ from the registered ones; else empty.
         code: Python code that audits the inputs that gave the lower bound, if a search found them; else empty.
         confidence: confidence that all lower bounds of the row hold.

@@ -33,12 +33,12 @@ __all__ = [
 ]
 
 SLACK = 1e-6  # relative excess of an exact budget over the claim that rounded probabilities may cause
-FEW = 50_000  # fewest trials of the first attack by a way
-FIRST_LOOK = 10  # the first attack by a way has one trial in this many
-LAST_LOOK = 0.5  # share of the error for the attack by all trials, by the most promising way
+FEW = 50_000  # smallest number of trials in the first attack by each `Way`
+FIRST_LOOK = 10  # the first attack by each `Way` has the trials divided by this number
+LAST_LOOK = 0.5  # part of the error probability for the last attack, with all trials, by the most promising `Way`
 FOUND = 2  # pairs of inputs that are attacked after a search
 JUDGED = 10**5  # fewest trials for the verdict "blunt"
-BLUNT = 0.5  # share of what attacks reach on correct code
+BLUNT = 0.5  # bounds below this part of the bounds on correct code are "blunt"
 
 
 class Step(NamedTuple):
@@ -106,7 +106,7 @@ def scoreboard(
     Outputs are attacked on every path, between the given inputs; on the first path, between inputs that a search finds
     (unless the target has a grey box, which looks at many inputs); and at one point of other values or sizes. Each
     attack gets a tenth of the trials, at least 50,000. The most promising attack is repeated with all trials, on fresh
-    outputs. Outputs of a search only score pairs: bounds are counted on fresh outputs. If a target has a second point,
+    outputs. Outputs of a search only score pairs: bounds come from fresh outputs. If a target has a second point,
     its grey box looks at the second point instead of the first, since more code runs there. If the second point has no
     grey box, or the verdict of its grey box is "cannot tell", outputs are attacked at the second point, on the first
     path.
@@ -124,7 +124,7 @@ def scoreboard(
             second point on all paths), and the grey box looks at both points.
         searched: whether to search inputs and to attack other points. If False, only the given inputs at the registered
             values are attacked, which is quicker and finds less.
-        turn: index, modulo the number of points, of the point that is attacked; unused if `thorough`.
+        turn: which point of other values is attacked: its index modulo the number of points; unused if `thorough`.
         before: function called before each step, for a progress bar.
 
     Yields:

@@ -20,7 +20,7 @@ CELLS = 1024  # groups of outputs by a hash of their bits
 SURE = 2.0  # standard errors by which a frequency is moved so that the bound becomes smaller
 STRANGERS = 4  # one new pair in this many is random
 FEWER = 0.1  # penalty on a pair's mean score, if it was scored once; divided by n if it was scored n times
-AS_LOW = -100.0  # stands for NaN on the scale of `_squeeze`, below all numbers
+AS_LOW = -100.0  # stands for NaN on the scale of `_squeeze`, below all float32 numbers (float64 goes down to -710)
 
 
 class SearchEffort(NamedTuple):
@@ -49,7 +49,8 @@ class ScoredPair(NamedTuple):
         first: an input.
         second: its neighbour.
         changed: the row in which they differ.
-        score: estimate of the bound on epsilon from few outputs; not a bound, since the best of many was chosen.
+        score: mean of estimates of the bound on epsilon, minus the penalty `FEWER` for few estimates. Not a bound: the
+            pair was chosen as the best of many by these estimates.
     """
 
     first: Any
@@ -75,7 +76,8 @@ def search(
 
     The first generation consists of the known pairs and of random pairs. In each generation every pair is scored by
     fresh outputs. The half with the best mean scores stays. New pairs replace the other half: a new pair is random, or
-    bred from two pairs that stay. The outputs of a search chose the pairs, so a bound for a pair needs other outputs.
+    bred from two pairs that stay. These outputs select the pairs, so a bound for a returned pair must come from fresh
+    outputs.
 
     Args:
         key: a typed PRNG key.
@@ -83,7 +85,8 @@ def search(
         params: the mechanism's params.
         guarantee: the mechanism's claim; outputs are compared at its delta.
         domain: the pairs of inputs to search.
-        known: pairs with which the search starts, besides random pairs. Pairs that do not fit the domain are left out.
+        known: pairs with which the search starts, besides random pairs. Pairs that do not fit the domain, and pairs
+            beyond the first `effort.pairs // 2` that fit, are left out.
         effort: size of the search.
         keep: largest number of pairs to return, >= 1.
         with_place: whether the release takes (input, changed) as its data, instead of the input.
@@ -121,8 +124,9 @@ def search(
 
 def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
     """Estimates the epsilon that an audit of two inputs would show, from n outputs of each: [] float >= 0."""
-    # One half of the outputs chooses columns and thresholds, the other half is counted. Columns are single numbers, the
-    # count of NaN, a linear combination that separates the means, and a log ratio for groups of equal outputs.
+    # One half of the outputs chooses columns and thresholds, the other half is counted. Columns are an output's
+    # coordinates, their low bits, the count of NaN, a linear combination that separates the means, and the log ratio of
+    # counts in the output's hash cell.
     half = len(first.bucket) // 2
     shaping, counted = ([_columns(x, part) for x in (first, second)] for part in (slice(0, half), slice(half, None)))
     mean = [jnp.mean(x, axis=0) for x in shaping]
@@ -152,7 +156,8 @@ def _estimate_bound(likely: jax.Array, unlikely: jax.Array, size: int, delta: fl
     """Estimates the lower bound on epsilon from an event's frequencies under two inputs, of `size` outputs each."""
 
     def deviation(share: jax.Array) -> jax.Array:
-        return SURE * jnp.sqrt(jnp.maximum(share * (1 - share), 0) / size)  # a fused 1 - share can be negative
+        # XLA may fuse the mean's division into 1 - share, which can then be rounded to slightly below 0.
+        return SURE * jnp.sqrt(jnp.maximum(share * (1 - share), 0) / size)
 
     low = likely - deviation(likely) - SURE / size - delta
     high = unlikely + deviation(unlikely) + SURE**2 / size

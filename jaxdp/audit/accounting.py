@@ -46,9 +46,10 @@ class Cost(NamedTuple):
 
 
 def change(entry: tape.Entry) -> Change:
-    """Measures how far neighbours, the leading axis of the value, move the value of a release, in the entry's norm.
+    """Measures how far each neighbour moves the value of a release from the base's value, in the entry's norm.
 
-    A value that is NaN or infinite for the base or for the neighbour, but not for both, has changed by infinity.
+    The leading axis of the value has the base and all neighbours. A value that is NaN or infinite for the base or for
+    the neighbour, but not for both, has changed by infinity.
     """
     value = exact(entry.value)
     count = len(value)
@@ -82,7 +83,7 @@ def change(entry: tape.Entry) -> Change:
 
 
 def exact(value: Any) -> np.ndarray:
-    """Converts a recorded value to float64; integers and fixed-point sums are exact up to 2^53 units."""
+    """Converts a recorded value to float64; integers are exact up to 2^53, fixed-point sums up to 2^53 steps."""
     if isinstance(value, fixed_point.Sum):
         whole, part = (np.asarray(word).astype(np.float64) for word in value)
         return whole + part / fixed_point.UNITS
@@ -102,7 +103,7 @@ def noise_scale(entry: tape.Entry) -> float:
 
 
 def loss(entry: tape.Entry) -> np.ndarray:
-    """Returns the privacy loss of a release, [neighbours]: log ratios of densities under the base and each neighbour.
+    """Returns the privacy loss of a release, [neighbours]: log(density under the base / density under the neighbour).
 
     The entry has the noise of the base's run. The loss is NaN if the value changes and the release is not known to be
     the value plus noise.
@@ -127,9 +128,10 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
     """Returns the total cost of releases, from the changes by neighbours.
 
     The epsilons of pure mechanisms add, and the squares of Gaussian mus add. In a run of AboveThreshold, the entries up
-    to and including a report form a group, which costs as much as its most expensive entry. At delta > 0 the epsilon is
-    the smaller of two numbers: the sum of the pure epsilon and of the Gaussian epsilon at delta; and the epsilon that
-    zero-concentrated DP implies. For mu, the squares of all mus add, including each mu that a pure epsilon implies.
+    to and including a reported one form a group, which costs as much as its most expensive entry. At delta > 0 the
+    epsilon is the smaller of two numbers: the sum of the pure epsilon and the Gaussian epsilon at delta; and the
+    epsilon that zero-concentrated DP implies. For mu, the squares of all mus add, including each mu that a pure epsilon
+    implies; but all pure epsilons together count at most as the mu that their sum implies.
 
     Args:
         releases: the releases in order, each with its change by neighbours.
@@ -184,7 +186,7 @@ def _equals_base(value: np.ndarray) -> np.ndarray:
 
 
 def ratio(moved: np.ndarray, unit: float) -> np.ndarray:
-    """Divides a change by a unit; no change costs 0, even without noise."""
+    """Returns `moved` / `unit`, and 0 where nothing moved, even if `unit` is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(moved > 0, moved / unit, 0.0)
 

@@ -10,18 +10,19 @@ from scipy.special import expit
 MOST_FEATURES = 256  # features of the regression
 MOST_CELLS = 2**22  # rows times features, for each input
 FEWEST_KNOTS, MOST_KNOTS = 3, 24  # knots of each column
-RIDGE = 4.0  # penalty on standardised features, in units of rows
+RIDGE = 4.0  # ridge penalty on the coefficients of standardised features
 STEPS = 12  # most steps of Newton's method
-CONVERGED = 1e-4
-LARGEST_STEP = 20.0  # L1 norm
-FLOOR = 1e-6
+CONVERGED = 1e-4  # Newton's method ends after a step with smaller entries
+LARGEST_STEP = 20.0  # largest L1 norm of a step
+FLOOR = 1e-6  # added to the diagonal of the Hessian, so that it is invertible
 RANKED = 4096  # rows used for ranking columns, if not all columns are used
 MOST_EDGES = 2048  # edges in the histograms of all columns
 FINEST = 32  # largest number of quantile bins of a column
 FEWEST_REPEATS = 4  # a value that occurs this often gets its own bin
 SIGNIFICANT = 3.0  # standard errors by which counts or means must differ
 BOOSTED = 128  # columns that boosting may use
-BOOSTS, RATE, PRIOR, COARSE = 40, 0.2, 10.0, 16  # its steps, their share, penalty on a bin, most edges of a column
+BOOSTS, RATE = 40, 0.2  # steps of boosting, and the part of each step that is taken
+PRIOR, COARSE = 10.0, 16  # penalty on the value of a bin, and most edges of a column, in boosting
 
 
 class Hinges(NamedTuple):
@@ -57,7 +58,7 @@ class Bins(NamedTuple):
 
 
 def hinge_logit(weights: Hinges, matrix: jax.Array) -> jax.Array:
-    """Returns [n] estimated log likelihood ratios of rows [n, m]."""
+    """Returns [n] estimated log likelihood ratios of rows [n, m], up to a constant."""
     return jnp.sum(_hinges(weights, matrix) * weights.slopes[None], axis=(1, 2))
 
 
@@ -174,7 +175,7 @@ def _knots(ordered: np.ndarray, most: int) -> np.ndarray:
 
 
 def _regression(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns [p] coefficients of a logistic regression of first [n, p] against second [n, p], by Newton's method."""
+    """Returns [p] coefficients, without the intercept, of a logistic regression of first [n, p] on second [n, p]."""
     both = np.concatenate([first, second])
     mean, scale = both.mean(axis=0, dtype=np.float64), both.std(axis=0, dtype=np.float64)
     scale = np.where(scale > 0, scale, np.inf)

@@ -1,4 +1,4 @@
-"""Builds environments, for every engine of the simulator, in which users answer as an adversary decides."""
+"""Builds environments in which users answer as an adversary decides, for the engines rounds, blocks and counts."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,16 +28,16 @@ class UserData(NamedTuple):
 class History(NamedTuple):
     """The part of the transcript so far that the claim lets the adversary see, and to which the adversary may react.
 
-    Arrays hold zeros from index `round` on. Within a block or a total, public states and reports are added only after
-    its last round. Plays are added after each round; but in problems with contexts plays are also added only after the
-    last round of the block.
+    A step is a round, a block, or the rounds that the engine "counts" plays at once. Public states and reports are
+    added after the last round of a step. Plays are added after each round or, in problems with contexts, after the last
+    round of a step. Arrays hold zeros from index `round` on.
 
     Attributes:
         round: [] integer, number of rounds played.
         actions: pytree of [rounds, ...] arrays, the plays so far.
-        public: pytree of [rounds, ...] arrays, `public` after each round; for a block or a total, the entry at its
-            first round is `public` after its last round.
-        reports: pytree of [rounds, ...] arrays; None for totals, and if reports are not seen.
+        public: pytree of [rounds, ...] arrays, `public` after each step, at the index of the step's first round; other
+            entries are zeros.
+        reports: pytree of [rounds, ...] arrays; None with the engine "counts", and if reports are not seen.
     """
 
     round: jax.Array
@@ -124,7 +124,7 @@ def users_environment(
         """Returns the answers to the plays of the rounds `slots`.
 
         Each user knows all earlier plays. Users with contexts know only the plays before the first of these rounds,
-        because all contexts are shown before it.
+        because all contexts are shown before this round.
         """
         if with_contexts:
             return jax.vmap(lambda round_, action: answer_to(round_, actions, action))(slots, actions_planned)
