@@ -140,7 +140,7 @@ def punish_repeats(
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend on plays
-        of earlier rounds only. Outcomes: `loss`, the loss of the expert played; `planted_regret`, this loss less the
+        of earlier rounds only. Outcomes: `loss`, the loss of the expert played; `planted_regret`, this loss minus the
         good expert's loss in the same round. An action outside [0, num_experts) has loss NaN and punishes no expert.
         Metrics in hindsight are as for `loss_sequence`, computed from the losses that occurred.
 
@@ -165,7 +165,7 @@ def punish_repeats(
     size, switches = check_count("num_experts", num_experts, 2), check_switches(num_switches)
 
     def params(*, memory: int = memory, gap: float = gap) -> RepeatParams:
-        # Less than the largest integer: rounds since a play are counted up to memory + 1.
+        # Must be below the largest integer, because rounds since a play are counted up to memory + 1.
         rounds = check_horizon(memory, name="memory", minimum=0, spare=1)
         if check_positive("gap", gap) > 0.5:
             raise ValueError(f"gap must be in (0, 1/2], got {gap}")

@@ -138,7 +138,7 @@ def counter_weights(
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
         rho = zcdp_rho(epsilon, delta)
-        numbers = horizon * num_experts  # an upper bound on the noise values drawn from the changed entry on
+        numbers = horizon * num_experts  # bounds the number of noise values from the changed entry on
         return Guarantee.zcdp(rho, **unit, numerical_delta=normal_delta(numbers, rho=rho, steps=TOEPLITZ_STEPS))
 
     def init(key, params: Params) -> State:

@@ -59,7 +59,8 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1, or noise is not one of the names above.
+        ValueError: if num_experts < 2, horizon < 1, or noise is not one of the names above; from `params`, if a value
+            is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -79,7 +80,8 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
     Source:
         Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8.
         The default rate minimises a bound on the expected regret (see Math), which uses ln E exp(-rate Z) = rate^2 s^2
-        / 2 for Gaussian noise Z. For Laplace noise this is at most 15% larger if rate s <= 0.7, as for T >= 4.1 ln N.
+        / 2 for Gaussian noise Z. For Laplace noise this is at most 15% larger if rate * s <= 0.7, which holds for the
+        default rate if T >= 4.1 ln N.
 
     Deviations:
         Totals of reports are compensated sums, because plain float32 sums stop growing at long horizons.

@@ -26,7 +26,8 @@ def lower_bound_losses(
         horizon: rounds, >= num_phases.
         num_phases: number of phases S, >= 1.
         gap: the default of the value `gap`.
-        num_switches: as for `shifting_losses`.
+        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
+            horizon). If None, the environment has no metrics in hindsight.
 
     Returns:
         `shifting_losses` with equal segments and good experts from disjoint sets.
@@ -37,11 +38,11 @@ def lower_bound_losses(
     Values:
         gap, other_mean: as for `shifting_losses`. By default the good expert has loss 0, and all others have losses of
             0 or 1 with mean 1/2; `gap=1, other_mean=1` makes all other losses 1.
-        num_shifts: number of phases less one, in [0, num_phases).
+        num_shifts: number of phases minus one, in [0, num_phases).
 
     Source:
-        Tracking the best expert under privacy, section 3.2, "Lower bound for shifting adversary"; each phase is the
-        static lower bound of Asi, Feldman, Koren & Talwar (2023).
+        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), section 3.2, "Lower bound for shifting
+        adversary"; each phase is the static lower bound of Asi, Feldman, Koren & Talwar (2023).
 
     Deviations:
         In the paper, each phase uses the losses of a static lower bound, which depend on the learner's epsilon. Here

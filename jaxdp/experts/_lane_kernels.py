@@ -30,7 +30,7 @@ def add_losses(totals: Sum, losses: jax.Array) -> Sum:
     """Computes `compensated.add` with lanes as the fast axis of short arrays."""
     if len(losses) <= MOST:
         return separate_kernels(compensated.add, totals, losses)
-    # The difference is fused into the loop that makes the losses. With an excess of 0 the formula gives the same bits.
+    # XLA fuses the difference into the loop that computes the losses. The result is the same, bit for bit.
     corrected = losses - totals.excess
     zero = jnp.zeros((), losses.dtype)
     return separate_kernels(lambda total, value: compensated.add(Sum(total, zero), value), totals.total, corrected)

@@ -66,8 +66,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         num_experts: number of experts N, >= 2.
         noise: the noise of the selection, as for `jaxdp.mechanisms.noisy_min`: "exponential" (permute-and-flip),
             "gumbel" (the exponential mechanism) or "laplace" (the paper's).
-        losses: "bounded" ([num_experts] float, clipped to [0, 1]) or "binary" (also rounded to 0 or 1, and summed as
-            integers).
+        losses: "bounded" ([num_experts] float, clipped to [0, 1]) or "binary" (also rounded to 0 or 1).
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). The learner has
@@ -94,8 +93,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     Deviations:
         * The expert with the smallest noisy total is selected. Line 4 of the paper has the arg max of losses; its
           proof has the arg min.
-        * By default noise is one-sided exponential, of the paper's scale 2 / epsilon, instead of Laplace noise; its
-          utility is never worse than the utility of the exponential mechanism.
+        * By default noise is one-sided exponential, of the paper's scale 2 / epsilon, instead of Laplace noise; this
+          selection is never worse than the exponential mechanism.
         * Theorem 3.1 omits a factor log T of the paper's Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
         * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.
@@ -176,7 +175,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         return jnp.where(first, 0, totals) + losses if binary else fixed_point.add(totals, losses, restart=first)
 
     def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Advances by `played` rounds of a block; selects an expert if the next round begins a block (lines 3 to 7)."""
+        """Advances by `played` rounds of a block; selects an expert if the next round begins a block."""
         round_, expert = state.public.round + played, state.public.expert
         due = begins_block(round_)
 

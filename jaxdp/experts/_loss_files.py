@@ -34,7 +34,7 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
         path: the file.
 
     Returns:
-        [rounds, num_experts] numbers or booleans, finite. For `.npy`, the file's type; for `.parquet`, the smallest
+        [rounds, num_experts] numbers or booleans, finite. For `.npy`, the file's dtype; for `.parquet`, the smallest
         type that holds all columns; for `.csv`, uint8 if all entries are whole numbers in [0, 255], otherwise JAX's
         default float type.
 
@@ -132,7 +132,7 @@ def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray)
 
 
 def _is_index(title: str, values: np.ndarray) -> bool:
-    """Returns whether a column is named as an index; an expert may be named "index" if it does not number rows."""
+    """Returns whether a column is named as an index; a column named "index" counts as one only if it numbers rows."""
     title = title.strip().lower()
     counts = len(values) > 1 and values[0] in (0, 1) and bool(np.all(np.diff(values) == 1))
     return bool(re.fullmatch(r"unnamed: \d+|__index_level_\d+__", title)) or (title == "index" and counts)
@@ -140,7 +140,7 @@ def _is_index(title: str, values: np.ndarray) -> bool:
 
 def _counts_rows(lines: str, values: np.ndarray) -> bool:
     """Returns whether the first column may number the rows: it counts up by 1, and the other columns look different."""
-    # One or two rows must also start at 0 or 1.
+    # If there are only one or two rows, the column must also start at 0 or 1.
     first = values[:, 0]
     if (len(first) < 3 and first[0] not in (0, 1)) or not np.all(np.diff(first) == 1):
         return False
@@ -151,7 +151,7 @@ def _counts_rows(lines: str, values: np.ndarray) -> bool:
 
 
 def _bad_line(text: str, name: str, has_names: bool) -> ValueError:
-    """Returns the error for the first line with a field that is no finite number, or with a wrong number of fields."""
+    """Returns the error for the first line with a wrong number of fields, or a field that is not a finite number."""
     reader, fields = csv.reader(io.StringIO(text, newline="")), 0
     for row in reader:
         if not "".join(row).strip() or (has_names and reader.line_num == 1):
@@ -199,7 +199,8 @@ def _read_parquet(name: str) -> np.ndarray:
     except Exception as error:  # damaged bytes fail in more ways than pyarrow documents
         raise file_error(name, "data", f"not a readable Parquet file ({short_repr(str(error))})") from error
     columns = [_column(column, title, name) for title, column in zip(table.column_names, table.columns, strict=True)]
-    indices = (table.schema.pandas_metadata or {}).get("index_columns", [])  # a dict is an index outside the file
+    # An entry that is a dict describes an index that is not a column.
+    indices = (table.schema.pandas_metadata or {}).get("index_columns", [])
     for title, values in zip(table.column_names, columns, strict=True):
         if title in [index for index in indices if isinstance(index, str)] or _is_index(title, values):
             reason = f"column {short_repr(title)} is an index, not an expert: leave it out (in pandas index=False)"

@@ -65,7 +65,7 @@ def units_of(losses: jax.Array) -> jax.Array:
 
 
 def reveal_units(key, params, public, context, action, feedback) -> jax.Array:
-    """Returns losses in units of 2^-20 without noise (a `PrivatizeFn`): in the central model the curator sees them."""
+    """Returns integer losses (multiples of 2^-20) without noise, as a `PrivatizeFn`: the central curator sees them."""
     del key, params, public, context, action
     return units_of(feedback)
 

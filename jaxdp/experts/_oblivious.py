@@ -43,9 +43,9 @@ class Replay(NamedTuple):
 def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | None = None) -> Environment:
     """Losses that are fixed in advance: an oblivious adversary.
 
-    All lanes of a run share one array. Its type is kept if it is float16 or float32, is uint8 for bools and, if scale <
-    256, for integers, and otherwise is JAX's default float type. The losses of a round are converted to the default
-    float type when the learner receives them.
+    All lanes of a run share one array. float16 and float32 are kept; bools, and integers if scale < 256, become uint8;
+    other types become JAX's default float type. The losses of a round are converted to the default float type when the
+    learner receives them.
 
     Args:
         losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array is not copied.
@@ -57,9 +57,9 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
         1]), with blocks. Outcome: `loss`, the loss of the expert played. Metrics in hindsight: `best_loss`, the total
-        loss of the best fixed expert so far; `regret`, the learner's total loss less `best_loss`. If num_switches is
+        loss of the best fixed expert so far; `regret`, the learner's total loss minus `best_loss`. If num_switches is
         given, also `best_sequence_loss`, the total loss of the best sequence of experts so far with at most
-        num_switches switches, and `dynamic_regret`, the learner's total loss less `best_sequence_loss`. An expert
+        num_switches switches, and `dynamic_regret`, the learner's total loss minus `best_sequence_loss`. An expert
         outside [0, num_experts) has loss NaN, as have all experts in rounds beyond the horizon.
 
     Raises:

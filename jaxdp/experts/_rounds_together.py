@@ -9,10 +9,10 @@ MOST = 32  # largest number of rounds that is unrolled
 
 
 def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
-    """Returns the sum of losses, in units, over the planned rounds: [num_experts] integers.
+    """Returns the sum of integer losses over the planned rounds: [num_experts] integers.
 
     Args:
-        losses: [rounds, num_experts] units of up to 2^10 rounds.
+        losses: [rounds, num_experts] integers, the losses of up to 2^10 rounds, such as multiples of 2^-20.
         planned: [rounds] bool, whether a round enters the sum.
     """
     is_short = losses.shape[1] <= MAX_UNROLLED and len(losses) <= MOST  # then lanes of `jax.vmap` are the fast axis

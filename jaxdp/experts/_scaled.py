@@ -34,13 +34,13 @@ def nothing(shape: tuple[int, ...], dtype: np.dtype) -> Scaled:
 
 
 def two_to(power: jax.Array, dtype: np.dtype) -> jax.Array:
-    """Returns 2^power for a power <= 0; 0 if 2^power is smaller than any normal number."""
+    """Returns 2^power for a power <= 0; 0 if 2^power would be subnormal."""
     integer, bits, bias = _LAYOUT[dtype.itemsize]
     return jax.lax.bitcast_convert_type((jnp.maximum(power, -bias) + bias).astype(integer) << bits, dtype)
 
 
 def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
-    """Returns the numbers mantissa * 2^power for normal mantissas > 0; numbers below 2^NOTHING become 0."""
+    """Returns mantissa * 2^power, for mantissas > 0 that are not subnormal; numbers below 2^NOTHING become 0."""
     integer, bits, bias = _LAYOUT[mantissa.dtype.itemsize]
     word = jax.lax.bitcast_convert_type(mantissa, integer)
     exponent = (word >> bits).astype(jnp.int32) - bias
@@ -82,7 +82,7 @@ def times(left: Scaled, right: Scaled) -> Scaled:
 
 
 def plus(left: Scaled, right: Scaled) -> Scaled:
-    """Returns the sums left + right; here mantissas may be any normal numbers > 0."""
+    """Returns the sums left + right; here mantissas may be any floats > 0 that are not subnormal."""
     dtype, power = left.mantissa.dtype, jnp.maximum(left.power, right.power)
     parts = [number.mantissa * two_to(number.power - power, dtype) for number in (left, right)]
     return normalise(parts[0] + parts[1], power)

@@ -26,9 +26,9 @@ class Weights(NamedTuple):
     """For each state, the sum of the weights of all sequences in this state.
 
     Attributes:
-        sums: [num_rows, num_experts] numbers, each with a separate power of two. For `switching`, F(c, j) of the
-            source, which does not include the prior of later switches. For `markov()`, each row is known only up to a
-            factor. For `static()`, ().
+        sums: [num_rows, num_experts] numbers, each with a separate power of two. For `switching`, row c is for
+            sequences with c switches so far, and sums do not include the prior of later switches. For `markov()`, each
+            row is known only up to a factor. For `static()`, ().
         removed: [] int32, the power of two that has been divided out of all sums.
         evidence: compensated sums, because products that are rounded in every step would drift. For `markov()`,
             [num_rows]: log2 of the total weight of a rate's sequences, up to a summand that all rates share. For

@@ -9,7 +9,7 @@ from jaxdp.numerics.compensated import Sum
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
-    """Returns shares proportional to shares * exp(-scaled_losses); they are > 0, of sum 1, for losses of any sign."""
+    """Returns shares proportional to shares * exp(-scaled_losses), with sum 1; losses may have any sign."""
     grown = shares * jnp.exp(-(scaled_losses - scaled_losses.min()))
     return grown / grown.sum()
 

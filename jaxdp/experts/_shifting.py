@@ -28,7 +28,7 @@ class ShiftingParams:
     """Traced values: two mean losses, and the rounds in which the good expert changes.
 
     Attributes:
-        gap: [] float > 0, the mean loss of the other experts less the good expert's mean loss.
+        gap: [] float > 0, the mean loss of the other experts minus the good expert's mean loss.
         other_mean: [] float in (0, 1], the mean loss of every expert except the good one.
         good_mean: [] float in [0, 1), the mean loss of the good expert.
         concentration: [] float, the concentration c of Beta losses; NaN if losses are 0 or 1.
@@ -100,8 +100,8 @@ def shifting_losses(
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
         1]), with blocks. Outcomes, all NaN for an expert outside [0, num_experts): `loss`, the loss of the expert
-        played; `pseudo_regret`, this expert's mean loss less the good expert's mean loss; `planted_regret`, this
-        expert's loss less the good expert's loss, which is the regret against the planted sequence. If num_switches is
+        played; `pseudo_regret`, this expert's mean loss minus the good expert's mean loss; `planted_regret`, this
+        expert's loss minus the good expert's loss, which is the regret against the planted sequence. If num_switches is
         given, metrics in hindsight are as for `loss_sequence`. Bernoulli losses without num_switches have feedback
         totals: [num_experts] integers, how many of each expert's losses are 1. If a total covers plays of several
         experts in rounds of several segments, its outcomes are NaN, because it is not known which expert was played in
@@ -113,7 +113,7 @@ def shifting_losses(
             more segments than experts; from `params`, if a value is out of range.
 
     Values:
-        gap: in (0, other_mean], the mean loss of the other experts less the good expert's mean loss; by default the
+        gap: in (0, other_mean], the mean loss of the other experts minus the good expert's mean loss; by default the
             argument.
         other_mean: in (0, 1], the mean loss of the other experts, by default 1/2.
         num_shifts: a whole number in [0, the argument], how often the good expert changes; by default the argument. If
@@ -122,7 +122,7 @@ def shifting_losses(
             1). Both parameters must be >= 1; by default c is 10, or the least c with this property if that is larger.
 
     Source:
-        Tracking the best expert under privacy, section 3 (segments of equal distributions).
+        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), section 3 (segments of equal distributions).
 
     Deviations:
         In float32 a probability is a multiple of 2^-24, except in feedback totals. The integers from which times are
@@ -266,7 +266,7 @@ def _comparison_of(world: Segments) -> Comparison:
 
 def _split(world: Segments, counts: jax.Array, horizon: int) -> tuple[jax.Array, jax.Array]:
     """Returns each expert's plays in each segment, and the segment's rounds: [segments, num_experts] integers."""
-    # This is right only if one expert plays all rounds, or all rounds lie in one segment.
+    # This is right only if one expert is played in all rounds, or all rounds lie in one segment.
     times = world.shift_times.astype(counts.dtype)
     starts = jnp.concatenate([jnp.zeros(1, counts.dtype), times])
     ends = jnp.concatenate([times, jnp.full(1, horizon, counts.dtype)])

@@ -22,7 +22,7 @@ class StochasticParams:
 
     Attributes:
         means: [num_experts] float in [0, 1], the experts' mean losses.
-        gaps: [num_experts] float >= 0, each mean less the smallest mean.
+        gaps: [num_experts] float >= 0, each mean minus the smallest mean.
     """
 
     means: np.ndarray
@@ -45,7 +45,7 @@ def stochastic_losses(
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), with blocks.
-        Outcomes: `loss`, the loss of the expert played; `pseudo_regret`, this expert's mean loss less the smallest
+        Outcomes: `loss`, the loss of the expert played; `pseudo_regret`, this expert's mean loss minus the smallest
         mean. Both are NaN for an expert outside [0, num_experts). If num_switches is given, metrics in hindsight are as
         for `loss_sequence`. Otherwise feedback totals are [num_experts] integers: how many of each expert's losses are
         1. Sums of integers are exact, unlike sums of floats.
@@ -56,8 +56,8 @@ def stochastic_losses(
             means are equal.
 
     Values:
-        gap: > 0, the second-best mean less the smallest. All gaps change in proportion, and the smallest mean stays; by
-            default the gap of `means`.
+        gap: > 0, the second-best mean minus the smallest. All gaps change in proportion, and the smallest mean
+        stays; by default the gap of `means`.
         best_mean: in [0, 1], the smallest mean, to which the gaps are added; by default the smallest of `means`.
 
     Source:

@@ -189,7 +189,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
             return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
 
-        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # of a run of AboveThreshold, which costs half of it
+        # The budget of AboveThreshold; a run costs half of it.
+        budget = epsilon if is_pure else 2 * math.sqrt(rho)
         check_laplace(budget, times=2 * LARGEST_TIMES)
         switches = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
         rate = rate_of(switches)
@@ -299,7 +300,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
 
 def _least(enough, largest: int) -> int:
-    """Returns the smallest number in [1, largest] for which the monotone `enough` holds, or `largest`, by bisection."""
+    """Returns the smallest number in [1, largest] for which the monotone `enough` holds; `largest` if there is none."""
     low, high = 1, largest
     while low < high:
         middle = (low + high) // 2

@@ -202,7 +202,7 @@ def static() -> Sequences:
 
 
 def switching(*, num_switches: int) -> Sequences:
-    """Returns the class of all sequences of at most S switches, with equal priors; a round takes O((S + 1) N).
+    """Returns the class of all sequences of at most S switches, with equal priors; a round takes O((S + 1) N) steps.
 
     If R rounds are left, a sequence that has switched c times has G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
     continuations. Ratios of these numbers are computed from R in every round, in O(S), without a table.

@@ -69,7 +69,8 @@ def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
     """Returns the rows of a JSONL file, which has one object in each line, as ("line 3", columns, fields, 1).
 
-    It ignores columns that comparisons or battles do not have. The 1 is the row's count: no rows are merged.
+    Columns that comparisons or battles do not have are ignored. The 1 is the row's count: no rows are merged. Raises a
+    ValueError if a line is malformed or the file is empty.
     """
     rows = []
     for number, line in enumerate(utf8_text(data, name).split("\n"), 1):

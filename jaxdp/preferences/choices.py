@@ -50,8 +50,8 @@ def gaussian_choices(
         num_actions: K, >= 2.
         dim: number of features, >= 1.
         rankings: True for labels that rank all K actions; False for labels that name the best action.
-        feature_norm: L > 0; a longer φ is shrunk to this norm. None shrinks no φ, and L is the largest norm that was
-            drawn. If only the labels are private, L is public, and may be used like a bound known in advance.
+        feature_norm: L > 0; a longer φ is shrunk to this norm. None leaves every φ unchanged, and L is the largest norm
+            that was drawn. If only the labels are private, L is public, and may be used like a bound known in advance.
         parameter_norm: B > 0; a longer θ* is shrunk to this norm. None does not shrink it.
         zero_sum: whether to subtract the mean of θ* before it is shrunk.
 

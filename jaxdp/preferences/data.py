@@ -50,9 +50,9 @@ def gaussian_comparisons(
         num_samples: number of comparisons, >= 1.
         dim: number of features, >= 1.
         link: F, the probability that the first action is preferred, as a function of the margin x·θ*.
-        feature_norm: L > 0; a longer φ is shrunk to this norm; `inf` shrinks no φ. None shrinks no φ, and L is the
-            largest norm that was drawn. If only the labels are private, L is public, and may be used like a bound known
-            in advance.
+        feature_norm: L > 0; a longer φ is shrunk to this norm; `inf` and None leave every φ unchanged. With None, L is
+            the largest norm that was drawn. If only the labels are private, L is public, and may be used like a bound
+            known in advance.
         parameter_norm: B > 0; a longer θ* is shrunk to this norm. None does not shrink it.
         zero_sum: whether to subtract the mean of θ* before it is shrunk, so that <1, θ*> = 0.
 

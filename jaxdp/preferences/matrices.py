@@ -1,6 +1,6 @@
 """Preference matrices, in which P[i, j] is the probability that arm i beats arm j: constructors, winners and tests.
 
-All functions run on the host in float64, and check their matrices.
+All functions run on the host in float64, and check the matrices that they are given.
 """
 
 import jax

@@ -10,8 +10,8 @@ from jaxdp.validation import check_count, check_key
 def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
     """Draws at most k rows of each person at random, and returns the rows.
 
-    It reads only ids and the key, so the rows are public. The key need not be secret: the draw limits each person to k
-    labels, and no amplification by sampling is claimed.
+    The function reads only ids and the key, so the rows are public. The key need not be secret: the draw limits each
+    person to k labels, and no amplification by sampling is claimed.
 
     Args:
         ids: [num_samples] public ids of persons, text or numbers.
@@ -22,7 +22,7 @@ def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
         [num_left] integers, the rows in increasing order.
 
     Raises:
-        ValueError: if ids are not a vector, or k is not a whole number >= 1.
+        ValueError: if ids are not a vector of at least one id, or k is not a whole number >= 1.
 
     Examples:
         >>> rows = limit_per_person(["a", "b", "a", "a"], 2, jax.random.key(0))

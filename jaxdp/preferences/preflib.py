@@ -57,8 +57,8 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
         path: path of the file; the name ends in .soc, .soi, .toc or .toi.
 
     Raises:
-        ValueError: if the name has another ending, control characters or characters that are not text, or if the orders
-            do not fit the type.
+        ValueError: if the name has another ending, control characters or lone surrogates, or if the orders do not fit
+            the type.
         FileExistsError: if the file exists.
         OSError: if the file cannot be written.
     """

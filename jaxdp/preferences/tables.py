@@ -137,7 +137,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     comparisons that a row counts for (an integer; by default 1). A weight of 0 only adds the items to the table. `tie`
     is 1 or true if the two items tied (in either column), and 0, false or empty otherwise. Rows with the same items are
     added up, and spaces around names are removed. Write each tie as one row: two rows, a win for each side, would be
-    two comparisons, and so two units of privacy.
+    two comparisons, and so two privacy units.
 
     CSV and JSON lines may have battles instead, in the columns `model_a`, `model_b` and `winner`. `winner` is model_a
     or model_b, or for a tie: tie, tie (bothbad) or both_bad. All other columns except `weight` are ignored.

@@ -1,1 +1,1 @@
-"""Updates of the weights of sequences that switch: in plain form, for one row of many experts, and as kernels."""
+"""Updates of the weights of sequences: the plain form, and forms for CPUs (`kernels`; `columns` for many experts)."""

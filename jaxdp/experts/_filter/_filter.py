@@ -43,7 +43,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
         scaled_losses: [num_experts] float, learning_rate * losses.
 
     Returns:
-        (the new sums, [num_rows, num_experts]; k, [] int32, the largest power of two in the first row of `sums`).
+        (the new sums, [num_rows, num_experts]; k, [] int32, the largest `power` in the first row of `sums`).
     """
     change, power = exp_minus(scaled_losses)
     largest = jnp.max(sums.power[0])
@@ -110,7 +110,7 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
 
 
 def log_gain(change: jax.Array, before: jax.Array, after: jax.Array, power: jax.Array) -> jax.Array:
-    """Returns log2 of (before + change) / before, which equals after / before * 2^power; the change is <= 0."""
+    """Returns log2 of (before + change) / before, which equals (after / before) * 2^power; the change is <= 0."""
     # `change` is accurate if the sum changes little; `after` is accurate if little of the sum remains.
     near = change / before
     far = jnp.log2(after / before) + power.astype(before.dtype)

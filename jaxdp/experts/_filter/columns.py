@@ -20,7 +20,7 @@ draw, gains, odds_of = _filter.draw, _filter.gains, _filter.odds_of
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Applies losses and switches to sums of one row, and divides them by 2^k; returns them, and k, the largest power.
+    """Applies losses and switches to sums of one row; returns the sums divided by 2^k, and k, the largest power before.
 
     `scaled_losses`, [num_experts], are learning_rate * losses.
     """

@@ -22,7 +22,7 @@ MOST = MAX_UNROLLED  # largest number of experts, or rows, that is unrolled
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Applies losses and switches to sums, and divides them by 2^k; returns them, and k, the largest power in row 0.
+    """Applies losses and switches to sums; returns the sums divided by 2^k, and k, the largest power in row 0 before.
 
     `scaled_losses`, [num_experts], are learning_rate * losses. With `flow.row_step`, all `flow.odds` must be 1.
     """

@@ -20,7 +20,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
+from jaxdp.experts._lane_kernels import keep_lane_layout, select  # they set a layout for CPUs
 from jaxdp.experts._lazy_weights.decisions import Weighing, draw, rejects_sequence, weigh_experts, weigh_sequences
 from jaxdp.experts._lazy_weights.parameters import (
     ACCOUNTINGS,
@@ -266,7 +266,7 @@ def lazy_weights(
         )
 
     def steps(params: Params, round: jax.Array) -> jax.Array:
-        """Returns the class's round for the batch of `round`: the class has a round for each batch, and starts late."""
+        """Returns the class's round for the batch of `round`; the batches are the last of the class's T rounds."""
         batch = jnp.asarray(params.batch).astype(round.dtype)
         return horizon - (horizon + batch - 1) // batch + round // batch
 
@@ -280,7 +280,7 @@ def lazy_weights(
         return public.label.expert
 
     def advance(key, params: Params, state: State, losses: Sum, rounds: jax.Array) -> State:
-        """Advances by `rounds` rounds of one batch, at most to its end; `losses` are the batch's sums after them."""
+        """Advances by `rounds` rounds, at most to the batch's end; `losses` are the batch's sums after these rounds."""
         weights, public = state.private.weights, state.public
         played = public.round + rounds
         is_end = (played % params.batch == 0) & (played < horizon)
@@ -353,7 +353,7 @@ def _batch_end(
 ) -> State:
     """Advances to round `played`; if this ends the batch, updates the weights, and keeps or redraws the sequence."""
     key_keep, key_draw, key_roll = jax.random.split(key, 3)
-    # A public value. After the last resample the weights are not used.
+    # This flag is public. After the last resample the weights are not used.
     may_resample = is_end & (public.resamples < params.budget)
 
     def reconsider() -> tuple[Weights | Sum, jax.Array, Label]:

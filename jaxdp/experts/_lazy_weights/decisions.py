@@ -45,7 +45,7 @@ def _exceeds(
     # The two probabilities have sum 1. 1 + change is off by at most 2^-53; `weighted_delta` covers this.
     change = jnp.expm1(-played_loss)
     keep_prob, switch_prob = (1 - chance) * (1 + change), chance - (1 - chance) * change
-    scores = jnp.stack([jnp.log1p(-chance) - played_loss, jnp.log(switch_prob)]).astype(uniforms.dtype)  # for the tape
+    scores = jnp.stack([jnp.log1p(-chance) - played_loss, jnp.log(switch_prob)]).astype(uniforms.dtype)
     if is_pure:
         largest_change = jnp.maximum(rate, jnp.log1p((1 - fake) * -jnp.expm1(-rate) / fake))
         entry = Entry(
@@ -59,7 +59,7 @@ def _exceeds(
     if recorded is not scores:  # an auditor's tape replaced the scores
         keep_prob, switch_prob = jax.nn.softmax(recorded.astype(jnp.float64))
     coarse, fine = uniforms.astype(jnp.float64)
-    drawn = coarse + fine * float(jnp.finfo(uniforms.dtype).eps)  # so small numbers have all their digits
+    drawn = coarse + fine * float(jnp.finfo(uniforms.dtype).eps)  # small numbers then have all their digits
     # A comparison with the smaller probability uses all of its digits.
     return jnp.where(switch_prob < keep_prob, drawn < switch_prob, drawn >= keep_prob)
 

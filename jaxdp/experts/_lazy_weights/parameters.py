@@ -137,7 +137,7 @@ def lazy_weights_parameters(
 
     Returns:
         The parameters. For short horizons the bound is close to the horizon: at T = 10^4, N = 10, S = 3, delta = 10^-6
-        it is .23 T at epsilon = 1 and .39 T at .3.
+        it is 0.23 T at epsilon = 1 and 0.39 T at epsilon = 0.3.
 
     Raises:
         ValueError: if an argument is out of range, or the class has no sequence of S switches.

@@ -27,7 +27,7 @@ def mirror_descent(
     - "sampling": weights use the exact losses, and a new expert is drawn in each round. A loss vector costs the privacy
       of D <= T draws, because fixed share forgets a part of the vector in each round. The regret bound (see Math) also
       holds if losses react to plays.
-    - "noisy_losses": each loss vector gets its own noise; everything else is post-processing. For small N the regret is
+    - "noisy_losses": each loss vector gets fresh noise; everything else is post-processing. For small N the regret is
       smaller than with "sampling". The regret bound is for oblivious losses.
     - "intervals": on each dyadic interval, of length 2^k for a level k, Hedge plays by "sampling". Fixed share by
       "noisy_losses" chooses a level; the loss of a level is the loss of the expert that the level drew. Regret is of
@@ -43,8 +43,9 @@ def mirror_descent(
         mixing: for "sampling" and "noisy_losses". "fixed_share" (the default), at the rate S / (T - 1); or "clipped",
             the projection in relative entropy onto weights >= S / (N T), for which no regret bound is proved here.
         noise: for "noisy_losses": "gaussian" (the default) or "laplace".
-        constants: "corrected"; or "paper", the algorithm as published: noisy losses, clipped, Laplace noise of scale 1
-            / epsilon, rate min(epsilon, 1) sqrt(S / (T ln(N T))). With "paper", leave out form, mixing and noise.
+        constants: "corrected"; or "paper", the algorithm as published: noisy losses, clipped mixing, Laplace noise of
+            scale 1 / epsilon, rate min(epsilon, 1) sqrt(S / (T ln(N T))). With "paper", leave out form, mixing and
+            noise.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
@@ -61,8 +62,8 @@ def mirror_descent(
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one; losses may react to everything released.
         - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. With fixed share, the i-th draw after a replaced
-          vector is an exponential mechanism of range 2 rate k^i, k <= 1: D = k^2 + k^4 + ... + k^(2T). "clipped":
-          the range is at most 2 rate, and D = T. Released: draws. Private: the weights.
+          vector is an exponential mechanism of range 2 rate k^i, where k <= 1 is a step's contraction factor: D = k^2 +
+          k^4 + ... + k^(2T). "clipped": the range is at most 2 rate, and D = T. Released: draws. Private: the weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
         - "intervals": rho-zCDP in the central model. Half of rho is for the draws of the levels, the other half for the

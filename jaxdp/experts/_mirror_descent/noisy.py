@@ -1,4 +1,4 @@
-"""Form "noisy_losses" of `mirror_descent`: each loss vector gets its own noise; updates use only noisy losses."""
+"""Form "noisy_losses" of `mirror_descent`: each loss vector gets fresh noise; updates use only noisy losses."""
 
 import math
 

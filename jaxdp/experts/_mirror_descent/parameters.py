@@ -51,7 +51,7 @@ def check_switches(num_switches: int, horizon: int) -> int:
 
 
 def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns ln(1 / pi) of a sequence of S switches, in [0, T), under fixed share at the rate S / (T - 1)."""
+    """Returns ln(1 / pi) of a sequence of S < T switches, with the prior pi of fixed share at the rate S / (T - 1)."""
     rate = num_switches / (horizon - 1)
     entropy = -float(xlogy(rate, rate) + xlogy(1 - rate, 1 - rate))
     return math.log(num_experts) + num_switches * math.log(num_experts - 1) + (horizon - 1) * entropy
@@ -68,7 +68,8 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
         horizon: T, >= 2.
 
     Source:
-        Birkhoff (1957), "Extensions of Jentzsch's theorem": tanh(d / 4) for the diameter d = 2 |ln r|.
+        Birkhoff (1957), "Extensions of Jentzsch's theorem": tanh(d / 4) for the diameter d = 2 |ln r|, where r is the
+        ratio of a diagonal entry of the step's matrix to another entry.
     """
     switch_rate, share_of_one = num_switches / (horizon - 1), 1 / (num_experts - 1)
     # The program's switch rate is a rounded float. The contraction is weakest at one end of the range of rounded

@@ -19,10 +19,10 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
+from jaxdp.experts._lane_kernels import keep_lane_layout, select  # they set a layout for CPUs
 from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
 from jaxdp.experts._mirror_descent.parameters import contraction, draws_reached, mirror_descent_parameters
-from jaxdp.experts._share_kernels import exact_fixed_share_step, read  # with a layout for CPUs
+from jaxdp.experts._share_kernels import exact_fixed_share_step, read  # laid out for CPUs
 from jaxdp.experts._shares import clipped_step, fixed_share_step
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import compensated

@@ -70,7 +70,7 @@ class Private(NamedTuple):
     Attributes:
         selection: private state of the limited updates.
         monitor: the run of AboveThreshold.
-        regrets: [num_experts] sums over the epoch: losses of the plays less the losses of each expert.
+        regrets: [num_experts] sums over the epoch: losses of the plays minus the losses of each expert.
         allowed: [] regret of the epoch that is attributed to chance, without the terms of windows; it depends only on
             public values.
         windows: the values of `regrets` and `allowed` at the times after which windows start.
@@ -103,7 +103,7 @@ def svt_restarts(
 ) -> Learner:
     r"""Plays `limited_updates`, and restarts it (a new epoch) when the regret in some window of rounds is too large.
 
-    A window's regret is the total loss of the plays in it less the total loss of its best expert. The threshold of a
+    A window's regret is the total loss of the plays in it minus the total loss of its best expert. The threshold of a
     window is the largest regret that chance explains with probability 1 - failure_prob, plus `margin`. Every
     check_every rounds, the sparse vector technique gets one query: the largest excess of regret over threshold among
     the windows of this epoch that end in this round. After an answer "above", the next round starts a new epoch, with a
@@ -176,8 +176,8 @@ def svt_restarts(
         \tau \sim \mathrm{Laplace}(8 / \varepsilon)
         $$
 
-        with one $\tau$ for an epoch, and $q_t$ the largest excess of a window: its regret, less the regret that chance
-        explains, less by default
+        with one $\tau$ for an epoch, and $q_t$ the largest excess of a window: its regret minus the regret that chance
+        explains and minus the margin, by default
 
         $$
         \Lambda = 1 + \frac{32}{\varepsilon} ( \ln C + \ln(2 T / b) )
@@ -261,12 +261,12 @@ def svt_restarts(
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
-        """Returns how far a window of `rounds` rounds must exceed `allowed` to cause a restart, [...] float64."""
+        """Returns by how much the regret of `rounds` rounds must exceed `allowed` to cause a restart: [...] float64."""
         window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
         return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
     def query_time(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the number of queries in the first `round_` rounds, and whether the last of them has a query."""
+        """Returns the number of queries in the first `round_` rounds, and whether the last of these rounds has one."""
         return round_ // check_every, round_ % check_every == 0
 
     def begin_round(key, params: Params, state: State) -> State:
@@ -278,7 +278,7 @@ def svt_restarts(
             return restart(is_first, start(jax.random.fold_in(key, THRESHOLD), params), private.monitor)
 
         monitor = branch(any_lane(is_first), restart_monitor, lambda: private.monitor)
-        # A window's regret is the epoch's regret so far, less the stored regret before the window.
+        # A window's regret is the epoch's regret so far minus the stored regret before the window.
         windows_ = memory.remember(private.windows, private.regrets, private.allowed, *query_time(public.round))
         return State(private._replace(monitor=monitor, windows=windows_), public)
 
@@ -293,7 +293,7 @@ def svt_restarts(
         """Advances by `played` rounds of one expert, after `add_losses`; makes the query if the last round has one."""
         private, public = state
         regrets, epoch_round, round_ = sums.regrets, public.selection.round, public.round + played
-        # Line 6: Algorithm 1 continues, with half of the budget.
+        # Line 6 of Algorithm 2 (see Source): Algorithm 1 continues, with half of the budget.
         chosen = limited_steps.advance(
             lambda: jax.random.fold_in(key, SELECTION),
             selection_params(params),
@@ -315,7 +315,7 @@ def svt_restarts(
             above = ask(jax.random.fold_in(key, QUERY), run, query, grid)[1]
             return private.monitor.halted | above, above
 
-        # XLA skips this only if no lane of a batch has a query.
+        # XLA skips this only if no lane has a query in this round.
         halted, above = branch(any_lane(asks), ask_query, lambda: (private.monitor.halted, jnp.asarray(False)))
         monitor = private.monitor._replace(halted=halted)
 

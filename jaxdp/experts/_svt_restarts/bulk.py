@@ -23,7 +23,7 @@ class Sums(NamedTuple):
     """Sums of regrets and losses.
 
     Attributes:
-        regrets: [num_experts] sums over the epoch: losses of the plays less the losses of each expert.
+        regrets: [num_experts] sums over the epoch: losses of the plays minus the losses of each expert.
         totals: [num_experts] sums of losses in the current block of the inner algorithm.
     """
 

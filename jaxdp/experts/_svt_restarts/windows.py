@@ -1,7 +1,8 @@
 """The windows of rounds that `svt_restarts` examines, and the sums that it stores for them.
 
 The sums of regrets, [num_experts], are stored at rounds with queries. These rounds are numbered, and the numbers are
-called times: time 1 is the round of the first query. A window starts after one time and ends at a later time.
+called times: time 1 is the round of the first query. A window starts after one time and ends at a later time. Numbers
+"in units" are multiples of 2^-20.
 """
 
 from collections.abc import Callable
@@ -42,7 +43,7 @@ class Ending(NamedTuple):
 
     Attributes:
         starts: [columns] integers, the times after which the windows start.
-        slack: [columns] float64, the excess of regret over `allowed` at which a window restarts, in units.
+        slack: [columns] float64, the excess of regret over `allowed` at which a window causes a restart, in units.
     """
 
     starts: jax.Array
@@ -87,7 +88,7 @@ class Steps(NamedTuple):
     Attributes:
         replace_columns: (written, now, memory) -> memory.
         largest_short: (regrets, lower words of memory, number of columns) -> units of the first columns.
-        largest_long: (regrets, lower words of memory, its whole ranges) -> units of the last columns.
+        largest_long: (regrets, lower words of memory, its whole numbers) -> units of the last columns.
         largest: ([n] float64) -> [], the largest.
         as_kernel: (function, *inputs) -> function(*inputs), for trees of arrays.
     """
@@ -119,7 +120,7 @@ class All(NamedTuple):
         return Memory(*fixed_point.zero((self.num_experts, rows)), fixed_point.zero(rows))
 
     def remember(self, memory: Memory, regrets: Sum, allowed: Sum, time: jax.Array, asks: jax.Array) -> Memory:
-        """Writes a column in every round, also between queries, because a branch would copy the memory."""
+        """Writes a column in every round, even between queries, because a branch would copy the memory."""
         column = time + (~asks).astype(time.dtype)
         news = Memory(low_words(regrets), regrets.whole, allowed)
         return jax.tree.map(lambda words, value: words.at[..., column].set(value, mode="drop"), memory, news)
@@ -215,10 +216,10 @@ class Dyadic(NamedTuple):
         begin: jax.Array,
     ) -> jax.Array:
         """Returns the largest excess, regret - allowed - slack, of all windows and of the epoch, [] float64."""
-        # The words in memory decide: with the 64-bit integers of this function, `self.short` would be all levels.
+        # `short` is read from the memory, because `self.short` would count all levels in this 64-bit function.
         short, since = memory.low.shape[1] - memory.whole.shape[1], []
         if short > 0:
-            since.append(self.steps.largest_short(regrets, memory.low, short))  # a slice here would be stored
+            since.append(self.steps.largest_short(regrets, memory.low, short))  # XLA would store a slice made here
         if short < self.levels:
             since.append(self.steps.largest_long(regrets, memory.low, memory.whole))
         parts = [
