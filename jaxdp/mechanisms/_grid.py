@@ -1,10 +1,10 @@
 """Rounds the values of mechanisms to integers on a public grid, to which integer noise is added.
 
-All functions compute in 64 bits, also in programs of 32 bits, because a grid has more steps than float32 has digits. A
+All functions compute in 64 bits, even in 32-bit programs, because float32 cannot hold the grid's numbers of steps. A
 value is rounded to the nearest multiple of the step, and real noise is rounded down to a multiple. Their sum equals the
-rounded value plus the real noise, rounded down. So the release is post-processing of a mechanism with real noise on
-rounded values. Rounding enlarges the change of a value by at most one step. Value and noise are exact whole numbers of
-steps; their sum is rounded at most once.
+sum of the rounded value and the real noise, rounded down. So the release is post-processing of a mechanism that adds
+real noise to rounded values. Rounding enlarges the change of a value by at most one step. Value and noise are exact
+whole numbers of steps; their sum is rounded at most once.
 """
 
 import math
@@ -21,11 +21,11 @@ from jaxdp.numerics import fixed_point
 Exact = jax.Array | fixed_point.Sum
 LARGEST = 2.0**61  # largest value in steps, for leads
 LARGEST_SCALE = 2.0**47  # in steps, so that noise is an integer below 2^53
-FINEST, COARSEST = 2.0**-16, 2.0**-10  # Laplace step over sensitivity; the coarsest is for a single number
+FINEST, COARSEST = 2.0**-16, 2.0**-10  # step / sensitivity for Laplace noise; the coarsest is for a single number
 FEW = 2.0**16  # largest number of steps in a Laplace scale, if the step may be coarse: delta grows with this number
-NORMAL_STEP = 2.0**-24  # over the standard deviation
-K_NORM_STEP = 2.0**-14  # over the noise scale and over the sensitivity per coordinate
-UNKNOWN = 2.0**-7  # sensitivity over stddev that is assumed if none is declared
+NORMAL_STEP = 2.0**-24  # largest step / stddev for normal noise
+K_NORM_STEP = 2.0**-14  # step relative to the noise scale or the sensitivity per coordinate, whichever is smaller
+UNKNOWN = 2.0**-7  # sensitivity / stddev that is assumed if no sensitivity is declared
 
 
 class Grid(NamedTuple):
@@ -139,7 +139,7 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
     """
     entries = max(math.prod(shape_of(exact)), 1)
     finest = power_below(sensitivity) * FINEST
-    # integers and sums are multiples of this unit
+    # integers and sums are multiples of `unit`
     unit = 1 / fixed_point.UNITS if isinstance(exact, fixed_point.Sum) else 1.0 if is_integer(exact) else 0.0
     coarsest = power_below(sensitivity) / 2 ** math.ceil(math.log2(entries)) * COARSEST
     coarsest = 1.0 if is_integer(exact) else jnp.maximum(coarsest, jnp.minimum(finest, unit))  # integers stay exact

@@ -1,11 +1,11 @@
-"""Real noise rounded down to integers, in float64, computed from 64-bit words. Call all functions in 64-bit mode.
+"""Real noise rounded to integers, in float64, computed from pairs of 32-bit words. Call all functions in 64-bit mode.
 
-The rounding of a float64 logarithm moves the boundary between noise k and noise k + 1 by less than (scale + k) 2^-52.
-So Laplace noise of a scale up to 2^18 is computed from one logarithm, and larger noise from two digits, each from a
-separate word. A normal variate of standard deviation 2^24 is the sum of a variate of standard deviation 2^14 in
-multiples of 2^10 and a variate of standard deviation 2^11. The total variation between the program's distribution and
-the real one is then below 1e-9 for each number, for Laplace noise up to epsilon = 10, also at outputs that are
-e^epsilon times less likely. No noise beyond 44.4 scales or 9.5 standard deviations is drawn. Sums of integers that
+The rounding of a float64 logarithm moves the boundary between noise k and noise k + 1 by less than (scale + k) * 2^-52.
+So Laplace noise of a scale up to 2^18 is computed from one logarithm. At a larger scale the integer has two digits,
+high * base + low (`two_digits`), and each digit is drawn from a separate pair. Normal noise of standard deviation 2^24
+is 2^10 times a rounded variate of standard deviation about 2^14, plus a rounded variate of standard deviation 2^11.
+`docs/proofs/numerical_delta.md` bounds the delta that this arithmetic adds: less than 1e-9 for each number with Laplace
+noise, up to epsilon = 10. No noise beyond 44.4 scales or 9.5 standard deviations is drawn. Sums of integers that
 float64 cannot hold are rounded once, which is post-processing.
 """
 
@@ -73,7 +73,7 @@ def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[
     """Applies an elementwise function to floor(Laplace(scale)) noise, in one kernel.
 
     Args:
-        function: (noise, scale, *operands) ->  [size], where noise is [size] float64, whole numbers.
+        function: (noise, scale, *operands) -> [size]; noise is [size] whole numbers in float64.
         key: a PRNG key.
         shape: shape of the result.
         operands: scale, [] float64 in (0, 2^47], and trees of [] or [size] arrays.
@@ -125,7 +125,7 @@ def _one_sided(function: Callable[..., jax.Array], key: jax.Array, size: int, *o
     def by_scale() -> jax.Array:
         return lax.cond(any_lane(operands[0] > ONE_DIGIT), many, few)
 
-    return by_platform(cpu=by_scale, default=many)  # on a GPU kernels and branches cost most
+    return by_platform(cpu=by_scale, default=many)  # on a GPU a branch costs more than the second digit
 
 
 def normal_of(
@@ -133,10 +133,11 @@ def normal_of(
 ) -> jax.Array:
     """Applies an elementwise function to normal noise rounded to integers: function(noise, *operands), in one kernel.
 
-    The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. With `lanes_fast`, lanes are
-    the fast axis on CPU, also for more than 16 numbers.
+    The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. On CPU the lanes of
+    `jax.vmap` are the fast axis (see `lanes_last`): with `lanes_fast` always, otherwise up to MAX_UNROLLED numbers.
     """
-    # Two digits: a multiple of `coarse`, about sqrt(stddev / 16), and a rest of standard deviation 2 * coarse.
+    # The sum of two parts: a multiple of `coarse`, a power of two near sqrt(stddev) / 4, and a part of standard
+    # deviation 2 * coarse.
     coarse = power_below(jnp.sqrt(operands[0])) / 4
     times = jnp.sqrt((operands[0] - 2 * coarse) * (operands[0] + 2 * coarse)) / coarse
 
@@ -149,7 +150,7 @@ def normal_of(
 
 
 def power_below(value: jax.Array) -> jax.Array:
-    """Returns the largest power of two that is at most `value`, a normal number > 0, [] float64."""
+    """Returns the largest power of two that is at most `value`, for float64 > 0 that are not subnormal."""
     exponent = lax.bitcast_convert_type(value, jnp.int64) & (0x7FF << 52)
     return lax.bitcast_convert_type(exponent, jnp.float64)
 
@@ -182,9 +183,9 @@ def gumbels(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def log(values: jax.Array) -> jax.Array:
-    """Returns the logarithm of normal numbers > 0, float64, with a relative error 2^-52 and an absolute error 2^-53.
+    """Returns the logarithm of float64 > 0 that are not subnormal, with an error of about 2^-52 |log| + 2^-53.
 
-    Its operations are vectorised by XLA on CPU. XLA's own float64 logarithm is not vectorised.
+    XLA on CPU vectorises these operations, but not its own float64 logarithm.
     """
     bits = lax.bitcast_convert_type(values, jnp.uint64) + np.uint64(0x3FF0000000000000 - ROOT)
     # the number is 2^exponent times a number in [sqrt(1/2), sqrt(2))
@@ -243,13 +244,13 @@ def _with_sign(pairs: jax.Array, number: jax.Array) -> jax.Array:
 
 
 def _sign(pairs: jax.Array) -> jax.Array:
-    """Returns 1 or -1, from the last bit of the second word."""
+    """Returns 1 or -1 for each pair, from the last bit of its second word."""
     bit = words_of_pairs(pairs)[1].astype(jnp.uint64) << 63
     return lax.bitcast_convert_type(bit | np.float64(1).view(np.uint64), jnp.float64)
 
 
 def _halves(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns both words as float64; the last bit of the second word is set."""
+    """Returns both words of each pair as float64; the last bit of the second word is set."""
     first, second = words_of_pairs(pairs)
     return first.astype(jnp.float64), (second | np.uint32(1)).astype(jnp.float64)
 
@@ -280,7 +281,7 @@ def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _quarter(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns uniform variates in (-1/2, 1/2) with 62 random bits, and words with two unused random last bits."""
+    """Returns uniform variates in (-1/2, 1/2) with 62 random bits, and words with the two bits that they leave out."""
     first, second = words_of_pairs(pairs)
     lower = ((second | np.uint32(3)) ^ np.uint32(1)).astype(jnp.float64)
     return first.astype(jnp.int32).astype(jnp.float64) * 2.0**-32 + lower * 2.0**-64, second
@@ -301,7 +302,7 @@ def _kernel(
     longest: int = MAX_UNROLLED,
     pairs: int = 1,
 ) -> jax.Array:
-    """Runs an elementwise function of words as one CPU kernel. Up to `longest` numbers, lanes are the fast axis."""
+    """Runs an elementwise function as one CPU kernel; with at most `longest` numbers, lanes are the fast axis."""
 
     def inside(words: jax.Array, *operands: Any) -> jax.Array:
         inputs = jax.tree.map(lambda operand: lanes_last(operand, longest), operands)

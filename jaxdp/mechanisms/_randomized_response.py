@@ -40,9 +40,10 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
         Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
 
     Deviations:
-        The probability of moving is a multiple of 2^-32, rounded up, and at least 2^-32 at each finite epsilon. So
-        above epsilon = 20 the report is more private than claimed. For K > 2, if rounding would make the probability of
-        keeping a label less than 1 / K, the report is a random label; this needs epsilon below about 3e-6 + K / 2^32.
+        The probability of reporting another label is raised by a small margin, rounded up to a multiple of 2^-32, and
+        at least 2^-32 at each finite epsilon. So the report is a little more private than claimed, and for K = 2
+        clearly so above epsilon = 20. For K > 2, if rounding would make the probability of keeping a label less than
+        1 / K, the report is a random label; this needs epsilon below about 3e-6 + K / 2^32.
 
     Math:
         A label $y$ among $K$ is reported as $r$ with
@@ -73,7 +74,8 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     keep = jax.nn.sigmoid(log_odds)
     threshold = jnp.where(keep < 0.5, _frequent(keep, epsilon), _rare(jax.nn.sigmoid(-log_odds), epsilon))
     words = jax.random.bits(key_move, labels.shape, jnp.uint32)
-    # If rounding made the true label rarer than other labels, the ratio of probabilities would not depend on epsilon.
+    # If rounding made the true label rarer than other labels, P(other) / P(true) would exceed e^epsilon at a tiny
+    # epsilon.
     is_lost = (keep < 0.5) & (jnp.uint32(0) - threshold < jnp.uint32(-(-(2**32) // num_labels)))
     any_label = (words % jnp.uint32(num_labels)).astype(labels.dtype)
     offset = jax.random.randint(key_offset, labels.shape, 1, num_labels, jnp.int32)
@@ -89,10 +91,10 @@ def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
     Args:
         reports: [...] integers in {0, 1}, from `randomized_response`.
         epsilon: [] float > 0, may be traced: the value used for the reports. p = sigmoid(epsilon); infinity gives the
-            reports themselves. A wrong value gives biased estimates, and zero gives infinity or NaN.
+            reports themselves. A wrong value gives biased estimates, and a traced zero gives infinities of both signs.
 
     Returns:
-        [...] unbiased estimates, 1/2 ± 1 / (2 tanh(epsilon / 2)), in epsilon's dtype. The mean of an estimate is the
+        [...] unbiased estimates, 1/2 ± 1 / (2 * tanh(epsilon / 2)), in epsilon's dtype. The mean of an estimate is the
         label.
 
     Raises:
@@ -127,7 +129,7 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
         reports: [...] integers in [0, num_labels), from `randomized_response`. A report outside this range counts as no
             label.
         epsilon: [] float > 0, may be traced: the value used for the reports. A wrong value gives biased estimates, and
-            zero gives infinity or NaN.
+            a traced zero gives infinities of both signs.
         num_labels: K >= 2, static.
 
     Returns:
@@ -161,7 +163,7 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
 
 
 def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:
-    r"""Draws one bit per bounded scalar: +1 with probability 1/2 + values / (2 bound) tanh(epsilon / 2), otherwise -1.
+    r"""Draws one bit per scalar: +1 with probability 1/2 + tanh(epsilon / 2) * values / (2 * bound), otherwise -1.
 
     This is the default report of a bounded reward or loss in the local model. `debias_scalar` turns the bit into an
     unbiased estimate of constant magnitude, so that every analysis of bounded losses applies.
@@ -173,8 +175,8 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
             If values can leave the interval, clip them on the user's side, jnp.clip(values, -bound, bound), and
             account for the bias of clipping. NaN counts as -bound.
         epsilon: [] float > 0, may be traced. *At infinity the report is still a random bit* with mean values / bound. A
-            traced zero gives a fair coin, a negative value the opposite bits, and NaN the sign of the value, which is
-            not private.
+            traced zero gives a fair coin, a traced negative number gives meaningless bits, and a traced NaN gives the
+            signs of `values`, which are not private.
         bound: [] float > 0, may be traced.
 
     Returns:
@@ -194,8 +196,8 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
         Duchi, Jordan & Wainwright (2018), in one dimension.
 
     Deviations:
-        None in distribution; the probability of the rarer bit is computed without cancellation and, as in
-        `randomized_response`, rounded up to a multiple of 2^-32.
+        The probability of the rarer bit is computed without cancellation and, as in `randomized_response`, raised by a
+        small margin and rounded up to a multiple of 2^-32.
 
     Math:
         For a value $v \in [-B, B]$
@@ -224,11 +226,11 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
 
 
 def sign_turns(key: jax.Array, magnitude: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Draws whether to flip a sign: True with probability 1/2 - magnitude / 2 tanh(epsilon / 2), rounded up.
+    """Draws whether to flip a sign: True with probability 1/2 - (magnitude / 2) * tanh(epsilon / 2), rounded up.
 
     Args:
         key: a PRNG key.
-        magnitude: [...] float in [0, 1], the certainty of the sign. Above 1 the draw is not private.
+        magnitude: [...] float in [0, 1], such as |value| / bound; at 0 the draw is fair. Above 1 it is not private.
         epsilon: [] float > 0, may be traced.
 
     Returns:
@@ -243,12 +245,12 @@ def sign_turns(key: jax.Array, magnitude: jax.Array, epsilon: Scalar) -> jax.Arr
 
 
 def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:
-    """Returns unbiased estimates of bounded scalars from random bits: bound (e^epsilon + 1) / (e^epsilon - 1) report.
+    """Returns unbiased estimates of bounded scalars from random bits: report * bound / tanh(epsilon / 2).
 
     Args:
         reports: [...] integers in {-1, +1}, from `randomize_scalar`.
         epsilon: [] float > 0, may be traced: the value used for the reports. Infinity gives bound * report. A wrong
-            value gives biased estimates, and zero gives infinity.
+            value gives biased estimates, and a traced zero gives infinities of either sign.
         bound: [] float > 0, may be traced: the value used for the reports.
 
     Returns:
@@ -288,7 +290,7 @@ def _spare(epsilon: jax.Array) -> jax.Array:
 
 
 def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Rounds a probability <= 1/2 up, with a margin, in units of 2^-32 (uint32); at a finite epsilon it is >= 1."""
+    """Returns a probability <= 1/2 in multiples of 2^-32 (uint32), rounded up with a margin; 0 only at infinity."""
     words = jnp.ceil(probability * (1 + _spare(epsilon)) * GRID).astype(jnp.uint32)
     return jnp.maximum(words, (epsilon < jnp.inf).astype(jnp.uint32))
 
@@ -302,7 +304,7 @@ def odds_for_counts(epsilon: jax.Array, num_labels: int) -> jax.Array:
         num_labels: K >= 2.
 
     Returns:
-        [] of the same dtype, far enough above e^-epsilon that sums and quotients of K odds stay within the claim.
+        [] of epsilon's dtype, far enough above e^-epsilon that sums and quotients of K odds stay within the claim.
     """
     return _up_for_counts(jnp.exp(-_least(epsilon)), epsilon, 1.0, num_labels + 4)
 
@@ -319,9 +321,11 @@ def _least(epsilon: jax.Array) -> jax.Array:
 
 
 def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare: int) -> jax.Array:
-    """Rounds a probability up to the dtype of epsilon, after a relative increase by 4 `spare` eps; at most `largest`.
+    """Rounds a probability, or a ratio of probabilities, up to a number of epsilon's dtype, at most `largest`.
 
-    A tiny probability is increased further, by a step of the grid of the binomial sampler.
+    Before rounding, the number is raised by a margin for the error of exp, and by 4 `spare` times the machine epsilon.
+    At a finite epsilon, a number below 2^(18 - bits) is also raised by `_spare` and by 2^-bits, the resolution of the
+    random words of `binomial`; bits is the width of the dtype.
     """
     info = jnp.finfo(epsilon.dtype)
     least_chance = chance * (1 + (8 + jnp.minimum(epsilon, 128).astype(jnp.float64)) * 2.0**-52)
@@ -334,10 +338,10 @@ def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare:
 
 
 def _nearly_even(bias: jax.Array) -> jax.Array:
-    """Returns (1 - bias) / 2 in units of 2^-32, rounded up, for a small bias >= 0."""
+    """Returns (1 - bias) / 2 as a multiple of 2^-32 (uint32), rounded up with a margin, for a small bias >= 0."""
     return jnp.uint32(2**31) - jnp.floor(bias * ((1 - 2.0**-21) * GRID / 2)).astype(jnp.uint32)
 
 
 def _frequent(complement: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Returns 1 - complement in units of 2^-32, rounded up, for a complement < 1/2."""
+    """Returns 1 - complement as a multiple of 2^-32 (uint32), rounded up with a margin, for a complement < 1/2."""
     return jnp.uint32(0) - jnp.floor(complement * (1 - _spare(epsilon)) * GRID).astype(jnp.uint32)  # modulo 2^32

@@ -27,9 +27,9 @@ LARGEST_EXACT = 10_000  # users; the time of the exact computation grows at leas
 def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
     """Returns the smallest delta at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
 
-    Shuffled bits reveal only their number of ones. Its two distributions, for the two values of one user's bit, are
-    compared in both directions, for every number of ones among the other users. The result is the largest delta. Often,
-    but not always, it is attained if all other users hold the same bit.
+    Shuffled bits reveal only their number of ones. The two distributions of this number, for the two values of one
+    user's bit, are compared in both directions, for every number of ones among the other users. The result is the
+    largest delta. Often, but not always, it is attained if all other users hold the same bit.
 
     The result never increases with epsilon or batch, and never decreases with local_epsilon: reports at a larger
     local_epsilon can be randomized further after shuffling, and a batch with one more user can be simulated by adding
@@ -190,7 +190,7 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
 def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> float:
     """Returns an epsilon in closed form at which a shuffled batch of any reports is (epsilon, delta)-DP.
 
-    It holds for every local_epsilon-DP local randomizer that all users share, and for batches of any size. For
+    The bound holds for every local_epsilon-DP local randomizer that all users share, and for batches of any size. For
     binary randomized response the exact `shuffle_epsilon` is several times smaller.
 
     Args:

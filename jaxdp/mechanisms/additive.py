@@ -60,12 +60,13 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
     Deviations:
         - Values are rounded to a public grid, and noise is rounded down to it; both are integers in float64. The
           release equals the output of the Laplace mechanism on the rounded values, rounded down. Rounding adds at most
-          one step to the change of a value, and the noise is calibrated for this larger change. A step is between 2^-17
-          and 2^-10 of the sensitivity, and within this range 2^-16 to 2^-15 of sensitivity / epsilon. A step is at most
-          1 for integers. For several values the upper limit is divided by their number, rounded up to a power of two.
+          one step to the change of a value, and the noise is calibrated for this larger change. A step is 2^-16 to
+          2^-15 of sensitivity / epsilon, but at least 2^-17 of the sensitivity, and at most 2^-10 of the sensitivity
+          (or 1 for integers). For several values that are not integers this upper limit is divided by their number,
+          rounded up to a power of two.
         - Noise is computed from float64 logarithms of 64-bit words. This adds a delta below 1e-9 for each value, for
-          epsilon up to 10. No noise beyond 44.4 scales is drawn. If noise is needed, a traced scale that is 0,
-          infinite, NaN or beyond 2^47 steps gives NaN.
+          epsilon up to 10. No noise beyond 44.4 scales is drawn. A traced sensitivity that is not positive and finite,
+          or a scale beyond 2^47 steps, gives NaN.
         - The generator, Threefry with 20 rounds, is not cryptographic.
 
     Math:
@@ -118,7 +119,8 @@ def geometric(key: jax.Array, values: ArrayLike, epsilon: Scalar) -> jax.Array:
             0 or so small that integers cannot hold the noise.
 
     Privacy:
-        - epsilon-DP in the central model for one release of `values`, for the unit and adjacency of the sensitivity.
+        - epsilon-DP in the central model for one release of `values`, for the unit and adjacency under which they
+          change by at most 1 in L1 norm.
         - The probability of any output changes by a factor of at most exp(epsilon |change|_1)
           (docs/proofs/noisy_totals.md).
 
@@ -268,8 +270,8 @@ def k_norm(
     r"""Adds G u, with u uniform on the unit sphere and G ~ Gamma(d, sensitivity / epsilon): pure privacy for vectors.
 
     The noise has a density proportional to exp(-epsilon |z| / sensitivity) in R^d, with the Euclidean norm |z|. In one
-    dimension it is Laplace noise. Each coordinate has the variance (d + 1) (sensitivity / epsilon)^2; Laplace noise on
-    every coordinate would need 2 d (sensitivity / epsilon)^2 for the same L2 sensitivity.
+    dimension it is Laplace noise. Each coordinate has the variance (d + 1) * (sensitivity / epsilon)^2; Laplace noise
+    on every coordinate would need 2 d * (sensitivity / epsilon)^2 for the same L2 sensitivity.
 
     Args:
         key: a PRNG key.
@@ -354,13 +356,13 @@ def _coordinates(
 ) -> tuple[jax.Array, jax.Array]:
     """Returns a vector's coordinates in a basis, [rank] float64, and their sensitivity."""
     # Rounding the vector itself would change it outside of the span, where no noise hides the change. So `_k_norm`
-    # rounds the coordinates. They are computed from multiples of a unit, by products and sums that are exact up to
-    # 2^-50 of the vector's length. Together with rounding to units this changes them by at most 2^-12 sensitivities.
+    # rounds the coordinates. They are computed from the vector rounded to multiples of `unit`, by products and sums
+    # that are exact up to 2^-50 of its length. All this changes the coordinates by at most 2^-12 sensitivities.
     values, factors = wide(exact), basis.astype(jnp.float64)
     unit = power_below(sensitivity) * 2.0 ** -(16 + math.ceil(math.log2(len(values)) / 2))
     units = jnp.clip(jnp.round(values / unit), -(2.0**53), 2.0**53)
     coarse = jnp.round(factors * 2.0**20) * 2.0**-20
-    bits = 33 - math.ceil(math.log2(len(values)))  # of a digit: a sum of products with coarse factors is below 2^53
+    bits = 33 - math.ceil(math.log2(len(values)))  # bits of a digit, so that its sums of products are below 2^53
     coordinates = _dot(factors - coarse, units)
     digits = []
     for shift in range(0, 54, bits):
@@ -374,5 +376,5 @@ def _coordinates(
 
 
 def _dot(basis: jax.Array, vector: jax.Array) -> jax.Array:
-    # `jnp.matmul` names the type of its result, which JAX replaces by float32 if it batches a traced program.
+    # `jnp.matmul` states the dtype of its result, which JAX replaces by float32 if it batches a traced program.
     return jax.lax.dot(basis.T, vector, precision=jax.lax.Precision.HIGHEST)

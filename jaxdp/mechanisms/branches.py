@@ -1,4 +1,4 @@
-"""Branches on public values that may contain releases, which an auditor compiles side by side."""
+"""Branches on public flags; an auditor can choose the side in advance, so that releases inside it are recorded."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ _decide: ContextVar[Decide | None] = ContextVar("jaxdp_decide", default=None)
 def branch(flag: jax.Array, if_true: Callable[..., Result], if_false: Callable[..., Result], *operands: Any) -> Result:
     """Returns if_true(*operands) or if_false(*operands), as `jax.lax.cond` does.
 
-    A tape cannot read a release inside `jax.lax.cond`, except operation by operation. Here an auditor can decide the
-    flag in advance: then only the chosen function is traced, at the top level.
+    A tape (see `jaxdp.mechanisms.tape`) cannot record a release inside a compiled `jax.lax.cond`. Here an auditor can
+    decide the flag in advance: then only the chosen function is traced, outside of any branch.
 
     Args:
         flag: [] bool, public.
@@ -36,7 +36,7 @@ def deciding(decide: Decide) -> Iterator[None]:
     """Lets `decide` choose the side of each `branch` inside the block.
 
     Args:
-        decide: flag -> whether the branch's first function runs. It gets traced flags, too.
+        decide: flag -> whether `if_true` runs. It gets traced flags, too.
     """
     token = _decide.set(decide)
     try:

@@ -37,7 +37,7 @@ def lattice_gaussian(
 ) -> jax.Array:
     """Draws the noise of `gaussian` on integers, rounded to multiples of min(quantum, 1).
 
-    Returns the numbers of multiples, [*shape] integers of the default type, clipped to its range.
+    The result has [*shape] integers of the default type, in multiples of min(quantum, 1), clipped to the type's range.
     """
     return _gaussian(key, shape, quantum, noise_stddev, l2_sensitivity, jnp.result_type(int))
 

@@ -26,7 +26,7 @@ def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
         [...] float. Floats are added directly. For integers with noise in [-2^30, 2^30] (2^62 in 64 bits), and for sums
         in fixed point up to 2^33, the result depends only on the real number values + noise, and is computed without
         overflow. For integers it is the float nearest to this number if the number is below 2^24 (2^53 in 64 bits).
-        Float32 noise beyond 2^30 is a multiple of a number above 1.
+        Float32 noise beyond 2^30 has no digits below 128.
     """
     if isinstance(values, tuple):
         return _add_to_sum(values, noise)

@@ -1,7 +1,8 @@
 """Computes proved bounds on the delta that the program's arithmetic adds, on the host, for `Guarantee.numerical_delta`.
 
-All bounds count only releases that depend on the data of one unit of privacy. Other releases have the same exact values
-for both neighbours, so the program gives them the same distribution. `docs/proofs/numerical_delta.md` has the proofs.
+All bounds count only releases that depend on the data of one privacy unit, here called "the unit". Other releases have
+the same exact values for both neighbours, so the program gives them the same distribution.
+`docs/proofs/numerical_delta.md` has the proofs.
 """
 
 import math
@@ -13,14 +14,14 @@ ONE_DIGIT = 2.0**18  # largest number of steps in a Laplace scale of one digit
 FINE, COARSE = 2.0**17 * (1 + 2**-10), 2.0**11 * (1 + 2**-10)  # largest numbers of steps in a rounded sensitivity
 NORMAL_STEPS = 2.0**25  # largest number of steps in a standard deviation
 TOEPLITZ_STEPS = 2.0**27.1  # largest number of steps in a standard deviation of `toeplitz_counter`
-MAX_DIM = {"gaussian": 4096, "k_norm": 100}  # by noise: largest length of vectors if a factory is given none
+MAX_DIM = {"gaussian": 4096, "k_norm": 100}  # by noise: default of a factory's `max_dim`, the largest vector length
 K_NORM = 1e-9  # delta of `k_norm` at epsilon from 0.01 to 10, divided by numbers^(3/2)
 NORMAL_FACTOR = 2.0**-43.9
 SELECTION = 2.0**-35  # for an index of `noisy_max`: twice the relative error of its probabilities
 
 
 def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread: int = 1) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to Laplace releases which depend on one unit.
+    """Returns a bound on the delta that arithmetic adds to releases with Laplace noise that depend on one unit.
 
     Args:
         epsilon: budget of each release, > 0.
@@ -79,7 +80,7 @@ def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> fl
 
 
 def tree_steps(stddev: float, unit: float) -> float:
-    """Returns an upper bound on the stddev of a Gaussian tree's noise in grid steps; sums are multiples of `unit`."""
+    """Returns an upper bound, in grid steps, on the stddev of a Gaussian tree's noise; `unit` divides all sums."""
     return max(2.0**26, 2 * stddev / unit)
 
 

@@ -19,9 +19,9 @@ from jaxdp.validation import check_choice
 NAME = "above_threshold"
 LARGEST_STEPS = 2.0**51 - 1  # largest noisy threshold; two words of 32 bits hold it
 LARGEST_SCALE = 2.0**45  # in steps, a quarter of the largest scale of `laplace`
-LARGEST_TIMES = 16.0  # for `check_laplace`: the quarter above, and queries with noise of four times 1 / epsilon
+LARGEST_TIMES = 16.0  # for `check_laplace`: 4 for the smaller LARGEST_SCALE, times 4 for the scale of queries' noise
 TAIL = 44.0  # noise is at most this number of scales
-# share of epsilon for the threshold's noise: one half, or 1 : 2^(2/3) between threshold and queries
+# fraction of epsilon for the threshold's noise: one half, or 1 : 2^(2/3) between threshold and queries
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
 
@@ -29,11 +29,11 @@ class AboveThreshold(NamedTuple):
     """State of a run of AboveThreshold. Secret: only the reports of `above_threshold_step` may be released.
 
     Attributes:
-        noisy_threshold: [] the threshold with noise that is drawn once, in 2^20 steps of the run's grid.
+        noisy_threshold: [] the threshold plus noise that is drawn once, in multiples of 2^20 steps of the run's grid.
         sensitivity: [] float > 0, the declared sensitivity of each query.
         epsilon: [] float > 0, the budget of the run.
         query_scale: [] float >= 0, scale of each query's Laplace noise.
-        halted: [] bool, whether a query has been reported above; no later query is reported above.
+        halted: [] bool, whether a query was reported above the threshold; later queries are not.
     """
 
     noisy_threshold: fixed_point.Sum
@@ -55,8 +55,8 @@ def above_threshold_init(
 
     Args:
         key: a PRNG key.
-        epsilon: [] float > 0, may be traced: the budget of the whole run. Infinity compares without noise. A traced
-            zero or NaN gives meaningless reports; a negative value gives noise of wrong scales, which is not private.
+        epsilon: [] float > 0, may be traced: the budget of the whole run. Infinity compares without noise. With a
+            traced number that is not > 0, results are meaningless; with a negative one they are not private either.
         threshold: [] float, public, may be traced.
         sensitivity: [] float > 0, may be traced: the largest change of any one query; queries may change in different
             directions.
@@ -68,7 +68,7 @@ def above_threshold_init(
 
     Raises:
         ValueError: if split is unknown, an argument is not a scalar, epsilon or sensitivity is a Python or NumPy number
-            that is not > 0, or epsilon is such a number for which integers cannot hold the noise (below about 2e-10).
+            that is not > 0, or such an epsilon is so small that integers cannot hold the noise (below about 2e-10).
 
     Privacy:
         - As for `above_threshold`.
@@ -253,8 +253,8 @@ def above_threshold(
 
     The threshold gets Laplace noise of scale sensitivity / e1 once. Each query gets fresh noise of scale 2 sensitivity
     / e2, with e1 + e2 = epsilon. The even split gives the textbook scales 2 and 4 sensitivity / epsilon. Then with
-    probability 1 - failure_prob, no comparison of K queries errs by more than 8 sensitivity log(2 K / failure_prob) /
-    epsilon.
+    probability 1 - failure_prob, no comparison of K queries errs by more than
+    8 * sensitivity * log(2 K / failure_prob) / epsilon.
 
     Args:
         key: a PRNG key. The result equals a scan of `above_threshold_step`, with

@@ -1,4 +1,4 @@
-"""A tape on which mechanisms record exact values before noise is added, for auditors.
+"""The tape of an audit: a list on which mechanisms record each release's exact value and cost, before adding noise.
 
 If no tape is open, nothing is recorded, at no cost.
 """

@@ -29,7 +29,7 @@ def num_digits(number: int, arity: int) -> int:
 
 
 def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
-    """Returns [levels] variances of a completed block's estimate at each level; the noise of one node has variance 1.
+    """Returns the variance of a completed block's estimate at each level, [levels], if a node's noise has variance 1.
 
     Source:
         Honaker (2015): an estimate averages a node's own noisy sum (variance 1) and the sum of its children's
@@ -44,7 +44,7 @@ def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
 
 
 def digits_of(times: np.ndarray, arity: int, levels: int) -> np.ndarray:
-    """Returns [..., levels] digits of times [...], lowest first: the number of blocks of each level in a prefix."""
+    """Returns the digits of times in base `arity`, [..., levels], lowest first: blocks of each level in a prefix."""
     return times[..., None] // np.asarray([arity**h for h in range(levels)], np.int64) % arity
 
 

@@ -19,7 +19,7 @@ from jaxdp.validation import check_count
 
 EXACT = 2**16  # terms of a series that are summed one by one
 TOLERANCE = 1.01  # largest ratio of the worst variance to the worst variance of the square-root factorisation
-MOST = 16  # buffers
+MOST = 16  # largest number of buffers
 
 
 class Buffers(NamedTuple):
@@ -117,7 +117,7 @@ def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
 def sensitivity(buffers: Buffers, horizon: int) -> float:
     """Returns the L2 sensitivity of C x to a change of one entry of x by 1: the norm of the first column of C = B^-1 A.
 
-    No other column of C has a larger norm. The result is exact for these weights and gaps, also if they were rounded.
+    No other column of C has a larger norm. The result is exact for these weights and gaps, even if they were rounded.
     """
     # C's poles are the roots of b's numerator, one between every two neighbouring gaps; all coefficients of C are
     # positive.

@@ -133,7 +133,7 @@ def add_sums(left: Exact, right: Exact) -> Exact:
 
 
 def sum_along(values: Exact, axis: int) -> Exact:
-    """Returns the total along an axis, of any length, of entries or sums of a stream."""
+    """Returns the total of a stream's entries or sums along an axis of any length."""
     if not isinstance(values, fixed_point.Sum):
         return values.sum(axis=axis, dtype=values.dtype)
 

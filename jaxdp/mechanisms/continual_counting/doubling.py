@@ -62,8 +62,8 @@ def doubling_counter(
         combine: as for `tree_counter`.
 
     Returns:
-        A counter; all counters share one clock. `feed` draws one word for each counter and level of the horizon or,
-        without `combine`, one word for each counter. `prefixes` runs `feed` and returns the same bits.
+        A counter; all counters of an array share one clock. `feed` draws one noise variate for each counter and level
+        of the horizon or, without `combine`, one for each counter. `prefixes` runs `feed` and returns the same bits.
 
     Raises:
         ValueError: if an argument is out of its range; from `init`, for clocks.
@@ -80,9 +80,9 @@ def doubling_counter(
         Chan, Shi & Song (2011), the hybrid mechanism.
 
     Deviations:
-        The paper releases the sum of each epoch a second time, with a share of the budget. Here the tree's estimate of
-        this sum is used, so that every tree has the whole budget. The arity can be chosen. Sums are computed as in
-        `tree_counter`; noise is added as in `laplace` and `gaussian`.
+        Chan, Shi & Song release the sum of each epoch a second time, with a part of the budget. Here the tree's
+        estimate of this sum is used, so that every tree has the whole budget. The arity can be chosen. Sums are
+        computed as in `tree_counter`; noise is added as in `laplace` and `gaussian`.
 
     Math:
         Each block sum of epoch $m$ gets, for an entry of sensitivity $\Delta$, the noise

@@ -1,9 +1,9 @@
 """Tree counters with Gaussian noise that need one draw for each entry of the stream.
 
-When an entry arrives, one block of every level up to some level ends, and each of these blocks gets noise. The later
-estimates use only one weighted sum of these noises: the new noise in the estimate of the largest block. This sum is
-Gaussian, so it is drawn directly. Estimates have the same distribution as with one draw for each block. All errors are
-integers.
+A block is a node of the tree: a run of consecutive entries. When an entry arrives, one block of every level up to some
+level ends, and each of these blocks gets noise. The later estimates use only one weighted sum of these noises: the new
+noise in the estimate of the largest block. This sum is Gaussian, so it is drawn directly. Estimates have the same
+distribution as with one draw for each block. Their errors are stored as integers, in steps of the noise's grid.
 """
 
 import functools
@@ -51,8 +51,8 @@ class GaussianTreeState(NamedTuple):
         clock: [*clocks] integers, the number of entries so far; horizon + 1 if there are more.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only after adding noise.
         digits: [levels, *clocks] integers, number of blocks of each level that make up the stream so far.
-        errors: [levels, *shape] complex64, the bits of integers: for each level, the sum of the errors of its blocks'
-            estimates, in steps of the noise's grid.
+        errors: [levels, *shape] for each level, the sum of the errors of these blocks' estimates, in steps of the
+            noise's grid. The dtype is complex64, which stores the bits of int64 (see `steps.zero_steps`).
     """
 
     clock: jax.Array
@@ -62,7 +62,7 @@ class GaussianTreeState(NamedTuple):
 
 
 class GaussianTree(NamedTuple):
-    """The functions of a tree counter that depend on how noise is drawn: the fields of these names in `Counter`."""
+    """The functions of a tree counter that depend on how noise is drawn, as fields of `Counter` with the same names."""
 
     init: Any
     feed: Any
@@ -71,9 +71,9 @@ class GaussianTree(NamedTuple):
 
 
 def fresh_shares(variances: np.ndarray) -> np.ndarray:
-    """Returns the stddev of the new noise in an ended block's estimate, relative to one node's noise: [levels]."""
-    # The noise of the block itself has weight v. The noise of blocks inside that end with it has weight 1 - v. The
-    # largest inner block has the same form, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
+    """Returns the stddev of the new noise in an ended block's estimate, relative to one node's noise, by level."""
+    # The noise of the block itself has weight v. The noise of the inner blocks that end with the same entry has weight
+    # 1 - v. The largest inner block has the same form, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
     squares = [1.0]
     for v in variances[1:]:
         squares.append(v * v + (1 - v) ** 2 * squares[-1])
@@ -83,7 +83,7 @@ def fresh_shares(variances: np.ndarray) -> np.ndarray:
 def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTree:
     """Builds the functions of a tree counter with Gaussian noise.
 
-    `variances`, [levels], are the variances of blocks' estimates relative to one node; 1 if nodes are not combined.
+    `variances`, [levels], are the variances of blocks' estimates relative to one node's noise; 1 without `combine`.
     """
     levels, rests, shares = len(variances), 1 - variances, fresh_shares(variances)
     norm = np.sqrt(levels)  # L2 norm of the change of all nodes by an entry of 1
@@ -106,7 +106,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         )
 
     def grid_of(params: GaussianParams, total: Exact, size: int) -> Grid:
-        """Returns the grid of noise on `size` sums; the noise also covers rounding by up to two steps in each sum."""
+        """Returns the grid of noise on `size` sums; the noise also covers rounding by up to two steps in each block."""
         return noise_grid(params, unit_of(total), shares.min(), NORMAL_STEP, 2 * np.sqrt(levels * max(size, 1)))
 
     def draw_and_record(
@@ -117,7 +117,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         stddev, sensitivity = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
         noise, drawn = _draw(key, tops, shares / shares.min(), grid, shape_of(value), dtype)
-        # the entry is not released itself, but the release is equivalent to noise on it
+        # the entry itself is not released, but the release costs as much as this noise on the entry would
         release = Entry("tree", value, "l2", key, sensitivity / unit, noise_stddev=stddev / unit, noise=drawn)
         return record(release), noise
 
@@ -191,7 +191,7 @@ def _error(rests: np.ndarray, errors: jax.Array, noise: jax.Array, tops: jax.Arr
 
 @in_64_bits
 def _replace_errors(errors: jax.Array, error: jax.Array, ends: jax.Array, tops: jax.Array) -> jax.Array:
-    """Returns the errors after an entry: adds the error of the largest ended block, and removes its inner blocks'."""
+    """Returns the errors after an entry: with the largest ended block's error, without the errors of blocks in it."""
     remaining = jnp.where(tops | ~ends, errors, 0)
     return add_steps(remaining, jnp.where(tops, error[None], 0))
 

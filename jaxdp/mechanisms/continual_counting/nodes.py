@@ -74,7 +74,7 @@ def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> 
     estimates = [noisy[0]]
     for h in range(1, len(noisy)):
         children = nodes.estimates[h - 1] + estimates[h - 1]
-        # not a weighted mean: the result of equal terms, as without noise, must equal them
+        # not computed as a weighted mean: if both terms are equal, as without noise, the result must equal them
         estimates.append(noisy[h] + round_product(jnp.asarray(1 - variances[h], noisy.dtype) * (children - noisy[h])))
     return jnp.stack(estimates)
 

@@ -30,7 +30,7 @@ def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants:
         constants: "tight" or "paper".
 
     Returns:
-        The radius for the absolute value of the sum, in the unit of the scales.
+        The radius, for the absolute value of the sum.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -124,12 +124,12 @@ def level_cumulants(rates: np.ndarray, arity: int, variances: np.ndarray) -> np.
 
 
 def block_cumulant(level: int, rates: np.ndarray, arity: int, variances: np.ndarray) -> np.ndarray:
-    """Returns [...] the entry of `level_cumulants` for one level."""
+    """Returns log E exp(rate * error) for a block of this level, [...]: one entry of `level_cumulants`."""
     rates, total, blocks = np.asarray(rates, np.float64), np.zeros(np.shape(rates)), 1.0
     for h in range(level, -1, -1):
         with np.errstate(divide="ignore"):
             total = total - blocks * np.log1p(-np.minimum(np.square(rates * variances[h]), 1.0))
-        if variances[h] == 1:  # only its own noise counts
+        if variances[h] == 1:  # the block's estimate is its noisy sum
             break
         rates, blocks = rates * (1 - variances[h]), blocks * arity
     return total

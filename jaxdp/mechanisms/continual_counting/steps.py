@@ -1,10 +1,10 @@
-"""Normal noise of counters with dependent noises, in whole steps of a public grid.
+"""Normal noise in whole steps of a public grid, for counters that release estimates with dependent errors.
 
 After an entry a counter may release S + e, the exact sum S plus an error e. The error is z + f, where z is fresh noise
 and f is a function of all earlier noise; z and f are integers. For any stream, the releases determine all earlier
-noise. So the release after an entry is the integer S + f plus noise z. Replacing an entry changes S + f as in the real
-mechanism, up to the rounding of f, which the noise covers. Rounding depends only on noise, and no float of the state
-touches private data.
+noise. So the release after an entry is the integer S + f plus noise z. Replacing an entry changes S + f as in the
+mechanism on real numbers, up to the rounding of f, which the noise covers. Rounding depends only on noise, and no float
+of the state depends on private data.
 """
 
 import jax
@@ -55,8 +55,7 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
 
     Args:
         params: parameters of the counter.
-        unit: a public unit that divides all sums, and so the largest possible step; infinity if sums are
-            rounded to steps.
+        unit: a public number that divides all sums; steps are at most as large. Infinity if sums are rounded to steps.
         share: the smallest standard deviation of an entry's noise, relative to `noise_stddev`.
         step: a power of two, the largest step relative to this standard deviation.
         off: L2 norm, in steps, of the largest change that rounding causes in the numbers to which noise is added.
@@ -73,7 +72,7 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
 
 
 def unit_of(total: Exact) -> float:
-    """Returns the public unit: every sum is a multiple of this unit."""
+    """Returns a public number that divides every sum: 1 for integers, 2^-20 for sums in fixed point."""
     return 1 / fixed_point.UNITS if isinstance(total, fixed_point.Sum) else 1.0
 
 

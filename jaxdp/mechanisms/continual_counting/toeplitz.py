@@ -51,8 +51,8 @@ class ToeplitzState(NamedTuple):
     Attributes:
         clock: [*clocks] integers, the number of entries so far; horizon + 1 if there are more.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only after adding noise.
-        sums: [num_buffers + 1, *shape] leaky running sums of the drawn noise, as integers in units of 2^-12 of a grid
-            step. The dtype is complex64, which stores the bits of int64. The first sum does not leak.
+        sums: [num_buffers + 1, *shape] leaky running sums of the drawn noise, as integers: multiples of 2^-12 grid
+            steps. The dtype is complex64, which stores the bits of int64. The first sum does not leak.
     """
 
     clock: jax.Array
@@ -64,8 +64,8 @@ class Leaks(NamedTuple):
     """The gaps of the leaky sums of noise, and the weights of these sums in an estimate's noise.
 
     Attributes:
-        gaps: [num_buffers + 1] float64, the share of each sum that is lost at every entry.
-        weights: [num_buffers + 1] float64, of sum 1: the last entry's fresh noise has weight 1 in the estimate.
+        gaps: [num_buffers + 1] float64, the fraction of each sum that is lost at every entry.
+        weights: [num_buffers + 1] float64 with sum 1: the last entry's fresh noise has weight 1 in the estimate.
     """
 
     gaps: np.ndarray
@@ -79,8 +79,8 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     Let A be the matrix of prefix sums, factorised as A = B C. Releasing C x plus independent Gaussian noise z is as
     private as releasing the estimates A x + B z, because each determines the other. B and C are Toeplitz matrices for
     which B z is a weighted sum of a few leaky running sums of z. A search on the host finds their decays and weights.
-    The largest variance is within 1% of the square-root factorisation's, which is nearly optimal. The state has
-    num_buffers + 2 numbers for each counter; six buffers suffice up to 2^20 entries.
+    The largest variance is within 1% of the largest variance of the square-root factorisation, which is nearly optimal.
+    The state has num_buffers + 2 numbers for each counter; six buffers suffice up to 2^20 entries.
 
     Args:
         horizon: largest number of entries.
@@ -88,7 +88,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
             variance is within this 1%.
 
     Returns:
-        A counter. `feed` draws one normal variate for each counter, two variates from each hash. `prefixes` draws the
+        A counter. `feed` draws one normal variate for each counter, from two Threefry hashes. `prefixes` draws the
         same noise as `feed` from the same keys. Results of `prefixes` and `feed` are equal up to rounding; without
         noise they are equal bit for bit for streams of integers.
 
@@ -127,7 +127,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
           over all entries of m counters, by at most about 4 sqrt(m horizon) steps in L2 norm. The noise is enlarged by
           the ratio of this change to the sensitivity; `variance` does not include the enlargement. If the fresh noise's
           standard deviation exceeds 2^34 steps, estimates are NaN.
-        - The auditor's tape records the cost of the first entry, which is the largest, for every entry.
+        - For audits (`jaxdp.mechanisms.tape`), every entry is recorded with the cost of the first one, the largest.
 
     Math:
         With $A = B C$ the matrix of prefix sums, the estimates of a stream $x$ are
@@ -251,7 +251,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 def largest_rounding(leaks: Leaks, horizon: int) -> float:
     """Bounds the change, in steps, that rounding causes in the number to which an entry's noise is added."""
     # Rounding of the sum and rounding of the noise add half a step each. Each leaky sum is also rounded at every entry,
-    # by half of its unit; this error then leaks with the sum. 2^-5 covers additions in float64.
+    # by at most 2^-13 steps; this error then leaks with the sum. 2^-5 covers additions in float64.
     rounds_in_memory = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))
     return 1 + float(leaks.weights @ np.where(leaks.gaps > 0, rounds_in_memory, 0.0)) * 2.0 ** -(PARTS + 1) + 2.0**-5
 

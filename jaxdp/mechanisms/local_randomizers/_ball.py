@@ -23,8 +23,8 @@ def randomize_in_ball(
 ) -> jax.Array:
     """Reports a vector of length at most `radius` as a vector of length `report_radius`, without bias.
 
-    A direction w is drawn from the unit sphere. The report is report_radius w or -report_radius w. With probability 1/2
-    + tanh(epsilon / 2) |vector| / (2 radius) the point on the vector's side is reported, otherwise the opposite point.
+    A direction w is drawn from the unit sphere. The report is report_radius * w or -report_radius * w: the point on the
+    vector's side with probability 1/2 + tanh(epsilon / 2) * |vector| / (2 * radius), otherwise the opposite point.
 
     Args:
         key: a PRNG key.
@@ -49,7 +49,8 @@ def randomize_in_ball(
         Duchi, Jordan & Wainwright (2018), section 4.2.3, for the L2 ball.
 
     Deviations:
-        One coin replaces the paper's two coins, for the length and for the side; reports have the same distribution.
+        One coin replaces the two coins of the source, for the length and for the side; reports have the same
+        distribution.
     """
     vector = jnp.asarray(vector)
     key_direction, key_coin = jax.random.split(key)
@@ -70,8 +71,8 @@ def randomize_in_ball(
 def sphere_radius(dim: int, epsilon: float, radius: float) -> float:
     """Returns the length of reports at which `randomize_in_ball` is unbiased.
 
-    A coordinate of a random unit vector has E|w_1| = Gamma(dim / 2) / (sqrt(pi) Gamma((dim + 1) / 2)), so that a report
-    of length B has the mean tanh(epsilon / 2) B E|w_1| vector / radius.
+    A coordinate of a random unit vector has E|w_1| = Gamma(dim / 2) / (sqrt(pi) * Gamma((dim + 1) / 2)). So a report of
+    length B has the mean tanh(epsilon / 2) * B * E|w_1| * vector / radius.
 
     Args:
         dim: dimension of vectors, >= 2.
@@ -79,7 +80,7 @@ def sphere_radius(dim: int, epsilon: float, radius: float) -> float:
         radius: radius of the ball.
 
     Returns:
-        radius sqrt(pi) Gamma((dim + 1) / 2) / (Gamma(dim / 2) tanh(epsilon / 2)), in float64.
+        radius * sqrt(pi) * Gamma((dim + 1) / 2) / (Gamma(dim / 2) * tanh(epsilon / 2)), in float64.
     """
     log_size = math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2)
     return radius * math.sqrt(math.pi) * math.exp(log_size) / math.tanh(epsilon / 2)
@@ -107,17 +108,17 @@ class OnSphere(NamedTuple):
         return self.size * self.report_radius * math.sqrt(1 - betaincinv((self.coordinates - 1) / 2, 0.5, share))
 
     def second_moment(self) -> float:
-        """Returns the coordinate's second moment, which equals its value for a random vector of the same length."""
+        """Returns the coordinate's second moment under a uniformly random direction of the vector."""
         return (self.size * self.report_radius) ** 2 / self.coordinates
 
     def variance_proxy(self) -> float:
-        """Returns the variance proxy for random vectors of any distribution."""
+        """Returns a variance proxy of the coordinate, for random vectors of any distribution."""
         return (self.size * self.report_radius) ** 2 * any_proxy(self.coordinates, self.bias)
 
 
 @functools.lru_cache(maxsize=256)
 def fixed_proxy(dim: int, bias: float) -> float:
-    """Returns nearly the smallest variance proxy of a report of length 1 minus its mean, for every fixed vector.
+    """Returns a variance proxy of reports of length 1 that holds for every fixed vector; it is nearly the smallest.
 
     `docs/proofs/ball_reports.md` proves that the search considers the worst cases.
 
@@ -143,7 +144,7 @@ def fixed_proxy(dim: int, bias: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def any_proxy(dim: int, bias: float) -> float:
-    """Returns a variance proxy like `fixed_proxy`, for random vectors of any distribution, including their spread."""
+    """Returns a variance proxy like `fixed_proxy`, but of reports about a random vector of any distribution."""
     coordinates, logs = _half_sphere(dim)
     means = 2 * bias * (_suffix_sums(np.exp(logs) * coordinates) - _prefix_sums(np.exp(logs) * coordinates))
     best = 1 / dim

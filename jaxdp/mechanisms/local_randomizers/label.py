@@ -39,7 +39,7 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
 
     A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
     For two labels, 0 and 1, the estimate is a number. For more labels it is an estimate of the one-hot vector; its
-    average over users estimates the share of each label.
+    average over users estimates the frequency of each label.
 
     Args:
         num_labels: K, >= 2.
@@ -65,8 +65,8 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
         Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
 
     Deviations:
-        As for `randomized_response`. `total` rounds the probability of a move up to JAX's default float type, and has
-        the errors of `binomial`.
+        As for `randomized_response`. `total` rounds the probability of another label up, in JAX's default float type,
+        and has the errors of `binomial`.
 
     Math:
         A report is the label with probability $p$, and each other label with probability $q$,

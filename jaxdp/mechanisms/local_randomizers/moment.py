@@ -44,8 +44,8 @@ class MomentParams:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; at infinity reports are the moments themselves.
-        noise_stddev: [] float >= 0, standard deviation of the Gaussian noise on x_i^2 and on sqrt(2) x_i x_j (with the
-            paper's constants on x_i x_j). For "l2_ball" it is the root mean square of each coordinate of a report:
+        noise_stddev: [] float >= 0, standard deviation of the Gaussian noise on x_i^2 and on sqrt(2) x_i x_j (on x_i
+            x_j with constants="paper"). For "l2_ball" it is the root mean square of each coordinate of a report:
             `report_radius` divided by the root of the number of coordinates.
         cross_stddev: [] float >= 0, standard deviation of the Gaussian noise on y x / reward_bound. For "l2_ball" the
             noise is not Gaussian, but it is sub-Gaussian with this standard deviation in every direction.
@@ -73,13 +73,14 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     * "l2_ball": as a random vector of mean v on a sphere (see Math). Its root mean square in each entry, tau, is
       smaller than s at delta = 1e-5, up to an epsilon of about 4 to 8. At epsilon = 1 and dim = 5 it is half as large.
 
-    With the paper's constants x x^T and y x are two releases, with equal noise on and off the diagonal. At
-    epsilon = inf the report is x x^T and y x.
+    With constants="paper", x x^T and y x are two releases, with equal noise on and off the diagonal. At epsilon = inf
+    the report is x x^T and y x.
 
     Args:
         dim: dimension of contexts, >= 1.
         report: "gaussian" or "l2_ball".
-        constants: "tight" for analytically calibrated noise or, only with "gaussian", "paper" for the paper's noise.
+        constants: "tight" for analytically calibrated noise or, only with "gaussian", "paper" for the noise of Zheng et
+            al. (2020).
 
     Returns:
         A randomizer for a pair (x, y) of one user, [dim] and [] floats. A longer x is scaled down to the unit ball; NaN
@@ -89,8 +90,8 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
 
     Raises:
         ValueError: if dim < 1, report or constants is unknown, or "paper" is combined with "l2_ball"; from `params`, if
-            a value is out of range: with the paper's constants epsilon must be below 1.5 or infinite; from `report`, if
-            x or y has another shape.
+            a value is out of range (with "paper", epsilon must be below 1.5 or infinite); from `report`, if x or y has
+            another shape.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -104,19 +105,18 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
           and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5, with equality at c = 1/2. The
           noise also covers rounding errors.
         - "l2_ball": see `randomize_in_ball`, where the proof holds for floats.
-        - With the paper's constants x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2
-          Y, each with delta / 2; the budgets add up. The classical formula is proved only if both parts of epsilon are
-          below 1.
+        - With "paper", x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2 Y, each with
+          delta / 2; the budgets add up. The classical formula is proved only if both parts of epsilon are below 1.
         - The user's action must not be logged beside the report, because the action depends on the context.
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and the paper's constants; Duchi, Jordan &
+        Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and for constants="paper"; Duchi, Jordan &
         Wainwright (2018), section 4.2.3, for the ball.
 
     Deviations:
-        The paper releases the two moments separately, with the classical Gaussian mechanism and equal noise on and off
-        the diagonal. "paper" does the same, for any Y (the paper has 2). The paper claims pure privacy for Gaussian
-        noise; only "l2_ball" has pure privacy.
+        Zheng et al. release the two moments separately, with the classical Gaussian mechanism and equal noise on and
+        off the diagonal. "paper" does the same, for any Y (theirs is 2). They claim pure privacy for Gaussian noise;
+        only "l2_ball" has pure privacy.
 
     Math:
         For "gaussian" the report is

@@ -133,7 +133,7 @@ def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
     """Scales a vector outside a ball down to the ball, without overflow.
 
     Args:
-        vector: [...] float; NaN counts as 0. Larger entries than 2^126 (in float32) and infinity count as this bound.
+        vector: [...] float; NaN counts as 0, and other entries are clipped to [-2^126, 2^126] (in float32).
         radius: [] float > 0, at most 2^126.
         norm: "l1" or "l2".
 
