@@ -164,7 +164,7 @@ def audit_claims(
 ) -> None:
     """Attack privacy claims by outputs and by the noise of releases. Exit code 1 on a violation or a blunt attack.
 
-    BOUND is a lower bound on the claimed number (epsilon, rho or mu). The 95%
+    BOUND is a lower bound on the true number (epsilon, rho or mu). The 95%
     confidence holds for all rows together: if all claims are true, at most one
     run in twenty flags a claim. The audit searches inputs of mechanisms. Each claim
     is attacked at its registered values and at one more setting (values or

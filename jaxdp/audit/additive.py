@@ -72,10 +72,10 @@ def binned_logit(weights: Bins, matrix: jax.Array) -> jax.Array:
 
 
 def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
-    """Fits a logistic regression of first on second, both [n, m], on hinge functions with knots at quantiles.
+    """Fits a logistic regression that separates first from second, both [n, m], by hinge functions of their columns.
 
-    NaN counts as the lowest knot, infinity as the highest. If there are too many columns, the regression uses those
-    with the most different histograms.
+    Knots are at quantiles. NaN counts as the lowest knot, infinity as the highest. If there are too many columns, the
+    regression uses those with the most different histograms.
     """
     size = first.shape[1]
     num_knots = int(np.clip(MOST_FEATURES // size, FEWEST_KNOTS, MOST_KNOTS))
@@ -175,7 +175,7 @@ def _knots(ordered: np.ndarray, most: int) -> np.ndarray:
 
 
 def _regression(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns [p] coefficients, without the intercept, of a logistic regression of first [n, p] on second [n, p]."""
+    """Returns [p] coefficients of a logistic regression that separates two [n, p] matrices, without the intercept."""
     both = np.concatenate([first, second])
     mean, scale = both.mean(axis=0, dtype=np.float64), both.std(axis=0, dtype=np.float64)
     scale = np.where(scale > 0, scale, np.inf)

@@ -1,4 +1,4 @@
-"""Bounds a privacy claim from below, by how well a mechanism's outputs distinguish two neighbouring inputs."""
+"""Bounds a mechanism's true budget from below, by how well its outputs distinguish two neighbouring inputs."""
 
 import functools
 import math
@@ -21,12 +21,12 @@ from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
 
-SHARE = 10  # a tenth of the trials shapes the scores, a tenth chooses the guesses, the rest evaluate them
+SHARE = 10  # at most a tenth of the trials shapes the scores, a tenth chooses the guesses, the rest evaluate them
 LARGEST_SAMPLE = 2**17  # most outputs that shape the scores
 LARGEST_KEPT = 2**24  # most numbers in these outputs
 FEWEST_TRIALS = 100
 MOST_TRIALS = 2**52  # float64 is exact for the trials under both inputs together
-MAIN = 0.6  # share of the error for the first of several guesses, usually the most promising
+MAIN = 0.6  # part of the error probability for the first of several guesses, usually the most promising
 NOTHING_SHOWN = "nothing shown"
 WIDTHS = (2, 8)  # possible numbers of thresholds on a score in the evaluation; few, so that few programs are compiled
 
@@ -42,8 +42,9 @@ class Attack(NamedTuple):
         params: the mechanism's params.
         neighbours: two adjacent inputs of the same shapes and dtypes.
         guarantee: the mechanism's claim.
-        exact: data -> the output without noise; None if it is not known. The audit counts coordinates that equal it.
-            This finds noise that is missing in one of many coordinates, even if it is a new coordinate each time.
+        exact: data -> the output without noise; None if it is not known. The audit counts the coordinates that equal
+            those of the exact output. So it notices if one of many coordinates has no noise, even if it is another
+            coordinate in each output.
     """
 
     release: Release
@@ -62,13 +63,13 @@ class AuditResult:
 
     Attributes:
         guarantee: the attacked claim.
-        currency: the number that the claim states: "epsilon", "rho" or "mu".
+        currency: which number the claim states: "epsilon", "rho" or "mu".
         claimed: the claimed number; infinity if nothing is claimed.
         delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
-        lower_bound: lower bound on the same number, >= 0; true with probability at least `confidence`. `result.bound`
+        lower_bound: lower bound on the true number, >= 0; valid with probability at least `confidence`. `result.bound`
             is the same number, and so is `result.epsilon`, `result.rho` or `result.mu`, whichever the claim states.
         confidence: confidence of the bound.
-        trials: outputs drawn under each input.
+        trials: outputs drawn under each input; for a claim on epsilon, on average.
         verdict: "violated" if the lower bound exceeds `claimed`; "nothing shown" if the bound is 0 although something
             is claimed (the attack may have no power at all); otherwise "consistent", which is no proof.
         event: description of the event that distinguishes the inputs, with its frequencies in the trials that evaluate
@@ -107,22 +108,23 @@ def audit(
 ) -> AuditResult:
     """Bounds the budget of a mechanism from below, by how well its outputs distinguish two neighbouring inputs.
 
-    A score is a number that orders the outputs. At most a tenth of the trials fits the scores: a histogram of the log
-    likelihood ratio if outputs repeat; and, unless every outcome occurred often, single coordinates (if there are few)
-    and classifiers (see `docs/explanation/what_audits_cannot_see.md`).
+    A score is a number that orders the outputs. At most a tenth of the trials fits the scores. If outputs repeat, one
+    score is the log likelihood ratio by a histogram of outputs. Unless every outcome occurred often, there are further
+    scores: single coordinates (if there are few) and classifiers (see `docs/explanation/what_audits_cannot_see.md`).
 
-    For a claim on epsilon, another tenth of the trials chooses at most four guesses of the input. A guess is a rule: it
-    names one input if a score is above a threshold, or if the score is not above a threshold. A guess may combine two
-    rules on one score: it names one input above a threshold, and the other input if the score is not above a second
-    threshold, which is lower or equal. The guess with the largest expected lower bound gets most of the error
-    probability; the other guesses share the rest, and two of them may be of rare events.
+    Another tenth of the trials chooses at most four guesses. A guess names one input for all outputs whose score is
+    above a threshold (or not above it), and says nothing about other outputs. For a claim on epsilon, a guess may also
+    name the other input for outputs whose score is not above a second threshold, which is lower or equal. The first
+    guess, which has the largest expected lower bound, gets most of the error probability; the other guesses share the
+    rest, and two of them may be of rare events.
 
-    The remaining trials are fresh outputs. A fair coin chooses the input of each output. The audit counts how often
-    each guess is right. Nothing else is tried on these outputs, so no other correction for multiple testing is needed.
+    The remaining trials are fresh outputs. The audit counts how often each guess is right. Nothing else is tried on
+    these outputs, so no other correction for multiple testing is needed. For a claim on epsilon, a fair coin chooses
+    the input of each output, and the number of right guesses bounds epsilon at the claimed delta, by a Clopper-Pearson
+    limit. For a Gaussian claim, counts under both inputs bound mu.
 
-    The number of right guesses bounds epsilon at the claimed delta, by one Clopper-Pearson limit. For a Gaussian claim,
-    counts of events under both inputs bound mu. For a zCDP claim, the audit chooses an order of the Rényi divergence
-    and a step function of a score; the means of two transforms of this step function bound rho.
+    For a zCDP claim there are no guesses: the same tenth of the trials chooses an order of the Rényi divergence and a
+    step function of a score, and on fresh outputs the means of two transforms of this function bound rho.
 
     Args:
         key: a typed PRNG key.
@@ -161,9 +163,9 @@ def audit(
 def audit_singles(
     key: jax.Array, attack: Attack, *, trials: int, confidence: float, low_bits: bool, singles: int
 ) -> AuditResult:
-    """Bounds the budget of a claim from below by `trials` outputs under each of two inputs, as `audit` does.
+    """Bounds the budget of a mechanism from below, as `audit` does.
 
-    If outputs have too many coordinates for all to be scores, the first `singles` of them are scores.
+    If outputs have too many coordinates for each to be a score, the first `singles` of them are scores.
     """
     start = time.perf_counter()
     trials = check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
@@ -223,7 +225,7 @@ class _Search(NamedTuple):
     thresholds: np.ndarray  # [scores, thresholds]
     choosing: int  # trials under each input that choose
     evaluating: int  # trials under each input that evaluate; on average, if coins choose the input
-    error: float  # probability with which one of two limits, on counts or on means, may fail
+    error: float  # half of 1 - confidence: for each of the two limits on means; all guesses share twice as much
 
 
 def deal(key: jax.Array, trials: int) -> tuple[int, int]:

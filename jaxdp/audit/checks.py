@@ -22,7 +22,7 @@ class Native(NamedTuple):
     """The number that a claim states.
 
     Attributes:
-        currency: "rho" for a zCDP claim, "mu" for a Gaussian claim, else "epsilon".
+        currency: name of the number: "rho" for a zCDP claim, "mu" for a Gaussian claim, else "epsilon".
         claimed: the number, > 0; infinity if nothing is claimed.
         delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
     """
@@ -33,7 +33,7 @@ class Native(NamedTuple):
 
 
 def native(claim: Guarantee) -> Native:
-    """Returns a claim's currency, the number that a lower bound must exceed to refute it, and its delta."""
+    """Returns which number a claim states, this number (a larger lower bound refutes the claim), and its delta."""
     if claim.rho is not None:
         return Native("rho", claim.rho, 0.0)
     if claim.mu is not None:

@@ -31,7 +31,7 @@ def with_decisions(function: Callable[..., Any], decisions: Decisions) -> Callab
     """Wraps a function for `jax.jit`: its first branches take the decided sides.
 
     If the function meets a further branch, the wrapped function returns the branch's flag, as `Undecided`. JAX raises
-    an error if this flag depends on a lane of a batch, or lies inside a branch, a loop or an inner `jit`.
+    an error if this flag varies along the axis of a `jax.vmap`, or lies inside a branch, a loop or an inner `jit`.
 
     Args:
         function: function of arrays that calls `jaxdp.mechanisms.branches.branch`.

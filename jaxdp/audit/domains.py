@@ -58,7 +58,7 @@ class Moved(NamedTuple):
 
     Attributes:
         base: [...] numbers, the first input.
-        delta: [...] of the same dtype, the change. `Domain.pair` makes no change if the norm would exceed its bound.
+        delta: [...] of the same dtype, the change. `Domain.pair` makes no change if its norm would exceed the bound.
     """
 
     base: jax.Array
@@ -165,7 +165,7 @@ def perturb_entries(
     low: float = -(2.0**30),
     high: float = 2.0**30,
 ) -> Domain:
-    """Builds a domain of arrays at a bounded distance, such as exact answers to queries on adjacent data.
+    """Builds a domain of pairs of arrays at a bounded distance, such as exact answers to queries on adjacent data.
 
     Args:
         shape: shape of an input.

@@ -25,8 +25,8 @@ from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 from jaxdp.validation import check_count
 
-DIGITS = 5  # significant digits of floats in outcomes; they agree even if float32 arithmetic is reordered
-NUM_KEYS = 64  # for the calls of each function at each of its arguments
+DIGITS = 5  # significant digits of floats in outcomes, so that outcomes agree if float32 arithmetic is reordered
+NUM_KEYS = 64  # number of keys with which each function is called, for each of its arguments
 MOST = 2**20  # largest number of distinct transcripts of one round, after merging
 
 Values = Sequence[tuple[Any, float]]

@@ -16,10 +16,10 @@ FEWEST_SEEN = 32  # a histogram suffices if each outcome occurs at least this of
 CHANCE = 1e-3  # probability that outputs which never repeat are taken for repeating ones
 LARGEST_VECTOR = 8  # up to this number of coordinates, each is also a score
 NUM_THRESHOLDS = 512
-STEPS = 2**12  # levels of the difference of two distances
+STEPS = 2**12  # a difference of two distances is rounded to multiples of its largest value / STEPS
 GUESSED = 0.4  # error of a bound that is near the estimate, and finite even if no guess was wrong
 CAREFUL = 0.005  # error of a bound that an event seldom reaches by luck
-STRIDE = 8  # the search over pairs of thresholds first uses every eighth
+STRIDE = 8  # the search over pairs of thresholds first uses every eighth threshold
 SHOWN = 6  # outcomes listed in a description
 
 
@@ -47,7 +47,7 @@ Place = tuple[int, int, int]  # kind of event, score, threshold
 
 
 class Extra(NamedTuple):
-    """Indices of outputs that need extra feature columns.
+    """Indices of the numbers of an output that need extra feature columns.
 
     Attributes:
         low: [a] int32, indices of rounded integers; each gets a column of its lowest bits.
@@ -76,17 +76,17 @@ def learn_scores(
         first: n outputs under the first input.
         second: n outputs under the second input.
         exact: [m] floats under each input, the outputs without noise; None if they are not known.
-        low_bits: whether scores use the lowest bits of floats.
+        low_bits: whether scores use the largest power of two that divides a float.
         singles: number of coordinates, the first ones, that are also scores if there are many coordinates.
 
     Returns:
         If outputs repeat, a smoothed histogram of the log likelihood ratio; only this if every outcome occurred often.
-        Otherwise also three classifiers, the product with the difference of means and, if there are few coordinates,
-        each coordinate. Rounded integers, numbers that may not be finite, and low bits add coordinates. If `exact` is
-        known and differs between the inputs, one more score: how many numbers equal the first exact output, minus how
-        many equal the second. If `exact` is also finite, three further scores: the differences of the distances from
-        the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of noise with a density that
-        depends on a norm), and the projection on the difference of the exact outputs.
+        Otherwise also three classifiers, the inner product with the difference of means (divided by variances) and, if
+        there are few coordinates, each coordinate. The classifiers also use the columns of `Extra`, which are scores if
+        they are few. If `exact` is known and differs between the inputs, one more score: how many numbers equal the
+        first exact output, minus how many equal the second. If `exact` is also finite, three further scores: the
+        differences of the distances from the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of
+        noise with a density that depends on a norm), and the projection on the difference of the exact outputs.
     """
     first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     counts = first_counts + second_counts
@@ -336,9 +336,9 @@ def _exact_matches(weights: tuple[jax.Array, jax.Array, jax.Array], outputs: Out
 
 
 def _product(weights: tuple[Extra, jax.Array], outputs: Outputs) -> jax.Array:
-    extra, factors = weights
+    extra, coefficients = weights
     columns = _columns(extra, outputs)
-    return jnp.where(jnp.isfinite(columns), columns, 0) @ factors
+    return jnp.where(jnp.isfinite(columns), columns, 0) @ coefficients
 
 
 def _difference_of_means(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -16,12 +16,12 @@ from jaxdp.validation import check_at_least
 
 OutputDistribution = Mapping[Any, float]
 
-TOLERANCE = 1e-6  # of a sum of probabilities, which may come from quadrature
+TOLERANCE = 1e-6  # allowed error of a sum of probabilities, which may come from quadrature
 FEWEST_EXPECTED = 5.0  # rarer outcomes are counted together, so that the chi-squared limit holds
 COARSE, FINE, PARTS = 1 / 16, 1e-5, 8  # widths of intervals of Rényi orders, and parts of a divided interval
 ALL, MOST = 1e-3, 512  # at most MOST intervals narrower than ALL are searched
 LARGEST_ORDER = 1e300
-TOGETHER = 2**20  # terms of divergences in memory
+TOGETHER = 2**20  # largest number of terms of divergences that are in memory at once
 
 
 def exact_delta(first: OutputDistribution, second: OutputDistribution, epsilon: float) -> float:
@@ -239,8 +239,8 @@ def _zcdp_rho(p: np.ndarray, q: np.ndarray) -> float:
     """Returns the largest D_a / a over orders a > 1, for positive distributions."""
     # Orders are written a = cosh(t / 2)^2. (a - 1) D_a is convex in a, so it lies above its tangent at the order where
     # D_a / a is largest. Therefore, in an interval of t of width w, D_a / a at the upper end is below its largest value
-    # by at most the share 4 sinh(w / 2)^2. Intervals that may contain the maximum are divided until that share is below
-    # 1e-9, or below 1e-6 if there are too many. D_a is at most the largest log ratio, which bounds the orders.
+    # by at most 4 sinh(w / 2)^2 times this value. Intervals that may contain the maximum are divided until this factor
+    # is below 1e-9, or below 1e-6 if there are too many. D_a is at most the largest log ratio, which bounds the orders.
     ratios = np.log1p((p - q) / q) if np.all(np.abs(p - q) <= q / 2) else np.log(p) - np.log(q)
     best, ceiling = float(_rates(np.zeros(1), p, q, ratios)[0]), float(ratios.max())
     if not best > 0:
@@ -270,8 +270,8 @@ def _rates(above: np.ndarray, p: np.ndarray, q: np.ndarray, ratios: np.ndarray) 
 
 
 def _rate(above: np.ndarray, p: np.ndarray, q: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    # With s = a - 1, D_a = log(1 + s G) / s, where G sums p (exp(s log(p / q)) - 1) / s + q - p. The terms q - p sum to
-    # 0 and make every term of G >= 0, so that nothing cancels if the distributions are close.
+    # With s = a - 1, D_a = log(1 + s G) / s, where G is the sum of p * (exp(s log(p / q)) - 1) / s + q - p. The parts
+    # q - p sum to 0 and make every term of G >= 0, so that nothing cancels if the distributions are close.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         powers = above * ratios
         tilted = np.where(above > 0, np.expm1(powers) / above, ratios)

@@ -13,7 +13,7 @@ from jaxdp.core.made_by import shorten
 from jaxdp.mechanisms import tape
 
 SLACK = 1e-4  # relative tolerance for sums in float32
-GRID = 2.0**-10  # largest step of a noise's grid as a share of the sensitivity, and largest share by which noise grows
+GRID = 2.0**-10  # largest step of a noise's grid relative to the sensitivity, and largest relative increase of noise
 SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # they determine the noise: data must not change them
 
 
@@ -51,14 +51,14 @@ class GreyBox:
             sum of their costs.
         faults: faults, as sentences.
         notes: open questions and their reasons, as sentences.
-        pair: the users of two runs that differ in one round, for which the cost is `spent`; None if nothing was
-            released.
+        pair: the users of two runs that differ in one round, or in the rounds of one person, for which the cost is
+            `spent`; None if no cost is > 0.
         loss: largest absolute privacy loss of a played transcript: the log ratio of the densities of all its noisy
             numbers under the original users and under neighbours. The loss is exact for that transcript if the noise
             has its recorded distribution. If the adversary can compute these noisy numbers from the view under the
-            claim, `loss` is a lower bound on the epsilon of a pure claim, without any error probability. The loss never
-            exceeds `spent`. None in the shuffle model, and if no neighbour changes only values with additive Laplace or
-            Gaussian noise.
+            claim, `loss` is a lower bound on the true epsilon at delta = 0, without any error probability. For a pure
+            claim, the loss never exceeds `spent`. None in the shuffle model, and if every neighbour has loss 0 or
+            changes a value without additive Laplace, geometric or Gaussian noise.
     """
 
     guarantee: Guarantee
@@ -157,7 +157,7 @@ def find_reuse(runs: list[list[Release]]) -> list[str]:
         if len(places) > 1 and all(keys.get(place) == data for keys, _, _ in places[1:]):
             faults.append(f"{place[1]} has the same key in every run")
     # Two floats of one run may be equal by chance, so equal noise is a fault only if it occurs in all runs. Keys are
-    # too long for that, and may be equal in only some runs, such as the runs that drop an arm in this round.
+    # too long to be equal by chance, and may be reused in only some runs, such as the runs that drop an arm in a round.
     same_key = set.union(*(pairs for _, pairs, _ in places))
     same_noise = set.intersection(*(pairs for _, _, pairs in places)) if len(places) > 1 else set()
     for what, pairs in (("key serves", same_key), ("noise is drawn", same_noise)):

@@ -16,7 +16,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from jaxdp.audit.intervals import check_counts
 
-ASIDE = 0.2  # share of the error for the limit on the number of outputs that are set aside
+ASIDE = 0.2  # part of the error probability for the limit on the number of outputs that are set aside
 
 
 def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: float, error: float) -> float:
@@ -34,7 +34,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
         The bound; -inf if nothing is proved.
 
     Raises:
-        ValueError: unless guesses is 0, or 0 <= right <= guesses <= coins.
+        ValueError: if guesses > 0, and right or guesses is not an integer in its range.
 
     Examples:
         >>> round(guess_bound(7_310, 10_000, 10_000, sides=2, delta=0.0, error=0.05), 3)  # true epsilon = 1

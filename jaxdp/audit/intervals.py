@@ -172,8 +172,8 @@ def log_ratio_bound(
 def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_trials: int, *, error: float) -> np.ndarray:
     """Returns a lower bound on the mu of Gaussian DP from counts.
 
-    It is quantile(lower limit of p) - quantile(upper limit of q), with normal quantiles, and p and q as in
-    `log_ratio_bound`.
+    The bound is quantile(lower limit of p) - quantile(upper limit of q), with normal quantiles, and with p and q as in
+    `log_ratio_bound`. Each limit fails with probability at most `error`.
 
     Args:
         counts: as for `log_ratio_bound`.

@@ -77,7 +77,7 @@ def _adversary_view(
     if model == "joint":
         actions = jax.tree.map(lambda x: zero_other_rows(others, x), actions)
     reports = rows(transcript.reports, which.reports)
-    if path == "counts":  # one report stands for all its rounds
+    if path == "counts":  # a step has one report for all its rounds
         reports = transcript.reports if which.reports else None
     view = {
         "report": reports,

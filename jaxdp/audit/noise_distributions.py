@@ -48,8 +48,8 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
     """Compares the noise of each site with its recorded distribution, drawn with many keys in the site's first step.
 
     The Kolmogorov-Smirnov distance of n independent numbers exceeds sqrt(log(2 / ERROR) / (2 n)) with probability at
-    most ERROR. Laplace noise of half the recorded scale has distance 0.125 from the recorded distribution, and normal
-    noise has 0.166. With 4096 numbers the limit is 0.042.
+    most ERROR. With 4096 numbers this limit is 0.042. For noise of half the recorded scale, the distance of the true
+    from the recorded distribution is 0.125 (Laplace) or 0.166 (normal).
 
     Args:
         key: a typed PRNG key.

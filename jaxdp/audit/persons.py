@@ -94,8 +94,8 @@ def judge_people(
         runs: the releases of each run.
 
     Returns:
-        (faults, notes). There is a note if no release comes after a replaced person has reached the largest number of
-        reports of a person. For a learner that is made for a schedule, there is a note if there is no release.
+        (faults, notes). There is a note if, at every release, fewer reports of the replaced person had been heard than
+        a person can send. For a learner that is made for a schedule, there is a note if there is no release.
     """
     reports = visits.most if learner.reports is None else learner.reports
     faults: dict[str, None] = {}

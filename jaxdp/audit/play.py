@@ -28,13 +28,13 @@ DrawUser = Callable[[jax.Array, History], UserData]
 
 
 class Transcript(NamedTuple):
-    """The transcript of a run. A step is one round, a block, or rounds that are played as one total.
+    """The transcript of a run. A step is a round, a block, or the rounds that the engine "counts" plays at once.
 
-    The values of a step are at the index of its first round; the other entries are zeros.
+    Values of a step are at the index of its first round; entries at other rounds are zeros.
 
     Attributes:
-        actions: pytree of [rounds, ...] arrays, the play of every round; the plays of a total are sorted by action.
-        reports: pytree of [rounds, ...] arrays, the report of every round; for totals, the report of every step.
+        actions: pytree of [rounds, ...] arrays, the play of every round; with counts, a step's plays are sorted.
+        reports: pytree of [rounds, ...] arrays, the report of every round; with counts, of every step.
         before: pytree of [rounds, ...] arrays, `public` before each step.
         after: pytree of [rounds, ...] arrays, `public` after each step.
         length: [rounds] integers, number of rounds of the step; 0 where no step starts.
@@ -94,7 +94,7 @@ def play(
     rounds = num_rounds(users)
     key_init, roots = _roots(key)
     users = jax.tree.map(jnp.asarray, users)
-    # Without the barrier XLA would fold constants, slowly, for every trial of a chunk.
+    # Without the barrier XLA would compute the initial states of all trials of a chunk at compile time, slowly.
     state = jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, learner.init(key_init, params)))
 
     def person(round_: jax.Array, history: History) -> UserData:

@@ -1,4 +1,4 @@
-"""Compiles programs that run for milliseconds without optimisation: compiling them takes most of an audit."""
+"""Compiles short programs without optimisation, since compiling takes most of the time of an audit."""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import jax
 
 UNOPTIMISED: dict[str, Any] = {"xla_backend_optimization_level": 0}
 ON_CPU: dict[str, Any] = {"xla_cpu_parallel_codegen_split_count": 1}
-ON_OLDER_CPU: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}  # JAX 0.12 no longer knows it
+ON_OLDER_CPU: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}  # JAX 0.12 no longer has this option
 
 
 @functools.cache
@@ -25,7 +25,7 @@ def quick_options() -> dict[str, Any]:
 
 
 def jit_quickly(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Wraps a function by `jax.jit` with these options; on a CPU, programs are compiled without optimisation."""
+    """Wraps a function by `jax.jit`, which gets `options`; on a CPU, programs are compiled without optimisation."""
 
     @functools.cache
     def program() -> Callable[..., Any]:  # made at the first call, as JAX must not start when a module is imported

@@ -16,10 +16,10 @@ import numpy as np
 
 from jaxdp.audit.sampling import Score
 
-# The first order is nearly the Kullback-Leibler divergence; the noise of its means is smallest.
+# The divergence of the first order is nearly the Kullback-Leibler divergence, and its means have the smallest errors.
 ORDERS = np.array([1.001, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0])
 NUMBERS_OF_CELLS = (2, 4, 16, 64, 256, 1024)
-LARGEST_STAKE = 0.9  # largest stake, as a share of the stake at which one output could lose all money
+LARGEST_STAKE = 0.9  # largest stake, relative to the stake at which one output could lose all money
 ROUNDING = 1e-12  # relative rounding error that is subtracted from the bound
 BISECTIONS = 100
 

@@ -93,7 +93,8 @@ class Run(NamedTuple):
 class Program(NamedTuple):
     """A compiled step, which can play any round with branches that have the same outcomes."""
 
-    # (transcript, start, keys, streams, private, public) -> `play_one` of `_player`, for all; or `Undecided`
+    # (transcript, start, keys, streams, private, public) -> results of `play_one` (in `_player`) for the base and all
+    # neighbours; or `Undecided`
     run: Callable[..., Any]
     # (stage, round, entry) of each release, from the trace. Only stages and the text of entries are used: rounds and
     # numbers are tracers, and `run` returns the numbers.
@@ -123,9 +124,9 @@ def replay(
 ) -> Run:
     """Plays a transcript again, step by step, for the base and for all neighbours.
 
-    Public states that the adversary sees, and round by round also plays, are taken from the transcript. By default
-    every mechanism gets the base's value. To save time, with blocks and counts the replay ends after the first step in
-    which the view differs.
+    Public states that the adversary sees are taken from the transcript, and on the path "rounds" also plays that the
+    adversary sees. By default every mechanism gets the base's value. To save time, with blocks and counts the replay
+    ends after the first step in which the view differs.
 
     Args:
         scene: the learner and the transcript.

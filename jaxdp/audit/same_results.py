@@ -16,7 +16,7 @@ LARGEST = 2**24  # most numbers in the transcripts of all runs together
 
 
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
-    """Returns whether blocks give the same actions and public states as single rounds, bit for bit, in random runs.
+    """Returns whether blocks give the actions and public states of single rounds, bit for bit, in up to `RUNS` runs.
 
     If users react to the past, returns False without a comparison: in a block, users see less of the past.
     """

@@ -15,7 +15,7 @@ Release = Callable[[jax.Array, Any, Any], Any]
 
 CHUNK_ELEMENTS = 2**18  # numbers in the outputs of a chunk; more do not fit the cache, fewer do not fill vector units
 LARGEST_CHUNK = 2**12  # outputs of a chunk; larger chunks are no faster
-MANY_TRIALS = 2**19  # from here on, compiling a program for few scores saves time
+MANY_TRIALS = 2**19  # from this number of trials on, compiling a separate program for few scores saves time
 FEW = 8  # up to this number of thresholds, comparing scores with each threshold is faster than a search
 BUCKETS = 2**20
 LOW_BITS = 0xFFFF
@@ -167,7 +167,7 @@ _draw = jax.jit(outputs_of, static_argnums=(0, 1))
 @functools.partial(jax.jit, static_argnums=0)
 def _count(functions, outputs, weights, thresholds, wanted):
     """Counts the first `wanted` outputs, by score and by how many thresholds are below it: [scores, thresholds + 1]."""
-    # Functions of equal shapes share the program.
+    # Weights are arguments, so scores with the same functions and with weights of the same shapes share the program.
     is_wanted = jnp.arange(len(outputs.bucket), dtype=jnp.int32) < wanted
     scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
     return jax.vmap(_bins, (0, None, 0))(scores, is_wanted, thresholds.astype(scores.dtype))

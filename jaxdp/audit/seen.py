@@ -80,8 +80,8 @@ def must_add_stop(claim: Guarantee, learner: Learner) -> bool:
 def visible_history(claim: Guarantee, changed: int | None, history: History) -> History:
     """Returns an adversary's view of the past: the parts that `adversary_view` names, and what other users know.
 
-    In the local and the joint model all other users may belong to the adversary, which then knows their plays. In the
-    local model it also knows the public states after their rounds.
+    In the local and the joint model all other users may belong to the adversary, who then knows their plays. In the
+    local model the adversary also knows the public states after their rounds.
 
     Args:
         claim: the learner's claim.

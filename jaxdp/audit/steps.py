@@ -1,4 +1,4 @@
-"""Plays one step of a learner again: a round, a block of rounds, or rounds that are played as one total."""
+"""Plays one step of a learner again: a round, a block, or the rounds that the engine "counts" plays at once."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -81,7 +81,7 @@ class StepResult(NamedTuple):
 
 
 def steps_of(scene: Scene) -> list[Step]:
-    """Returns the steps of a transcript: its rounds, blocks or planned totals, each with its first round and length."""
+    """Returns the steps of a transcript, each with its first round and length."""
     lengths = np.asarray(scene.transcript.length)
     steps, block, learner = [], 0, scene.learner
     for start in np.flatnonzero(lengths).tolist():

@@ -18,8 +18,8 @@ class Space(NamedTuple):
     """Inputs for a search.
 
     Attributes:
-        attack: an attack; its neighbours are the first pair. Its release takes the domain's inputs, or (input, changed)
-            if `with_place`.
+        attack: an attack; the search starts from its neighbours. Its release takes the domain's inputs, or
+            (input, changed) if `with_place`.
         domain: the pairs of inputs to search.
         with_place: whether the release also takes the index of the row that differs.
         code: (first input, second input) -> Python code that audits them.
@@ -58,8 +58,8 @@ class Target:
         notes: the parts that are not attacked, with reasons.
         spaces: for each path, () -> inputs to search, besides the inputs of `attacks`.
         points: other values and sizes to attack.
-        reached: the lower bound that attacks reach on correct code, at the registered values, divided by the claim;
-            None if unknown.
+        reached: the lower bound that attacks reach on correct code, at the registered values, divided by the claimed
+            number; None if unknown.
         second: the same algorithm at a second point, where other caps, budgets and phases bind; None if there is no
             second point.
         point: if this target is another target's `second`, the difference from the registered values, such as

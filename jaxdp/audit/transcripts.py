@@ -48,7 +48,7 @@ def learner_attack(
         observe: function of the view, returning the output to attack; a good choice makes the attack stronger. None
             attacks the whole view. Its argument is a dict of the parts that are seen: "action", "report", "public"
             (after each step) and "before", as in `Transcript`, with only the rounds that are seen; and "length", for
-            blocks and totals, and for a learner that may stop while `public` is not seen.
+            blocks and counts, and for a learner that may stop while `public` is not seen.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         draw_user: (key, history) -> the user of a round. It replaces the users of all rounds except the one that
             differs, for an adversary who chooses all other data while the learner plays. None plays `neighbours`.
@@ -155,13 +155,14 @@ def starts_at_random(learner: Learner, params: Any) -> bool:
 def _adversary_view(
     claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool
 ) -> dict[str, Any]:
-    model, in_steps, by_total = claim.trust_model, path != "rounds", path == "counts"
-    # In a block or a total, a position does not identify a user. The report of a total is from all of its users.
+    model, in_steps, by_counts = claim.trust_model, path != "rounds", path == "counts"
+    # In a block or a step of counts, a position does not identify a user. A step of counts has one report of all its
+    # users.
     reports = transcript.reports if which.reports else None
     all_before = in_steps and model == "local" and which.before
     view = {
-        "report": reports if by_total else _rows(transcript.reports, which.reports),
-        "action": None if by_total and model == "local" else _rows(transcript.actions, which.actions),
+        "report": reports if by_counts else _rows(transcript.reports, which.reports),
+        "action": None if by_counts and model == "local" else _rows(transcript.actions, which.actions),
         "before": transcript.before if all_before else _rows(transcript.before, which.before),
         "public": _rows(transcript.after, which.after),
         "length": transcript.length if in_steps or stops else None,

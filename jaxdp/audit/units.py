@@ -20,7 +20,7 @@ def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, ot
         other: pytree of the same structure.
 
     Raises:
-        ValueError: if `sensitive_fields` names something that is no leaf and no subtree.
+        ValueError: if `sensitive_fields` names something that is neither a leaf nor a subtree.
 
     Examples:
         >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="a", argument="b", sensitive_fields=("x",))

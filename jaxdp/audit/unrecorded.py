@@ -1,4 +1,4 @@
-"""Judges outputs that change although every recorded release is fixed: they have no noise, or unrecorded noise."""
+"""Decides whether outputs that change although every recorded release is fixed have no noise, or unrecorded noise."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +18,8 @@ from jaxdp.core import State
 
 KEYS = 4096  # keys for each run
 # Shifts of recorded values show which outputs depend on them. A shift is (signed size, digit): an entry moves the other
-# way if its index has this binary digit; digit 0 moves all the same way. Any choice among entries changes under at
-# least one shift.
+# way if its index has this binary digit; with digit 0, all entries move the same way. Any choice of a largest or
+# smallest entry changes under at least one shift.
 SHIFTS = tuple(
     (sign * size, digit) for size, digit in ((1.0, 0), (1e6, 0), (1e6, 1), (1e6, 2), (1e6, 4)) for sign in (1, -1)
 )
@@ -44,9 +44,9 @@ class Played(NamedTuple):
 
 
 def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
-    """Judges the changes of a view that occur although every mechanism gets the base's value.
+    """Finds the faults among changes of a view that occur although every mechanism gets the base's value.
 
-    The changes of plays, reports, public states and the stop are judged separately:
+    The changes of plays, reports, public states and the stop are examined separately:
 
     - Fault, if some changed entry depends on the users but not on the key: this entry has no noise. Otherwise every
       changed entry may have noise from a mechanism that records nothing.
