@@ -43,8 +43,8 @@ class Attack(NamedTuple):
         neighbours: two adjacent inputs of the same shapes and dtypes.
         guarantee: the mechanism's claim.
         exact: data -> the output without noise; None if it is not known. The audit counts the coordinates that equal
-            those of the exact output. So it notices if one of many coordinates has no noise, even if it is another
-            coordinate in each output.
+            the exact output's. So it notices if one of many coordinates has no noise, even if it is another coordinate
+            in each output.
     """
 
     release: Release

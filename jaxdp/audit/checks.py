@@ -33,7 +33,7 @@ class Native(NamedTuple):
 
 
 def native(claim: Guarantee) -> Native:
-    """Returns which number a claim states, this number (a larger lower bound refutes the claim), and its delta."""
+    """Returns the name of a claim's number, the number (a larger lower bound refutes the claim), and the delta."""
     if claim.rho is not None:
         return Native("rho", claim.rho, 0.0)
     if claim.mu is not None:
