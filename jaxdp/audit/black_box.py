@@ -112,11 +112,11 @@ def audit(
     score is the log likelihood ratio by a histogram of outputs. Unless every outcome occurred often, there are further
     scores: single coordinates (if there are few) and classifiers (see `docs/explanation/what_audits_cannot_see.md`).
 
-    Another tenth of the trials chooses at most four guesses. A guess names one input for all outputs whose score is
-    above a threshold (or not above it), and says nothing about other outputs. For a claim on epsilon, a guess may also
-    name the other input for outputs whose score is not above a second threshold, which is lower or equal. The first
-    guess, which has the largest expected lower bound, gets most of the error probability; the other guesses share the
-    rest, and two of them may be of rare events.
+    Another tenth of the trials chooses at most four guesses. A guess names one input for all outputs with a score above
+    a threshold (or not above it), and says nothing about other outputs. For a claim on epsilon, a guess may also name
+    the other input for outputs with a score not above a second threshold, which is lower or equal. The first guess,
+    which has the largest expected lower bound, gets most of the error probability; the other guesses share the rest,
+    and two of them may be of rare events.
 
     The remaining trials are fresh outputs. The audit counts how often each guess is right. Nothing else is tried on
     these outputs, so no other correction for multiple testing is needed. For a claim on epsilon, a fair coin chooses
