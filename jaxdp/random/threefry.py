@@ -45,13 +45,13 @@ def hash_words(key0: ArrayLike, key1: ArrayLike, high: ArrayLike, low: ArrayLike
     key0, key1, high, low = (jnp.asarray(word, jnp.uint32) for word in (key0, key1, high, low))
     schedule = (key0, key1, key0 ^ key1 ^ np.uint32(PARITY))
     x0, x1 = high + schedule[0], low + schedule[1]
-    for group in range(5):
+    for group in range(5):  # `lax`, as the operators of arrays take several times as long to trace
         for rotation in ROTATIONS[group % 2]:
-            x0 = x0 + x1
-            x1 = lax.shift_left(x1, np.uint32(rotation)) | lax.shift_right_logical(x1, np.uint32(32 - rotation))
-            x1 = x0 ^ x1
-        x0 = x0 + schedule[(group + 1) % 3]
-        x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
+            left, right = lax.shift_left(x1, np.uint32(rotation)), lax.shift_right_logical(x1, np.uint32(32 - rotation))
+            x0 = lax.add(x0, x1)
+            x1 = lax.bitwise_xor(x0, lax.bitwise_or(left, right))
+        x0 = lax.add(x0, schedule[(group + 1) % 3])
+        x1 = lax.add(lax.add(x1, schedule[(group + 2) % 3]), np.uint32(group + 1))
     return x0, x1
 
 
