@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,6 +18,25 @@ from tests.simulation.worlds import linear_rewards, paid
 
 def undeclared(thing):
     return thing._replace(interface=None)
+
+
+@pytest.mark.parametrize("engine", ["rounds", "blocks"])
+def test_checks_and_loops_share_one_trace_of_each_function(engine):
+    learner, environment, calls = LEARNER(), BANDIT(), []
+
+    def counted(function):
+        def call(*arguments):
+            calls.append(function)
+            return function(*arguments)
+
+        return call
+
+    rounds = {name: counted(getattr(learner, name)) for name in ("act", "privatize", "update")}
+    blocks = tuple(part._replace(update_block=counted(part.update_block)) for part in learner.blocks)
+    world = environment._replace(feedback=counted(environment.feedback))
+    run = simulator(learner._replace(blocks=blocks, **rounds), world, 8, checkpoints=[3, 8], engine=engine)
+    jax.eval_shape(jax.vmap(run, (0, None)), jax.random.split(jax.random.key(0), 2), run.params(epsilon=1.0))
+    assert len(calls) == len(set(calls)) == (4 if engine == "rounds" else 5)
 
 
 # ---- interfaces ------------------------------------------------------------------------------------------------------

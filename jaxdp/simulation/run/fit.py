@@ -12,6 +12,8 @@ from jaxdp.core.interface import fits, text
 from jaxdp.simulation.run.blocks import privatize_block
 from jaxdp.simulation.run.rounds import Keys
 
+NOT_IN_LOOPS = ("params", "guarantee", "init", "clip", "hindsight", "means", "made_by")
+
 
 class Shown(NamedTuple):
     """The shapes of a round's context, action and outcomes.
@@ -35,6 +37,23 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
         raise
     except (TypeError, AttributeError) as error:
         raise ValueError(f"{who} must take (key, params), but does not accept its arguments: {error}") from error
+
+
+def trace_once(part: Any) -> Any:
+    """Returns the learner or environment with functions that are traced once, for the checks and for loops.
+
+    The compiled program is the same. Every call returns new functions, so that traces for one kind of device are not
+    used for another.
+    """
+
+    def convert(name: str, value: Any) -> Any:
+        if name == "blocks":
+            return tuple(trace_once(blocks) for blocks in value)
+        if name == "counts" and value is not None:
+            return trace_once(value)
+        return jax.jit(partial(value), inline=True) if callable(value) and name not in NOT_IN_LOOPS else value
+
+    return part._replace(**{name: convert(name, value) for name, value in part._asdict().items()})
 
 
 def check_round(learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any) -> Shown:

@@ -17,7 +17,7 @@ from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
-from jaxdp.simulation.run.fit import begin, check_many, check_round
+from jaxdp.simulation.run.fit import begin, check_many, check_round, trace_once
 from jaxdp.simulation.run.heard import (
     NEXT_HEARD,
     check_unheard,
@@ -150,8 +150,6 @@ def simulator(
     by_heard = engine == "heard"
     tables = {NEXT_HEARD: next_heard_rounds(learner, environment, horizon)} if by_heard else {}
     entries = ("learner", "environment", *tables)
-    stages = MAKERS[engine](learner, played_world, horizon)
-    step = stages[0].advance
     turns = known_turns(learner, engine, looks)
     # All lanes play the same number of rounds, so the loop does not select between states of stopped lanes.
     same_length = engine in ("rounds", "heard") and learner.done is None
@@ -195,7 +193,7 @@ def simulator(
             user_level.name: claim.at_user_level(user_level.rounds_per_user, privacy_unit=f"one {user_level.name}"),
         }
 
-    def start(key: jax.Array, params: Any) -> tuple[Keys, Play]:
+    def start(learner: Learner, played_world: Environment, key: jax.Array, params: Any) -> tuple[Keys, Play]:
         key_state, key_world, roots = split_lane_key(check_key(key))
         state = begin("the learner's init", learner.init, key_state, params["learner"])
         world = begin("the environment's init", played_world.init, key_world, params["environment"])
@@ -220,7 +218,7 @@ def simulator(
         """Returns the parameters for playing; to count clipped rounds, the environment gets the learner's, too."""
         return {**params, "environment": params} if counts_clipped else params
 
-    def look(params: Any, play: Play) -> dict[str, jax.Array]:
+    def look(learner: Learner, params: Any, play: Play) -> dict[str, jax.Array]:
         return read_checkpoint(learner, environment, recorded, params, play)
 
     @with_full_products
@@ -228,7 +226,10 @@ def simulator(
         check_point(params, entries)
         params = jax.tree.map(jnp.asarray, params)  # NumPy arrays cannot be indexed by traced integers
         inputs = both_params(params)
-        roots, play = start(key, inputs)
+        traced, world = trace_once(learner), trace_once(played_world)
+        roots, play = start(traced, world, key, inputs)
+        stages = MAKERS[engine](traced, world, horizon)
+        step = stages[0].advance
 
         def until(stop: jax.Array, play: Play) -> Play:
             if same_length and by_heard:
@@ -241,18 +242,18 @@ def simulator(
 
         def segment(play: Play, stop: jax.Array) -> tuple[Play, dict[str, jax.Array]]:
             play = until(stop, play)
-            return play, look(params, play)
+            return play, look(traced, params, play)
 
         stops = jnp.asarray(looks, play.round.dtype)
         if turns is None or is_cpu():
             play, outputs = jax.lax.scan(segment, play, stops)
         else:
             play, outputs = play_pieces(
-                turns, lambda play, index: step(roots, inputs, play, stops[index]), partial(look, params), play
+                turns, lambda play, index: step(roots, inputs, play, stops[index]), partial(look, traced, params), play
             )
         if looks[-1] < horizon and learner.done is not None:
             play = until(jnp.asarray(horizon, play.round.dtype), play)
-        return outputs if play.stopped is None else merge_outputs(outputs, at_stop(learner, environment, params, play))
+        return outputs if play.stopped is None else merge_outputs(outputs, at_stop(traced, environment, params, play))
 
     @with_full_products
     def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
@@ -261,15 +262,16 @@ def simulator(
         check_point(params, entries)
         params = jax.tree.map(jnp.asarray, params)  # as in `simulate`
         inputs = both_params(params)
-        roots, play = start(key, inputs)
+        traced, world = trace_once(learner), trace_once(played_world)
+        roots, play = start(traced, world, key, inputs)
 
         def step(play: Play, _: None) -> tuple[Play, dict[str, Any]]:
-            after, events = play_round(learner, played_world, horizon, roots, inputs, play)
+            after, events = play_round(traced, world, horizon, roots, inputs, play)
             events = events._replace(outcome={})  # outcomes are in the sums
             return after, {
                 "events": {**events._asdict(), "public": after.state.public},
                 "stopped": after.stopped,
-                "sums": look(params, after),
+                "sums": look(traced, params, after),
             }
 
         return jax.lax.scan(step, play, length=num_rounds)[1]
