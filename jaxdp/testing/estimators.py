@@ -9,7 +9,6 @@ import jax
 from jaxdp.checks import check_made
 from jaxdp.core import Estimator
 from jaxdp.testing.checks import STRUCTURE, Check
-from jaxdp.testing.duties import check_arguments, check_claim, check_refusals, check_values
 from jaxdp.testing.programs import TOLERANCE, Programs
 
 
@@ -18,6 +17,11 @@ class EstimatorPrograms(Programs):
 
     It takes the arguments of `jaxdp.testing.check_estimator`.
     """
+
+    arguments = {  # noqa: RUF012
+        "privatize": ("key", "params", "features", "labels"),
+        "fit": ("key", "params", "features", "report"),
+    }
 
     def __init__(
         self,
@@ -40,32 +44,13 @@ class EstimatorPrograms(Programs):
             tolerance=tolerance,
             inputs=[(one_set,) for one_set in feature_sets],
         )
-        self.estimator, self.features, self.labels = estimator, features, labels
+        self.algorithm, self.features, self.labels = estimator, features, labels
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
         """Returns the report, and the estimate from the report and from the features that `fit` gets."""
         key_privatize, key_fit = jax.random.split(key)
-        report = self.estimator.privatize(key_privatize, params, self.features, self.labels)
-        return report, self.estimator.fit(key_fit, params, inputs[0], report)
-
-    def check_arguments(self) -> None:
-        """Checks the names of the arguments of `privatize` and `fit`."""
-        check_arguments(
-            {
-                "privatize": (self.estimator.privatize, ("key", "params", "features", "labels")),
-                "fit": (self.estimator.fit, ("key", "params", "features", "report")),
-            }
-        )
-
-    def check_values(self) -> None:
-        """Checks that params and guarantee take the same values, and checks the claim."""
-        check_values(self.params, self.guarantee)
-        assert self.claim is not None
-
-    def check_claim(self) -> None:
-        """Checks that the guarantee depends on epsilon, unless it claims nothing."""
-        if self.claim.is_private:
-            check_claim(self.guarantee, self.values)
+        report = self.algorithm.privatize(key_privatize, params, self.features, self.labels)
+        return report, self.algorithm.fit(key_fit, params, inputs[0], report)
 
     def check_noiseless(self) -> None:
         """Checks that at epsilon = inf the report does not depend on the key."""
@@ -82,18 +67,9 @@ class EstimatorPrograms(Programs):
 
     def checks(self) -> list[Check]:
         """Returns all checks that apply to the estimator and its values."""
-        checks = [
-            Check("argument names", STRUCTURE, self.check_arguments),
-            Check("values of params and guarantee", STRUCTURE, self.check_values),
-        ]
-        if "epsilon" in self.values:
-            checks += [
-                Check("refusals", STRUCTURE, lambda: check_refusals(self.params, self.values)),
-                Check("claim depends on epsilon", STRUCTURE, self.check_claim),
-            ]
-        checks += self.ways()
-        if "epsilon" in self.values:
+        checks = self.duties()
+        if self.has_epsilon:
             checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
-        if not self.estimator.features_public:
+        if not self.algorithm.features_public:
             checks += [Check("features only through the report", STRUCTURE, self.check_features)]
         return checks

@@ -20,7 +20,7 @@ from jaxdp.simulation.run.snapshot import AT_STOP, STOPPING, RecordFn, is_at_sto
 from jaxdp.simulation.run.values import select_values
 from jaxdp.testing.checks import DISTRIBUTION, STRUCTURE, Check, Shared
 from jaxdp.testing.distributions import Samples, Sampling, check_same_distribution, draw, record_public, sampling
-from jaxdp.testing.duties import check_arguments, check_claim, check_close, check_refusals, check_values
+from jaxdp.testing.duties import check_close
 from jaxdp.testing.keys import check_keys_of
 from jaxdp.testing.plays import OUTSIDE, PLAYED, count_plays, first_outside
 from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch, stack
@@ -48,6 +48,15 @@ class LearnerPrograms(Programs):
     The class takes the arguments of `jaxdp.testing.check_learner`.
     """
 
+    arguments = {  # noqa: RUF012
+        "init": ("key", "params"),
+        "act": ("key", "params", "public", "context"),
+        "privatize": ("key", "params", "public", "context", "action", "feedback"),
+        "update": ("key", "params", "state", "report"),
+        "done": ("params", "public"),
+        "recommend": ("params", "public"),
+    }
+
     def __init__(
         self,
         learner: Learner,
@@ -68,7 +77,7 @@ class LearnerPrograms(Programs):
         check_count("num_lanes", num_lanes)
         self.space = next((side.interface.action for side in (environment, learner) if side.interface), None)
         # Plays are checked here, so a learner without an interface needs no warning.
-        self.learner = learner._replace(interface=learner.interface or environment.interface)
+        self.algorithm = self.learner = learner._replace(interface=learner.interface or environment.interface)
         self.environment, self.counting = environment, count_plays(environment, self.space)
         self.horizon, self.num_lanes, self.draws_in_update = horizon, num_lanes, draws_in_update
         self.may_claim_less, self.multiple = may_claim_less, multiple
@@ -233,30 +242,6 @@ class LearnerPrograms(Programs):
         return draw(self._sampling(), "counts")
 
     # ---- checks ------------------------------------------------------------------------------------------------------
-    def check_arguments(self) -> None:
-        """Checks the names of the arguments of the learner's functions."""
-        learner = self.learner
-        check_arguments(
-            {
-                "init": (learner.init, ("key", "params")),
-                "act": (learner.act, ("key", "params", "public", "context")),
-                "privatize": (learner.privatize, ("key", "params", "public", "context", "action", "feedback")),
-                "update": (learner.update, ("key", "params", "state", "report")),
-                **({"done": (learner.done, ("params", "public"))} if learner.done else {}),
-                **({"recommend": (learner.recommend, ("params", "public"))} if learner.recommend else {}),
-            }
-        )
-
-    def check_values(self) -> None:
-        """Checks that params and guarantee take the same values, and checks the claim."""
-        check_values(self.learner.params, self.learner.guarantee)
-        assert self.claim is not None
-
-    def check_claim(self) -> None:
-        """Checks that a guarantee which claims something depends on epsilon."""
-        if self.claim.is_private:
-            check_claim(self.guarantee, self.values, self.multiple, or_less=self.may_claim_less)
-
     def check_plays(self, engine: str, outputs: Any) -> None:
         """Checks that every play is an action that the environment declares."""
         outside = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
@@ -327,22 +312,12 @@ class LearnerPrograms(Programs):
     def checks(self) -> list[Check]:
         """Returns all checks that apply to the learner, the environment and the values."""
         learner, environment = self.learner, self.environment
-        has_epsilon = "epsilon" in self.values
         plays_blocks = learner.blocks and environment.block and (environment.contexts or not environment.context)
-        checks = [
-            Check("argument names", STRUCTURE, self.check_arguments),
-            Check("values of params and guarantee", STRUCTURE, self.check_values),
-        ]
-        if has_epsilon:
-            checks += [
-                Check("refusals", STRUCTURE, lambda: check_refusals(self.params, self.values)),
-                Check("claim depends on epsilon", STRUCTURE, self.check_claim),
-            ]
-        checks += self.ways()
-        checks += [
-            Check("plays are declared actions", STRUCTURE, lambda: self.check_plays("rounds", self.lane_outputs[0])),
-        ]
-        if has_epsilon:
+        checks = self.duties()
+        checks.append(
+            Check("plays are declared actions", STRUCTURE, lambda: self.check_plays("rounds", self.lane_outputs[0]))
+        )
+        if self.has_epsilon:
             checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
         if plays_blocks:
             checks += [

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import Guarantee
 from jaxdp.testing.checks import STRUCTURE, Check
-from jaxdp.testing.duties import check_claim, check_refusals
+from jaxdp.testing.duties import check_claim
 from jaxdp.testing.programs import Programs
 
 
@@ -38,6 +38,10 @@ class MechanismPrograms(Programs):
         """Returns the release."""
         return self.release(key, params, *inputs)
 
+    def check_values(self) -> None:
+        """Checks that the guarantee is a claim."""
+        assert self.claim is not None
+
     def check_claim(self) -> None:
         """Checks that the guarantee depends on epsilon."""
         assert self.claim is not None
@@ -53,19 +57,9 @@ class MechanismPrograms(Programs):
 
     def checks(self) -> list[Check]:
         """Returns all checks that apply to the mechanism and its values."""
-        if "epsilon" not in self.values:
-            return [
-                Check("values of params and guarantee", STRUCTURE, lambda: self._check_has_claim(self.claim)),
-                *self.ways(),
-            ]
-        checks = [
-            Check("refusals", STRUCTURE, lambda: check_refusals(self.params, self.values)),
-            Check("claim depends on epsilon", STRUCTURE, self.check_claim),
-            *self.ways(),
-        ]
+        if not self.has_epsilon:
+            return [Check("values of params and guarantee", STRUCTURE, self.check_values), *self.ways()]
+        checks = [*self.claims(), *self.ways()]
         if self.exact is not None:
             checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
         return checks
-
-    def _check_has_claim(self, claim: Guarantee) -> None:
-        assert claim is not None

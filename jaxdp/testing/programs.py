@@ -10,7 +10,7 @@ import numpy as np
 from jaxdp.core import Guarantee
 from jaxdp.testing.checks import STRUCTURE, Check, Shared
 from jaxdp.testing.devices import check_for_gpu
-from jaxdp.testing.duties import check_close, claim_at
+from jaxdp.testing.duties import check_arguments, check_claim, check_close, check_refusals, check_values, claim_at
 from jaxdp.testing.keys import check_keys_of
 
 NUM_SEEDS = 3
@@ -28,7 +28,15 @@ class Programs:
         tolerance: relative and absolute difference that is allowed between programs that should compute the same.
         inputs: for each input, the arguments of `run` after key and params.
         traces: a list with one entry for each trace of `run`.
+        algorithm: the learner, estimator or mechanism.
+        arguments: names of the arguments of the algorithm's functions, by function.
+        multiple: the guarantee's epsilon divided by the epsilon of the values.
+        may_claim_less: whether the guarantee may have a smaller epsilon.
     """
+
+    algorithm: Any
+    arguments: Mapping[str, tuple[str, ...]] = {}
+    multiple, may_claim_less = 1.0, False
 
     def __init__(
         self,
@@ -62,7 +70,7 @@ class Programs:
     @Shared
     def points(self) -> list[Any]:
         """The params at epsilon, at epsilon / 2 and at infinity, which must have the same form."""
-        if "epsilon" not in self.values:
+        if not self.has_epsilon:
             return [self.first_point]
         epsilons = self.values["epsilon"], self.values["epsilon"] / 2, np.inf
         points = [self.params(**{**self.values, "epsilon": epsilon}) for epsilon in epsilons]
@@ -123,6 +131,21 @@ class Programs:
                 outputs.append(self.run(jax.random.clone(key), point, *inputs))
         return outputs, reused
 
+    def check_arguments(self) -> None:
+        """Checks the names of the arguments of the algorithm's functions."""
+        functions = {name: getattr(self.algorithm, name) for name in self.arguments}
+        check_arguments({name: (function, self.arguments[name]) for name, function in functions.items() if function})
+
+    def check_values(self) -> None:
+        """Checks that params and guarantee take the same values, and checks the claim."""
+        check_values(self.algorithm.params, self.algorithm.guarantee)
+        assert self.claim is not None
+
+    def check_claim(self) -> None:
+        """Checks that a guarantee which claims something depends on epsilon."""
+        if self.claim.is_private:
+            check_claim(self.guarantee, self.values, self.multiple, or_less=self.may_claim_less)
+
     def check_trace(self) -> None:
         """Checks that the functions fit together and can be traced."""
         assert self.trace is not None
@@ -158,6 +181,23 @@ class Programs:
         """Checks that no key is used twice in the trace."""
         check_keys_of(self.trace.jaxpr)
 
+    def duties(self) -> list[Check]:
+        """Returns the checks of argument names, of refused values and of the claim, and then the checks of `ways`."""
+        checks = [
+            Check("argument names", STRUCTURE, self.check_arguments),
+            Check("values of params and guarantee", STRUCTURE, self.check_values),
+        ]
+        return [*checks, *self.claims(), *self.ways()]
+
+    def claims(self) -> list[Check]:
+        """Returns the checks of an epsilon among the values, if there is one."""
+        if not self.has_epsilon:
+            return []
+        return [
+            Check("refusals", STRUCTURE, lambda: check_refusals(self.params, self.values)),
+            Check("claim depends on epsilon", STRUCTURE, self.check_claim),
+        ]
+
     def ways(self) -> list[Check]:
         """Returns the checks of the program's structure.
 
@@ -166,7 +206,7 @@ class Programs:
         """
         return [
             Check("shapes fit under jit", STRUCTURE, self.check_trace),
-            *([Check("one trace for all epsilons", STRUCTURE, self.check_one_trace)] if self._has_epsilon else []),
+            *([Check("one trace for all epsilons", STRUCTURE, self.check_one_trace)] if self.has_epsilon else []),
             Check("jit equals eager", STRUCTURE, self.check_eager),
             Check("vmap equals loop", STRUCTURE, self.check_vmap),
             Check("no key used twice", STRUCTURE, self.check_keys),
@@ -174,7 +214,8 @@ class Programs:
         ]
 
     @property
-    def _has_epsilon(self) -> bool:
+    def has_epsilon(self) -> bool:
+        """Whether epsilon is among the values."""
         return "epsilon" in self.values
 
 
