@@ -14,34 +14,6 @@ SEVERAL = ("--means",)  # options that take several values at once
 UsageError: Any = typer.BadParameter.__base__  # Typer does not export it
 
 
-class RunGroup(TyperGroup):
-    """The commands of `python -m jaxdp run`, one for each study."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.commands.update({name: LazyCommand(name, _run) for name in STUDIES})
-
-
-class SweepGroup(TyperGroup):
-    """The commands of `python -m jaxdp sweep`, one for each study."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.commands.update({name: LazyCommand(name, _sweep) for name in STUDIES})
-
-
-class MainGroup(TyperGroup):
-    """The commands of `python -m jaxdp`; `advise`, `bench` and `report` are loaded when they are called."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.commands["advise"] = LazyCommand("advise", _advise)
-        self.commands["bench"] = LazyCommand(
-            "bench", _bench, help="Play the frozen benchmark with learners or estimators."
-        )
-        self.commands["report"] = LazyCommand("report", _report, help="Write a store's comparison as one HTML file.")
-
-
 class LazyCommand(TyperCommand):
     """A placeholder with a name and one sentence of help; it builds the real command when it is called."""
 
@@ -90,16 +62,16 @@ def _run(name: str) -> Callable[..., None]:
     return run_command(name, study(name))
 
 
+def _advise(name: str) -> Callable[..., None]:
+    from jaxdp.studies.running import run_command
+
+    return run_command(name, study(name), writes=False)
+
+
 def _sweep(name: str) -> Callable[..., None]:
     from jaxdp.studies.running import sweep_command
 
     return sweep_command(study(name))
-
-
-def _advise(name: str) -> Callable[..., None]:
-    from jaxdp.studies.running import advise_command
-
-    return advise_command(study(name))
 
 
 def _bench(name: str) -> Callable[..., None]:
@@ -112,3 +84,23 @@ def _report(name: str) -> Callable[..., None]:
     from jaxdp.comparisons.report import report_store
 
     return report_store
+
+
+def _group_with(*commands: LazyCommand) -> type[TyperGroup]:
+    """Returns a class of command groups that also have these commands."""
+
+    class Group(TyperGroup):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.commands.update({str(command.name): command for command in commands})
+
+    return Group
+
+
+RunGroup = _group_with(*(LazyCommand(name, _run) for name in STUDIES))
+SweepGroup = _group_with(*(LazyCommand(name, _sweep) for name in STUDIES))
+MainGroup = _group_with(
+    LazyCommand("advise", _advise),
+    LazyCommand("bench", _bench, help="Play the frozen benchmark with learners or estimators."),
+    LazyCommand("report", _report, help="Write a store's comparison as one HTML file."),
+)

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure as AnyFigure
 
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="New or empty folder for data.zarr and figure.png. Default: results/STUDY, or the next free "
-        "results/STUDY-2, ..."
-    ),
-]
 Where = Annotated[str, typer.Option(help="Path of the store: a new path, or the store of this sweep, to resume it.")]
 Chunk = Annotated[
     int | None, typer.Option(help="Largest number of runs (lanes) written together. Default: about 20 seconds of work.")
@@ -49,12 +42,20 @@ Quick = Annotated[
 ]
 
 
-def run_command(name: str, study: Study) -> Callable[..., None]:
-    """Returns the command that runs a study and writes its data and figure to a folder."""
+def run_command(name: str, study: Study, *, writes: bool = True) -> Callable[..., None]:
+    """Returns the command that prints a study's report, and writes its data and figure to a folder.
+
+    Args:
+        name: name of the study.
+        study: the study.
+        writes: whether the command also writes without --out, then to a folder in results/.
+    """
+    default = " Default: results/STUDY, or the next free results/STUDY-2, ..." if writes else ""
+    out_help = f"New or empty folder for data.zarr and figure.png.{default}"
 
     def command(
         context: typer.Context,
-        out: Out = None,
+        out: Annotated[Path | None, typer.Option(help=out_help)] = None,
         quick: Quick = False,
         table_format: TableFormat = "text",
         **options: Any,
@@ -66,32 +67,15 @@ def run_command(name: str, study: Study) -> Callable[..., None]:
                 if value and value != "text":
                     raise ValueError(f"{option} must be left out if only text is printed, got {value}")
             _print(bound.text())
-            return
-        _write(bound, out, name, note, table_format)
-
-    return _with_options(command, study, f"Writes data.zarr and figure.png, and prints a table. {_time_text(study)}")
-
-
-def advise_command(study: Study) -> Callable[..., None]:
-    """Returns the command that prints a study's report; with --out it also writes data and figure."""
-
-    def command(
-        context: typer.Context,
-        out: Annotated[Path | None, typer.Option(help="New or empty folder for data.zarr and figure.png.")] = None,
-        quick: Quick = False,
-        table_format: TableFormat = "text",
-        **options: Any,
-    ) -> None:
-        options, note = _quick_form(study, context, options) if quick else (options, "")
-        bound = study.bind(**options)
-        assert not isinstance(bound, TextOnly)
-        if out is None:
+        elif writes or out is not None:
+            _write(bound, out, name, note, table_format)
+        else:
             _print_report(bound, bound.simulate(progress=True), note, table_format)
-            return
-        _write(bound, out, "advise", note, table_format)
 
-    ending = f"Prints a report; with --out, also writes data.zarr and figure.png. {_time_text(study)}"
-    return _with_options(command, study, ending)
+    action = "Writes data.zarr and figure.png, and prints a table."
+    if not writes:
+        action = "Prints a report; with --out, also writes data.zarr and figure.png."
+    return _with_options(command, study, f"{action} {_time_text(study)}")
 
 
 def _time_text(study: Study) -> str:
