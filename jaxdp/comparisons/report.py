@@ -250,7 +250,4 @@ def _origin(record: Mapping[str, Any], command: str) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = rows
-    lines = ["<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body]
-    return f"<table>{''.join(lines)}</table>"
+    return tables.html_table([[html.escape(cell) for cell in row] for row in rows])

@@ -86,49 +86,80 @@ class Contents(NamedTuple):
         ]
 
 
-def as_text(contents: Contents) -> str:
-    """Formats the table as aligned text; marked means have a star."""
-    rows = [["", "trust", *contents.headings()]]
-    for name, cells in contents.rows.items():
-        marked = [cell.text() + (" *" if cell.not_worse else "  ") for cell in cells]
-        rows.append([name, contents.trust[name], *marked])
+def align(rows: Sequence[Sequence[str]], names: int = 1) -> list[str]:
+    """Formats rows as lines: aligns the first columns, the `names`, to the left, and all other columns to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
+    return [
         "  ".join(
-            cell.ljust(width) if index < 2 else cell.rjust(width)
+            cell.ljust(width) if index < names else cell.rjust(width)
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+        )
         for row in rows
     ]
+
+
+def markdown_table(rows: Sequence[Sequence[str]], names: int = 1) -> str:
+    """Formats rows as a table in Markdown; columns after the first `names` are aligned to the right."""
+    head, *body = rows
+    rows = [head, ["---"] * names + ["---:"] * (len(head) - names), *body]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
+
+
+def latex_table(rows: Sequence[Sequence[str]], caption: str, names: int = 1) -> str:
+    """Formats rows, which are LaTeX, as a table with rules of the package booktabs; escapes the caption."""
+    head, *body = (" & ".join(row) + r" \\" for row in rows)
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{caption.translate(LATEX)}}}",
+            rf"\begin{{tabular}}{{{'l' * names}{'r' * (len(rows[0]) - names)}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def html_table(rows: Sequence[Sequence[str]]) -> str:
+    """Formats rows, which are HTML, as a table in HTML; the first row has the headings."""
+    tags = ["th", *["td"] * (len(rows) - 1)]
+    lines = (
+        "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in row) + "</tr>"
+        for tag, row in zip(tags, rows, strict=True)
+    )
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _rows(contents: Contents, text: Callable[[Cell], str]) -> list[list[str]]:
+    """Returns the rows of a table, the first with the headings; `text` formats cells."""
+    rows = [[name, contents.trust[name], *map(text, cells)] for name, cells in contents.rows.items()]
+    return [["", "trust", *contents.headings()], *rows]
+
+
+def as_text(contents: Contents) -> str:
+    """Formats the table as aligned text; marked means have a star."""
+    rows = _rows(contents, lambda cell: cell.text() + (" *" if cell.not_worse else "  "))
+    lines = [line.rstrip() for line in align(rows, 2)]
     width = max(WIDTH, *map(len, lines))
     return "\n".join([*lines, "", *textwrap.wrap(_caption(contents, "*"), width)])
 
 
 def as_markdown(contents: Contents) -> str:
     """Formats the table in Markdown; marked means are bold."""
-    rows = [["", "trust", *contents.headings()], ["---", "---", *("---:" for _ in contents.columns)]]
-    for name, cells in contents.rows.items():
-        bold = [f"**{cell.text('±')}**" if cell.not_worse else cell.text("±") for cell in cells]
-        rows.append([name, contents.trust[name], *bold])
-    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
-    return "\n".join([*lines, "", _caption(contents, "Bold")])
+    rows = _rows(contents, lambda cell: f"**{cell.text('±')}**" if cell.not_worse else cell.text("±"))
+    return f"{markdown_table(rows, 2)}\n\n{_caption(contents, 'Bold')}"
 
 
 def as_latex(contents: Contents) -> str:
     """Formats the table in LaTeX with rules of the package booktabs; marked means are bold."""
-    head = " & ".join(["", "trust", *(heading.translate(LATEX) for heading in contents.headings())])
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_caption(contents, 'Bold').translate(LATEX)}}}",
-        rf"\begin{{tabular}}{{ll{'r' * len(contents.columns)}}}",
-        r"\toprule",
-        head + r" \\",
-        r"\midrule",
-    ]
-    for name, cells in contents.rows.items():
-        lines.append(" & ".join([name.translate(LATEX), contents.trust[name], *map(_latex_cell, cells)]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+    head, *body = _rows(contents, _latex_cell)
+    rows = [[cell.translate(LATEX) for cell in head], *([row[0].translate(LATEX), *row[1:]] for row in body)]
+    return latex_table(rows, _caption(contents, "Bold"), 2)
 
 
 def _latex_cell(cell: Cell) -> str:
@@ -156,15 +187,10 @@ def as_csv(contents: Contents) -> str:
 
 def as_html(contents: Contents) -> str:
     """Formats the table in HTML for notebooks, in the notebook's colours; marked means are bold."""
-
-    def row(tag: str, cells: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
-
-    rows = [row("th", ["", "trust", *map(html.escape, contents.headings())])]
-    for name, cells in contents.rows.items():
-        texts = [f"<b>{cell.text('±')}</b>" if cell.not_worse else cell.text("±") for cell in cells]
-        rows.append(row("td", [html.escape(name), html.escape(contents.trust[name]), *texts]))
-    return f"<table>{''.join(rows)}</table><p>{html.escape(_caption(contents, 'Bold'))}</p>"
+    rows = [[html.escape(cell) for cell in row] for row in _rows(contents, lambda cell: cell.text("±"))]
+    for row, cells in zip(rows[1:], contents.rows.values(), strict=True):
+        row[2:] = [f"<b>{text}</b>" if cell.not_worse else text for text, cell in zip(row[2:], cells, strict=True)]
+    return f"{html_table(rows)}<p>{html.escape(_caption(contents, 'Bold'))}</p>"
 
 
 def _caption(contents: Contents, marked: str) -> str:

@@ -9,6 +9,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from jaxdp.comparisons.tables import LATEX, align, latex_table, markdown_table
+
 FORMATS = ("text", "markdown", "latex", "csv")
 
 
@@ -57,13 +59,7 @@ def columns(rows: Sequence[Sequence[str]], title: str = "") -> list[str]:
     """Formats rows of text as lines; the first column is aligned to the left, and all other columns to the right."""
     if (tables := _collected.get()) is not None:
         tables.append(Table(" ".join(title.split()), rows))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]
+    return align(rows)
 
 
 def format_tables(tables: Sequence[Table], form: str) -> str:
@@ -74,33 +70,13 @@ def format_tables(tables: Sequence[Table], form: str) -> str:
 
 
 def _as_markdown(table: Table) -> str:
-    head, *body = ([cell.replace(SIGN, " ± ").replace("|", r"\|") for cell in row] for row in table.rows)
-    rows = [head, ["---", *("---:" for _ in head[1:])], *body]
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*([f"**{table.title}**", ""] if table.title else []), *lines])
+    rows = [[cell.replace(SIGN, " ± ") for cell in row] for row in table.rows]
+    return (f"**{table.title}**\n\n" if table.title else "") + markdown_table(rows)
 
 
 def _as_latex(table: Table) -> str:
-    from jaxdp.comparisons.tables import LATEX
-
-    head, *body = (
-        " & ".join(cell.translate(LATEX).replace(SIGN, r" $\pm$ ") for cell in row) + r" \\" for row in table.rows
-    )
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{table.title.translate(LATEX)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(table.rows[0]) - 1)}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )
+    rows = [[cell.translate(LATEX).replace(SIGN, r" $\pm$ ") for cell in row] for row in table.rows]
+    return latex_table(rows, table.title)
 
 
 def _as_csv(tables: Sequence[Table]) -> str:

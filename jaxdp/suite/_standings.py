@@ -199,27 +199,19 @@ def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
 def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], group: Group) -> str:
     """Formats the summary of a table, as Markdown: a row for each learner."""
     heads = ["", "instances", *(f"ε = {tables.format_budget(epsilon)}" for epsilon in v1.EPSILONS), "privacy", "proof"]
-    rows = [heads, ["---"] * len(heads)]
+    rows = [heads]
     means, total, least = scores.mean("seed", skipna=False), scores.sizes["instance"], LEAST_SCORES[group[0]]
     for name in scores.learner.values.tolist():
         row = means.sel(learner=name)
         played = int(row.isel(epsilon=0).notnull().sum())
         record = records[name]
-        rows.append(
-            [
-                name,
-                f"{played} of {total}",
-                *geometric_means(row, least),
-                _privacy(record, group[0]),
-                record["proof"] or "none",
-            ]
-        )
-    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
+        ends = [_privacy(record, group[0]), record["proof"] or "none"]
+        rows.append([name, f"{played} of {total}", *geometric_means(row, least), *ends])
     note = (
         "Geometric mean of the scores, and its least and largest value if one instance is left out; scores below "
         f"{least:g} count as {least:g}. Rows that played different instances cannot be compared."
     )
-    return "\n".join([*lines, "", note])
+    return f"{tables.markdown_table(rows, len(heads))}\n\n{note}"
 
 
 def _privacy(record: Mapping[str, Any], family: str) -> str:
