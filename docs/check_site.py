@@ -18,8 +18,7 @@ from site_pages.algorithm_pages import algorithms
 from site_pages.measured import FULL, has_picture
 from site_pages.names import everything
 from site_pages.references import references
-
-from jaxdp.suite.results import outdated_learners, read_full
+from site_pages.results import outdated_learners, read_full
 
 INDEX = "reference/api/algorithms.html"
 ALGORITHM = "reference/api/algorithm/{}.html"

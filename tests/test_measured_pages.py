@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import check_site  # noqa: E402
-from site_pages import accuracy, measured, pages, pictures  # noqa: E402
+from site_pages import accuracy, measured, pages, pictures, results  # noqa: E402
 from site_pages.algorithm_pages import algorithm_page, algorithms  # noqa: E402
 
 from jaxdp.mechanisms import (  # noqa: E402
@@ -28,7 +28,7 @@ from jaxdp.mechanisms import (  # noqa: E402
     tree_counter,
 )
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
-from jaxdp.suite import results, v1  # noqa: E402
+from jaxdp.suite import v1  # noqa: E402
 from jaxdp.suite._bench import _write, code_hash  # noqa: E402
 
 UNIFORM = v1.INSTANCES["arms.easy"].uniform(quick=False)

@@ -16,13 +16,13 @@ import xarray as xr
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from site_pages import accuracy, pictures
+from site_pages import accuracy, pictures, results
 from site_pages.docstrings import escape
 from site_pages.rst import heading, table
 
 from jaxdp.comparisons.tables import format_budget
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry, MechanismEntry
-from jaxdp.suite import results, v1
+from jaxdp.suite import v1
 from jaxdp.suite._standings import LEAST_SCORES, draw_standings, score_tables, standings
 
 FULL = Path(__file__).parents[2] / "benchmarks" / "suite" / "full"

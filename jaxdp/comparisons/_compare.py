@@ -16,7 +16,7 @@ from jaxdp.core.interface import is_space
 from jaxdp.persons import UNITS, with_unit
 from jaxdp.simulation import Run, estimation_run, simulator, sweep
 from jaxdp.simulation.run.checkpoints import LogSpaced
-from jaxdp.simulation.run.values import parameters
+from jaxdp.simulation.run.values import parameters, select_values
 from jaxdp.validation import check_choice, check_count, check_horizon, did_you_mean
 
 METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # if no metric is named, the first that the world reports
@@ -130,7 +130,7 @@ def compare(
         algorithm, learner_values = entries[learner, horizon, unit]
         learner_engine = engine if engine != "counts" or algorithm.counts else "auto"
         run = simulator(algorithm, world, horizon, checkpoints=checkpoints, engine=learner_engine, unit=unit)
-        run = _with_values(run, {**_select_values(run.params, common), **learner_values})
+        run = _with_values(run, {**select_values(run.params, common), **learner_values})
         return _last_round(run, _outputs(run, budgets[0])) if several else run
 
     first = build(next(iter(learners)))
@@ -287,10 +287,6 @@ def _check_used(
     for name in values:
         if name not in names:
             raise ValueError(f"values must be among {', '.join(sorted(names))}, got {name}{did_you_mean(name, names)}")
-
-
-def _select_values(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name in parameters(function)}
 
 
 def _with_values(run: Run, fixed: Mapping[str, Any]) -> Run:

@@ -9,7 +9,7 @@ from jaxdp.stats import all_pairs
 from jaxdp.studies.advise_problems import PROBLEMS, Problem
 from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.comparison import learner_labels
-from jaxdp.studies.tables import columns
+from jaxdp.studies.tables import table_of
 
 LEVEL = 0.05
 MOST_CURVES = 7  # most coloured curves if a learner has several curves, one for each number of reports
@@ -68,7 +68,7 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
         rows.append([name, trust[name], f"{middle:,.4g} +- {half_width:,.2g}", more, *cells, verdict])
     title = f"{instance} instance, {_horizon_text(results, horizon)}, {_budget_text(results)}"
     title = f"{title}: {_problem(results).loss}"
-    return "\n".join([title, *columns(rows, title)])
+    return table_of(title, rows)
 
 
 def changes(results: xr.Dataset, instance: str, horizon: int) -> str:

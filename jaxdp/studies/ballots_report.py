@@ -14,7 +14,7 @@ from jaxdp.studies.central_noise import describe_noise, merge_noises
 from jaxdp.studies.comparison import learner_labels
 from jaxdp.studies.ranking_report import silent_ballots
 from jaxdp.studies.seeds import no_verdict
-from jaxdp.studies.tables import columns
+from jaxdp.studies.tables import table_of
 
 NONE = -1  # no winner is named
 SURELY = 0.95  # share of repetitions in which a learner must name the winner
@@ -109,7 +109,7 @@ def these_voters(results: xr.Dataset, seeds: str) -> str:
         "noise, the voters' order and coins\n(95% confidence interval, Clopper-Pearson). The estimators see whole "
         "ballots, each at a voter's ε."
     )
-    return "\n".join([title, *columns(rows, title)])
+    return table_of(title, rows)
 
 
 def fewest_seeds(num_learners: int) -> int:
@@ -179,7 +179,7 @@ def larger(results: xr.Dataset) -> str:
         "limit of an interval with\n95% confidence, separately for each learner, budget and electorate). All "
         "electorates except the first are resampled:\nvoters drawn from these ballots with replacement."
     )
-    return "\n".join([title, *columns(rows, title)])
+    return table_of(title, rows)
 
 
 def notes(results: xr.Dataset, count: int) -> list[str]:

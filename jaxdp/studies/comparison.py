@@ -20,12 +20,13 @@ from jaxdp.stats import power_law, smallest_epsilon
 from jaxdp.studies.arguments import fixed_delta
 from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict
-from jaxdp.studies.tables import columns
+from jaxdp.studies.tables import table_of
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice
 
 WITHIN = 0.1  # largest excess, as a share of the regret without privacy
 UNIFORM = "uniform play"
+UTILITY_REGRET = "cumulative regret (in utility)"
 
 
 # ---- the sweep -------------------------------------------------------------------------------------------------------
@@ -33,10 +34,11 @@ def compare(
     build: Callable[..., Run],
     static_axes: Mapping[str, Sequence[Any]],
     *,
-    epsilon: Sequence[float],
     num_seeds: int,
     key: jax.Array,
     tile: int,
+    epsilon: Sequence[float],
+    fixed: Mapping[str, float] | None = None,
     order: Sequence[str] = (),
     **scheduling: Any,
 ) -> xr.Dataset:
@@ -45,25 +47,27 @@ def compare(
     Args:
         build: (point of `static_axes`) -> the run of a learner on a problem.
         static_axes: the learners, problems and sizes that are compared.
-        epsilon: privacy budgets.
         num_seeds: number of repetitions.
         key: root key.
         tile: number of lanes that are computed together on a CPU.
+        epsilon: privacy budgets.
+        fixed: values of parameters that are the same in all runs; they become scalar coordinates.
         order: the first dimensions, in order; by default the keys of `static_axes`.
         **scheduling: further arguments of `sweep`.
 
     Returns:
         The outputs of the runs, with the dimensions (*order, epsilon, round, seed); without round if runs have none.
     """
+    fixed = fixed or {}
     results = sweep(
         build,
-        axes={"epsilon": list(epsilon)},
+        axes={"epsilon": list(epsilon), **{name: [value] for name, value in fixed.items()}},
         static_axes=static_axes,
         num_seeds=num_seeds,
         key=key,
         tile_size=cpu_tile(tile),
         **scheduling,
-    )
+    ).squeeze(list(fixed))
     dims = (*(order or static_axes), "epsilon", "round", "seed")
     return results.transpose(*(name for name in dims if name in results.dims), ...)
 
@@ -170,7 +174,7 @@ def learner_labels(groups: xr.DataArray) -> dict[str, str]:
 # ---- text ------------------------------------------------------------------------------------------------------------
 def format_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Formats rows as aligned columns below a title; `head` has the headings of all columns except the first."""
-    return "\n".join([title, *columns([["", *head], *rows], title)])
+    return table_of(title, [["", *head], *rows])
 
 
 def epsilon_headers(results: xr.Dataset | xr.DataArray) -> list[str]:
@@ -198,16 +202,26 @@ def mean_rows(
         dash: whether a NaN mean is printed as a dash.
     """
     mean, widths = mean_and_half_width(values)
-    widths = widths if half is None else half
     form = f".{digits}f" if digits else ",.0f"
 
     def cell(middle: float, width: float) -> str:
         return "-" if dash and np.isnan(middle) else f"{middle:{form}} +- {width:{form}}"
 
-    return [
-        [label, *map(cell, mean.sel({by: name}).values, widths.sel({by: name}).values)]
-        for name, label in labels.items()
-    ]
+    return format_rows(labels, cell, mean, widths if half is None else half, by=by)
+
+
+def format_rows(
+    labels: Mapping[Any, str], form: Callable[..., str], *values: xr.DataArray, by: str = "learner"
+) -> list[list[str]]:
+    """Formats a row for each label.
+
+    Args:
+        labels: labels of the rows, by values of `by`, in order.
+        form: (one number of each of `values`) -> the text of a cell.
+        *values: arrays with the dimension `by` and one dimension for the columns.
+        by: dimension of the rows.
+    """
+    return [[label, *map(form, *(part.sel({by: name}).values for part in values))] for name, label in labels.items()]
 
 
 def mean_table(
@@ -298,6 +312,18 @@ class Panel(NamedTuple):
     x: str = ""
     lines: Sequence[Line] = ()
     style: Mapping[str, Any] = {}
+
+
+def draw_growth(
+    regret: xr.DataArray, hue: str, col: str, also: Callable[..., Any], *, labels: Mapping[Any, str], **style: Any
+) -> tuple[Figure, Any]:
+    """Draws regret against rounds, a panel for each value of `col`; returns the figure and the axes of an empty panel.
+
+    Axes are logarithmic. `also` draws more on each panel, as in `plotting.facets`; `style` are keywords for all panels.
+    """
+    options = {"labels": labels, "also": also, "spare": 1, "sharex": False, "xscale": "log", "yscale": "log"}
+    figure = plotting.facets(regret, x="round", hue=hue, col=col, ylabel=UTILITY_REGRET, **options, **style)
+    return figure, figure.axes[regret.sizes[col]]
 
 
 def draw(figure: Figure, panels: Iterable[Panel], **shared: Any) -> None:

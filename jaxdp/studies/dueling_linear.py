@@ -126,11 +126,9 @@ def table(results: xr.Dataset) -> str:
 
 def decisions(results: xr.Dataset) -> str:
     """Formats the share of runs with one active arm, and of runs that recommend the best arm."""
-    last, rows = results.isel(round=-1), []
-    for dim, label in labels_of(results).items():
-        runs = last.sel(dim=dim)
-        shares = zip((runs.num_left == 1).mean("seed").values, runs.correct.mean("seed").values, strict=True)
-        rows.append([label, *(f"{single:.0%}, {correct:.0%}" for single, correct in shares)])
+    last = results.isel(round=-1)
+    shares = (last.num_left == 1).mean("seed"), last.correct.mean("seed")
+    rows = shared.format_rows(labels_of(results), "{:.0%}, {:.0%}".format, *shares, by="dim")
     return shared.format_table(
         "runs with one arm left, and runs that recommend the best arm", shared.epsilon_headers(results), rows
     )
@@ -142,11 +140,9 @@ def costs(results: xr.Dataset) -> str:
         return ""
     last = results.pseudo_regret.isel(round=-1).astype(float)
     excess = paired(last, "epsilon", against=math.inf)
-    free, rows = last.sel(epsilon=math.inf).mean("seed"), []
-    for dim, label in labels_of(results).items():
-        dim_excess, base = excess.sel(dim=dim), float(free.sel(dim=dim))
-        cells = zip(dim_excess.difference.values, dim_excess.low.values, dim_excess.high.values, strict=True)
-        rows.append([label, *(f"{m / base:.1%} ({lo / base:.1%} to {hi / base:.1%})" for m, lo, hi in cells)])
+    shares = excess / last.sel(epsilon=math.inf, drop=True).mean("seed")
+    cells = "{:.1%} ({:.1%} to {:.1%})".format, shares.difference, shares.low, shares.high
+    rows = shared.format_rows(labels_of(results), *cells, by="dim")
     return shared.format_table(
         "excess regret over no privacy, paired, as a share of the regret without privacy",
         shared.epsilon_headers(excess),
@@ -209,27 +205,10 @@ def figure(results: xr.Dataset) -> Figure:
         for line in lines:
             shared.draw_line(ax, line)
 
-    figure = plotting.facets(
-        regret,
-        x="round",
-        hue="epsilon",
-        col="dim",
-        also=bounds,
-        spare=1,
-        sharex=False,
-        xscale="log",
-        yscale="log",
-        ylabel="cumulative regret (in utility)",
-    )
-    last = figure.axes[regret.sizes["dim"]]
-    plotting.cost_of_privacy(
-        regret.isel(round=-1),
-        hue="dim",
-        ax=last,
-        labels=labels_of(results),
-        yscale="log",
-        ylabel="cumulative regret (in utility)",
-    )
+    labels = labels_of(results)
+    figure, last = shared.draw_growth(regret, "epsilon", "dim", bounds, labels=labels)
+    style: dict[str, Any] = {"yscale": "log", "ylabel": shared.UTILITY_REGRET}
+    plotting.cost_of_privacy(regret.isel(round=-1), hue="dim", ax=last, labels=labels, **style)
     figure.explain(
         title=f"Cost of privacy in duels of {results.attrs['num_arms']} arms with features",
         note="Elimination by optimal designs with the constants of its proof, one instance for each dimension. Orders "

@@ -99,25 +99,12 @@ def figure(results: xr.Dataset) -> Figure:
     suboptimality_gaps = gaps(results)
     regret = results.pseudo_regret.sortby("epsilon")
     labels = shared.learner_labels(results.trust_model)
-    style: dict[str, Any] = {"yscale": "log", "ylabel": "cumulative regret (in utility)"}
 
     def bounds(ax: Axes, values: xr.DataArray) -> None:
         _draw_bounds(ax, values["round"].values, values["round"].values, float(values.epsilon), suboptimality_gaps)
 
-    figure = plotting.facets(
-        regret,
-        x="round",
-        hue="learner",
-        col="epsilon",
-        also=bounds,
-        labels=labels,
-        abreast=ABREAST,
-        spare=1,
-        sharex=False,
-        xscale="log",
-        **style,
-    )
-    last = figure.axes[regret.sizes["epsilon"]]
+    figure, last = shared.draw_growth(regret, "learner", "epsilon", bounds, labels=labels, abreast=ABREAST)
+    style: dict[str, Any] = {"yscale": "log", "ylabel": shared.UTILITY_REGRET}
     plotting.cost_of_privacy(regret, hue="learner", ax=last, labels=labels, **style)
     epsilons = regret.epsilon.values
     _draw_bounds(last, epsilons, int(regret["round"][-1]), epsilons, suboptimality_gaps)

@@ -22,7 +22,7 @@ from jaxdp.studies import comparison as shared
 from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, grid
 from jaxdp.studies.comparison import UNIFORM, Line, Panel
 from jaxdp.studies.declared import Study
-from jaxdp.studies.tables import columns
+from jaxdp.studies.tables import table_of
 from jaxdp.validation import check_count, check_delta, check_horizon, check_positive
 
 EPSILONS = (0.1, 0.3, 1.0)
@@ -120,7 +120,7 @@ def figure(results: xr.Dataset) -> Figure:
         Panel(
             results.pseudo_regret.sel(num_arms=size, drop=True),
             lines=[uniform],
-            style={"title": f"{int(size)} arms", "ylabel": "" if index else "cumulative regret (in utility)"},
+            style={"title": f"{int(size)} arms", "ylabel": "" if index else shared.UTILITY_REGRET},
         )
         for index, size in enumerate(sizes)
     ]
@@ -157,6 +157,7 @@ def winners(results: xr.Dataset) -> str:
     difference from the learner with the least regret.
     """
     regret, models = results.pseudo_regret.isel(round=-1), results.trust_model.values
+    trust = dict(zip(regret.learner.values.tolist(), models.tolist(), strict=True))
     trust_levels = [model for model in MODELS if model in models]
     rows = [["arms", "ε", "least regret", "second", "best DP-EBS", *(f"best {model}" for model in trust_levels)]]
     for size in results.num_arms.values:
@@ -174,17 +175,9 @@ def winners(results: xr.Dataset) -> str:
                 else f"{display_name(name)} {_format_excess(point_regret, name, order[0])}"
                 for name in compared
             ]
-            best = [
-                display_name(next(name for name in order if models[_learner_index(results, name)] == model))
-                for model in trust_levels
-            ]
+            best = [display_name(next(name for name in order if trust[name] == model)) for model in trust_levels]
             rows.append([str(size), plotting.epsilon_label(epsilon), display_name(order[0]), *excesses, *best])
-    title = "least regret, and the excess of others (paired by seed; 95% confidence)"
-    return "\n".join([title, *columns(rows, title)])
-
-
-def _learner_index(results: xr.Dataset, name: str) -> int:
-    return results.learner.values.tolist().index(name)
+    return table_of("least regret, and the excess of others (paired by seed; 95% confidence)", rows)
 
 
 def _format_excess(regret: xr.DataArray, name: str, best: str) -> str:

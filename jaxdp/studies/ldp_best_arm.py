@@ -22,7 +22,7 @@ from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.stats import share_interval
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
-from jaxdp.studies.comparison import bind_values, compare, epsilon_headers, format_table, select_names
+from jaxdp.studies.comparison import bind_values, compare, epsilon_headers, format_rows, format_table, select_names
 from jaxdp.studies.declared import Study
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.validation import check_count, check_delta, check_horizon, check_positive, check_probability
@@ -111,12 +111,11 @@ def medians(results: xr.Dataset) -> xr.DataArray:
     return rounds.median("seed")
 
 
-def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
+def slope(results: xr.Dataset) -> xr.Dataset:
     """Fits a line to the logarithm of the median stopping time against the logarithm of c^2, over finite epsilons.
 
     Args:
         results: results of `ldp_best_arm`.
-        resamples: number of times that seeds are resampled for the interval.
 
     Returns:
         `slope`, `low` and `high` (95% limits: percentiles over resampled seeds), of dimension learner. NaN if there are
@@ -138,7 +137,7 @@ def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
             is_known = np.isfinite(middle).all(axis=-1, keepdims=True)
             return np.where(is_known[:, 0], np.log(np.where(is_known, middle, 1)) @ weights, np.nan)
 
-        resampled_slopes = [fit_slopes(values[..., draw.integers(count, size=count)]) for _ in range(resamples)]
+        resampled_slopes = [fit_slopes(values[..., draw.integers(count, size=count)]) for _ in range(RESAMPLES)]
         low, high = np.quantile(resampled_slopes, [0.025, 0.975], axis=0)
         limits = np.stack([fit_slopes(values), low, high])
     coords = {"learner": names}
@@ -155,35 +154,21 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 def table(results: xr.Dataset) -> str:
     """Formats median rounds, runs cut off and errors of each learner and epsilon, and the slopes."""
     middle, labels = medians(results), labels_of(results)
-    parts = []
-    wrong = share_interval(results.wrong.astype(np.float64))
-    for text, cell in (
-        ("median rounds until it stops", lambda at: f"{float(middle.sel(at)):,.0f}"),
-        ("runs cut off", lambda at: f"{int(results.censored.sel(at).sum()):,}"),
-        (
-            "share of runs that err (its upper limit at 95% confidence)",
-            lambda at: f"{float(wrong.share.sel(at)):.4f} ({float(wrong.high.sel(at)):.4f})",
-        ),
-    ):
-        rows = [
-            [label, *(cell({"learner": name, "epsilon": e}) for e in results.epsilon.values)]
-            for name, label in labels.items()
-        ]
-        parts.append(format_table(text, epsilon_headers(results), rows))
-    fit, rows = slope(results), []
-    for name, label in labels.items():
-        learner_fit = fit.sel(learner=name)
-        is_known = math.isfinite(float(learner_fit["slope"]))
-        rows.append(
-            [
-                label,
-                f"{float(learner_fit['slope']):.3f} ({float(learner_fit.low):.3f} to {float(learner_fit.high):.3f})"
-                if is_known
-                else "-",
-            ]
-        )
-    parts.append(format_table("ln(median rounds) against ln(c^2), finite ε", ["slope"], rows))
-    return "\n\n".join(parts)
+    wrong, head = share_interval(results.wrong.astype(np.float64)), epsilon_headers(results)
+    errors = "share of runs that err (its upper limit at 95% confidence)"
+    rows = {
+        "median rounds until it stops": format_rows(labels, "{:,.0f}".format, middle),
+        "runs cut off": format_rows(labels, "{:,}".format, results.censored.astype(int).sum("seed")),
+        errors: format_rows(labels, "{:.4f} ({:.4f})".format, wrong.share, wrong.high),
+    }
+    fit = slope(results).expand_dims("fit", -1)
+    slopes = format_rows(labels, _format_slope, fit["slope"], fit.low, fit.high)
+    parts = [format_table(title, head, cells) for title, cells in rows.items()]
+    return "\n\n".join([*parts, format_table("ln(median rounds) against ln(c^2), finite ε", ["slope"], slopes)])
+
+
+def _format_slope(middle: float, low: float, high: float) -> str:
+    return f"{middle:.3f} ({low:.3f} to {high:.3f})" if math.isfinite(middle) else "-"
 
 
 def report(results: xr.Dataset) -> str:

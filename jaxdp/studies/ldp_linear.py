@@ -37,6 +37,7 @@ DELTA = 1e-6
 NUM_SEEDS = 8
 NUM_LOOKS = 9  # checkpoints, in the last two decades of rounds
 LEAST_HORIZON = 100
+THETA_NORM = 0.5
 TILE_SIZE = 64
 LEARNS = 0.5  # exponents are fitted where regret is below this share of uniform play's regret
 ORDER_LABEL = "order of a theorem, through the first mark"
@@ -127,7 +128,7 @@ def ldp_linear(
     )
 
 
-def uniform_regret(num_arms: int, dim: int, theta_norm: float = 0.5) -> float:
+def uniform_regret(num_arms: int, dim: int) -> float:
     """Returns the expected regret of uniform play per round, if contexts are uniform on the sphere.
 
     It is the expected largest of `num_arms` means, because the mean of a random arm has expectation 0.
@@ -135,11 +136,11 @@ def uniform_regret(num_arms: int, dim: int, theta_norm: float = 0.5) -> float:
     from scipy.stats import beta
 
     if dim == 1:
-        return theta_norm * (1 - 0.5 ** (num_arms - 1))
+        return THETA_NORM * (1 - 0.5 ** (num_arms - 1))
     share = (np.arange(20_000) + 0.5) / 20_000
     # For a coordinate z of a uniform point of the sphere, (1 + z) / 2 is Beta((dim - 1) / 2, (dim - 1) / 2).
     largest = 2 * beta.ppf(share ** (1 / num_arms), (dim - 1) / 2, (dim - 1) / 2) - 1
-    return theta_norm * float(largest.mean())
+    return THETA_NORM * float(largest.mean())
 
 
 # ---- report ----------------------------------------------------------------------------------------------------------
@@ -172,10 +173,9 @@ def gains(results: xr.Dataset) -> str:
     compared = [name for name in ("gaussian", "ball", "joint") if name in last.learner.values]
     if "paper" not in last.learner.values or not compared or at >= PUBLISHED:
         return ""
-    rows = []
-    for name in compared:
-        ratios = last.sel(learner="paper").mean("seed") / last.sel(learner=name).mean("seed")
-        rows.append([LEARNERS[name].label, *(f"{float(ratio):.2f}" for ratio in ratios)])
+    means = last.mean("seed")
+    labels = {name: LEARNERS[name].label for name in compared}
+    rows = shared.format_rows(labels, "{:.2f}".format, means.sel(learner="paper", drop=True) / means)
     head = f"regret with the published constants / regret, {plotting.epsilon_label(at)}"
     return shared.format_table(head, _dimensions(results), rows)
 
@@ -186,13 +186,9 @@ def differences(results: xr.Dataset) -> str:
         return ""
     last = results.pseudo_regret.sel(learner=["gaussian", "joint"]).isel(round=-1)
     difference = paired(last, "learner", against="gaussian").sel(learner="joint")
-    rows = []
-    for dim in results.dim.values:
-        selected = difference.sel(dim=dim)
-        cells = zip(selected.difference.values, selected.low.values, selected.high.values, strict=True)
-        rows.append(
-            [f"{dim} dimensions", *(f"{middle:,.0f} ({low:,.0f} to {high:,.0f})" for middle, low, high in cells)]
-        )
+    labels = dict(zip(results.dim.values, _dimensions(results), strict=True))
+    cells = "{:,.0f} ({:,.0f} to {:,.0f})".format, difference.difference, difference.low, difference.high
+    rows = shared.format_rows(labels, *cells, by="dim")
     title = "regret of joint minus regret of local with Gaussian reports, paired"
     return shared.format_table(title, shared.epsilon_headers(results), rows)
 
@@ -236,9 +232,7 @@ def sufficient_epsilons(results: xr.Dataset) -> str:
         last,
         last.sel(epsilon=math.inf, learner=BASELINE, drop=True),
         _dimensions(results),
-        lambda smallest: [
-            [label, *map(shared.format_threshold, smallest.sel(learner=name).values)] for name, label in labels.items()
-        ],
+        lambda smallest: shared.format_rows(labels, shared.format_threshold, smallest),
     )
 
 

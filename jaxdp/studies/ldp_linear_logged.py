@@ -3,7 +3,7 @@
 import os
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -241,7 +241,8 @@ def report(results: xr.Dataset) -> str:
     if is_logged:
         size = replay_sample_size(results, results.played, "seed")
         for title, rounds in (("rounds that count", results.played.mean("seed")), ("effective sample size", size)):
-            parts.append(shared.format_table(title, head, _round_rows(rounds, labels_of(results))))
+            rows = shared.format_rows(labels_of(results), _format_rounds, rounds)
+            parts.append(shared.format_table(title, head, rows))
         parts.append(_replay_note(bool(results.has_propensities)))
     if float(results.beyond) > 0:
         parts.append(f"Learners clip rewards to [-1, 1]; {float(results.beyond):.1%} of your rewards lie outside.")
@@ -265,11 +266,8 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join(parts)
 
 
-def _round_rows(rounds: xr.DataArray, labels: Mapping[str, str]) -> list[list[str]]:
-    return [
-        [label, *("-" if np.isnan(value) else f"{value:,.0f}" for value in rounds.sel(learner=name).values)]
-        for name, label in labels.items()
-    ]
+def _format_rounds(rounds: float) -> str:
+    return "-" if np.isnan(rounds) else f"{rounds:,.0f}"
 
 
 def _replay_note(has_propensities: bool) -> str:

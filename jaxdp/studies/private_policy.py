@@ -23,14 +23,13 @@ from jaxdp.estimation import (
     with_confidence,
 )
 from jaxdp.estimation.confidence import FAILURE_PROB
-from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.simulation import Run, estimation_run
 from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.central_noise import SUFFIX, describe_noise, merge_noises, noise_lines, with_noise
 from jaxdp.studies.command import convergence_notes
-from jaxdp.studies.comparison import format_table, mean_rows
+from jaxdp.studies.comparison import compare, format_table, mean_rows
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import Order, sample_orders, with_orders
-from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_delta
 
 EPSILONS = (0.1, 0.3, 1.0, float("inf"))
@@ -120,24 +119,11 @@ def private_policy(
     def build(num_samples: int) -> Run:
         return estimation_run(compared, offline_bandit(num_samples=num_samples, dim=num_features))
 
-    single = {
-        "delta": delta,
-        "radius": radius,
-        "expertise": expertise,
-        "curvature": curvature,
-        "ridge": ridge,
-        "failure_prob": failure_prob,
-    }
-    results = sweep(
-        build,
-        axes={"epsilon": list(epsilon), **{name: [value] for name, value in single.items()}},
-        static_axes={"num_samples": list(num_samples)},
-        num_seeds=num_seeds,
-        key=key,
-        tile_size=cpu_tile(TILE_SIZE),
-        **scheduling,
-    )
-    results = with_noise(results.squeeze(list(single)).assign_coords(num_features=num_features), num_features)
+    fixed = {"delta": delta, "radius": radius, "expertise": expertise}
+    fixed |= {"curvature": curvature, "ridge": ridge, "failure_prob": failure_prob}
+    options = {"epsilon": epsilon, "fixed": fixed, "num_seeds": num_seeds, "key": key, "tile": TILE_SIZE}
+    results = compare(build, {"num_samples": list(num_samples)}, **options, **scheduling)
+    results = with_noise(results.assign_coords(num_features=num_features), num_features)
     return results.transpose("estimator", "policy", "epsilon", "num_samples", "seed")
 
 

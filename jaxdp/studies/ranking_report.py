@@ -15,7 +15,7 @@ from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import merge_noises, noise_lines
 from jaxdp.studies.command import convergence_notes, mean_and_half_width
 from jaxdp.studies.seeds import no_verdict
-from jaxdp.studies.tables import columns
+from jaxdp.studies.tables import table_of
 
 NOT_PRIVATE = (
     "Not private: this output, the figure and the dataset are computed from the private data. Show them only to people"
@@ -141,7 +141,7 @@ def table(results: xr.Dataset) -> str:
             row.append(_share(*(float(value.sel(point)) for value in (share, low, high))))
             row.append(f"{float(mean.sel(point)):.3f} +- {float(half.sel(point)):.3f}")
         rows.append(row)
-    return "\n".join([title, *columns(rows, title)])
+    return table_of(title, rows)
 
 
 def _shares(results: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:

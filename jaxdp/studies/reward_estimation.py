@@ -26,14 +26,13 @@ from jaxdp.estimation import (
     sgd_rr,
 )
 from jaxdp.mechanisms.numerical import MAX_DIM
-from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.simulation import Run, estimation_run
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import convergence_notes
-from jaxdp.studies.comparison import mean_table
+from jaxdp.studies.comparison import compare, mean_table
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import LABEL as ORDER_LABEL
 from jaxdp.studies.orders import sample_orders, with_orders
-from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_delta
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
@@ -138,16 +137,10 @@ def reward_estimation(
     def build(num_features: int, num_samples: int) -> Run:
         return estimation_run(compared, gaussian_rewards(num_samples=num_samples, dim=num_features, known=known_values))
 
-    results = sweep(
-        build,
-        axes={"epsilon": list(epsilon), "delta": [delta]},
-        static_axes={"num_features": list(num_features), "num_samples": list(num_samples)},
-        num_seeds=num_seeds,
-        key=key,
-        tile_size=cpu_tile(TILE_SIZE),
-        **scheduling,
-    )
-    return results.squeeze("delta").transpose("estimator", "epsilon", "num_features", "num_samples", "seed")
+    static_axes = {"num_features": list(num_features), "num_samples": list(num_samples)}
+    options = {"epsilon": epsilon, "fixed": {"delta": delta}, "num_seeds": num_seeds, "key": key, "tile": TILE_SIZE}
+    results = compare(build, static_axes, **options, **scheduling)
+    return results.transpose("estimator", "epsilon", "num_features", "num_samples", "seed")
 
 
 def figure(results: xr.Dataset) -> Figure:

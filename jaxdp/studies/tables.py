@@ -62,6 +62,11 @@ def columns(rows: Sequence[Sequence[str]], title: str = "") -> list[str]:
     return align(rows)
 
 
+def table_of(title: str, rows: Sequence[Sequence[str]]) -> str:
+    """Formats rows of text as lines below a title; the first row has the headings."""
+    return "\n".join([title, *columns(rows, title)])
+
+
 def format_tables(tables: Sequence[Table], form: str) -> str:
     """Formats tables as "markdown", "latex" or "csv"."""
     if form == "csv":

@@ -21,7 +21,7 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.studies.arguments import Key, NumSeeds, grid
 from jaxdp.studies.comparison import learner_labels, mean_rows
 from jaxdp.studies.declared import Study
-from jaxdp.studies.tables import columns
+from jaxdp.studies.tables import table_of
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import (
     ADVERSARIES,
@@ -183,7 +183,7 @@ def table(results: xr.Dataset) -> str:
                 *mean_rows(selected.regret_a_round, learners, digits=3),
             ]
             head = f"dynamic regret / T, {labels[str(adversary)]}, T = {int(horizon):,}"
-            blocks.append("\n".join([head, *columns(rows, head)]))
+            blocks.append(table_of(head, rows))
     return "\n\n".join(blocks)
 
 

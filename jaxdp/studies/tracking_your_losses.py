@@ -20,7 +20,7 @@ from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
 from jaxdp.studies.comparison import compare, learner_labels, mean_table
 from jaxdp.studies.declared import Derived, Study
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
-from jaxdp.studies.tables import columns
+from jaxdp.studies.tables import table_of
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
 from jaxdp.validation import check_count, check_delta, check_positive, check_within
 
@@ -189,7 +189,7 @@ def smallest_epsilons(results: xr.Dataset, share: float) -> str:
         text = "none of these" if np.isnan(value) else plotting.epsilon_label(value)
         rows.append([label, text])
     rows.sort(key=lambda row: row[1] == "none of these")
-    return "\n".join([head, *columns(rows, head)])
+    return table_of(head, rows)
 
 
 def report(results: xr.Dataset) -> str:
