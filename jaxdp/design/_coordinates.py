@@ -1,5 +1,8 @@
 """Computes coordinates for the span of a set, and an initial design of d points that span it."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 SLACK = 16  # residuals below SLACK * dim rounding errors of the longest residual count as 0
@@ -23,19 +26,8 @@ def orthogonalize_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Coordinates [num_points, rank] in [-1, 1], in which the chosen points form a triangular matrix with a diagonal
         of 1; and indices of the chosen points, [rank] int.
     """
-    residuals, chosen_points, columns = scaled_columns(points), [], []
-    limit = 0.0
-    for step in range(min(points.shape)):
-        lengths = np.einsum("ij,ij->i", residuals, residuals)
-        longest = int(lengths.argmax())
-        length = np.sqrt(lengths[longest])
-        limit = tolerance(points.shape[1], float) * length if step == 0 else limit
-        if not length > limit:
-            break
-        residuals, column = _remove_direction(residuals, residuals[longest])
-        chosen_points.append(longest)
-        columns.append(column)
-    return np.array(columns).reshape(len(columns), len(points)).T, np.array(chosen_points, int)
+    coordinates, chosen_points = _orthogonalize(points, lambda residuals, longest: (longest, residuals[longest]))
+    return coordinates, np.array(chosen_points, int)
 
 
 def orthogonalize_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -47,24 +39,36 @@ def orthogonalize_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     Returns:
         Coordinates [num_arms, rank] of the arms, with differences in [-2, 2]; and the chosen pairs, [rank, 2] int.
     """
-    residuals, pairs, columns = scaled_columns(arms - arms[:1]), [], []  # each difference is rounded only once
+
+    def choose(residuals: np.ndarray, longest: int) -> tuple[tuple[int, int], np.ndarray]:
+        along = residuals @ residuals[longest]
+        first, second = int(along.argmax()), int(along.argmin())
+        return (first, second), residuals[first] - residuals[second]
+
+    coordinates, pairs = _orthogonalize(arms - arms[:1], choose)  # each difference is rounded only once
+    return coordinates, np.array(pairs, int).reshape(-1, 2)
+
+
+def _orthogonalize(
+    points: np.ndarray, choose: Callable[[np.ndarray, int], tuple[Any, np.ndarray]]
+) -> tuple[np.ndarray, list[Any]]:
+    """Removes directions from points [num_points, dim] until all residuals are rounding errors.
+
+    `choose` returns a step's choice and direction, from the residuals and the index of the longest. Returns the
+    coordinates [num_points, rank] and the choices.
+    """
+    residuals, chosen, columns = scaled_columns(points), [], []
     limit = 0.0
-    for step in range(min(arms.shape)):
+    for step in range(min(points.shape)):
         lengths = np.einsum("ij,ij->i", residuals, residuals)
         longest = int(lengths.argmax())
         length = np.sqrt(lengths[longest])
-        limit = tolerance(arms.shape[1], float) * length if step == 0 else limit
+        limit = tolerance(points.shape[1], float) * length if step == 0 else limit
         if not length > limit:
             break
-        along = residuals @ residuals[longest]
-        pair = (int(along.argmax()), int(along.argmin()))
-        residuals, column = _remove_direction(residuals, residuals[pair[0]] - residuals[pair[1]])
-        pairs.append(pair)
-        columns.append(column)
-    return np.array(columns).reshape(len(columns), len(arms)).T, np.array(pairs, int).reshape(-1, 2)
-
-
-def _remove_direction(residuals: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the parts of residuals orthogonal to a direction, and the multiples of the direction subtracted."""
-    multiples = residuals @ direction / (direction @ direction)
-    return residuals - multiples[:, None] * direction, multiples
+        choice, direction = choose(residuals, longest)
+        multiples = residuals @ direction / (direction @ direction)
+        residuals = residuals - multiples[:, None] * direction
+        chosen.append(choice)
+        columns.append(multiples)
+    return np.array(columns).reshape(len(columns), len(points)).T, chosen

@@ -6,10 +6,10 @@ from matplotlib.colors import to_rgba
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
 from jaxdp.plotting.labels import Labels, label_of, natural_x, settle, title_of, unit_sentence, values_of
-from jaxdp.plotting.lines import draw_curve
+from jaxdp.plotting.lines import draw_curves
 from jaxdp.plotting.places import places, prepare_x, prepare_y
-from jaxdp.plotting.records import NEUTRAL, Drawn, curves_on, note, record, style_index
-from jaxdp.plotting.style import style
+from jaxdp.plotting.records import NEUTRAL, note
+from jaxdp.plotting.summaries import Summary
 
 REQUIRED = ("difference", "low", "high")
 LEVEL = 0.05
@@ -75,25 +75,18 @@ def paired(
     prepare_y(ax, "linear", settled["difference"].values)
     ax.axhline(0, color=NEUTRAL, linewidth=1.0, zorder=1.4)
     p_values = next((settled[name] for name in ("p_adjusted", "p_value") if name in settled), None)
-    hues = [None] if hue is None else values_of(settled["difference"][hue])
-    start = len(curves_on(ax))
-    for index, value in enumerate(hues):
-        point = {} if hue is None else {hue: index}
-        middle, low, high = (settled[name].isel(point).values[positions.order] for name in REQUIRED)
-        text = "" if hue is None else label_of(hue, value, labels)
-        look_index = style_index(ax, text, start + index)
-        look = style(look_index, ax)
-        marks, spread = "mean of paired differences", "their intervals"
-        # Bars side by side would move marks along a quantitative axis.
-        bars, colour = not positions.joined or len(positions.at) == 1, look["color"]
-        curve = Drawn(value, text, positions.at, middle, low, high, marks, spread, colour, bars, look_index)
-        points = draw_curve(ax, positions, curve, look, index, len(hues))
-        record(ax, curve)
+    middle, low, high = (settled[name] for name in REQUIRED)
+    estimates = Summary(middle, low, high, "mean of paired differences", "their intervals")
+    # Bars side by side would move marks along a quantitative axis.
+    bars = not positions.joined or len(positions.at) == 1
+    for index, (points, look) in enumerate(draw_curves(ax, positions, estimates, hue, labels, bars)):
         if p_values is not None:
-            insignificant = ~(p_values.isel(point).values[positions.order] <= LEVEL)
+            point = {} if hue is None else {hue: index}
+            middle, chances = (part.isel(point).values[positions.order] for part in (estimates.middle, p_values))
+            is_open = ~(chances <= LEVEL)
             background = to_rgba(ax.get_facecolor())
             open_marks = {**look, "linestyle": "none", "markerfacecolor": background, "zorder": 3}
-            ax.plot(points[insignificant], middle[insignificant], **open_marks)
+            ax.plot(points[is_open], middle[is_open], **open_marks)
     note(ax, unit_sentence(settled["difference"], labels))
     if p_values is not None:
         note(ax, f"Open marks: {'p adjusted' if p_values.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")

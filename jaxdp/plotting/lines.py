@@ -12,7 +12,7 @@ from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, set
 from jaxdp.plotting.places import FAINT, Places, draw_band, fit_y, places, prepare_x, prepare_y
 from jaxdp.plotting.records import Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import grey_style, style
-from jaxdp.plotting.summaries import summary
+from jaxdp.plotting.summaries import Summary, summary
 
 BAND_WIDTH = 7.0  # width of a band in points, if there is a single x
 APART_WIDTH = 4.0  # width of a band at infinity, in points
@@ -96,33 +96,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     hues = [None] if hue is None else values_of(values[hue])
     if highlight is not None:
         _check_highlight(highlight, hue, hues)
-    start, barred = len(curves_on(ax)), bars or positions.joined == 0
-    for index, value in enumerate(hues):
-        part_of_hue = estimates if hue is None else estimates.select({hue: index})
-        middle, low, high = (
-            part.values[positions.order] for part in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
-        )
-        text = label_of(str(hue), value, labels) if hue is not None else label or ""
-        is_grey = highlight is not None and value not in highlight
-        if is_grey:
-            text, low, high = OTHERS, np.full_like(middle, np.nan), np.full_like(middle, np.nan)
-        index_of_style = None if is_grey else style_index(ax, text, start + index)
-        look = grey_style() if index_of_style is None else style(index_of_style, ax)
-        curve = Drawn(
-            value,
-            text,
-            positions.at,
-            middle,
-            low,
-            high,
-            estimates.marks,
-            estimates.spread,
-            look["color"],
-            barred,
-            index_of_style,
-        )
-        draw_curve(ax, positions, curve, look, index, len(hues))
-        record(ax, curve)
+    draw_curves(ax, positions, estimates, hue, labels, bars or positions.joined == 0, label or "", highlight)
     note(ax, unit_sentence(values, labels))
     fit_y(ax)
     if band == "share" and ax.get_yscale() == "linear":
@@ -134,6 +108,51 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     y_text = title_of(values) if ylabel is None else ylabel
     name_axes(ax, title_of(values, x) if xlabel is None else xlabel, y_text)
     return finish(ax, legend=legend)
+
+
+def draw_curves(
+    ax: Axes,
+    where: Places,
+    estimates: Summary,
+    hue: str | None,
+    labels: Labels | None,
+    bars: bool,
+    label: str = "",
+    highlight: Collection[Any] | None = None,
+) -> list[tuple[np.ndarray, dict[str, Any]]]:
+    """Draws and records a curve with its band for each value of `hue`, or one curve if it is None.
+
+    Args:
+        ax: axes to draw on.
+        where: positions of the marks.
+        estimates: the marks and bands, along the horizontal dimension and `hue`.
+        hue: dimension with one curve for each value.
+        labels: as in `curves`.
+        bars: whether bars replace bands.
+        label: legend text if `hue` is None.
+        highlight: as in `curves`.
+
+    Returns:
+        For each curve, the horizontal positions of its marks and its keywords for lines.
+    """
+    hues = [None] if hue is None else values_of(estimates.middle[hue])
+    start, drawn = len(curves_on(ax)), []
+    for index, value in enumerate(hues):
+        part_of_hue = estimates if hue is None else estimates.select({hue: index})
+        middle, low, high = (
+            part.values[where.order] for part in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
+        )
+        text = label if hue is None else label_of(hue, value, labels)
+        is_grey = highlight is not None and value not in highlight
+        if is_grey:
+            text, low, high = OTHERS, np.full_like(middle, np.nan), np.full_like(middle, np.nan)
+        index_of_style = None if is_grey else style_index(ax, text, start + index)
+        look = grey_style() if index_of_style is None else style(index_of_style, ax)
+        meaning = estimates.marks, estimates.spread, look["color"]
+        curve = Drawn(value, text, where.at, middle, low, high, *meaning, bars, index_of_style)
+        drawn.append((draw_curve(ax, where, curve, look, index, len(hues)), look))
+        record(ax, curve)
+    return drawn
 
 
 def _check_highlight(highlight: Collection[Any], hue: str | None, hues: Collection[Any]) -> None:

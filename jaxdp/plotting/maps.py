@@ -81,15 +81,8 @@ def heatmap(
         for (row, column), value in np.ndenumerate(mean):
             if np.isfinite(value):
                 colour = "black" if float(norm(value)) >= BRIGHT else "white"
-                ax.text(
-                    column + 0.5,
-                    row + 0.5,
-                    _format_value(value),
-                    ha="center",
-                    va="center",
-                    color=colour,
-                    fontsize="small",
-                )
+                place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
+                ax.text(column + 0.5, row + 0.5, _format_value(value), color=colour, **place)
         meaning = f"Numbers: mean of {seed_count(values.sizes[over])}"
     else:
         figure = ax.get_figure(root=True)
@@ -97,10 +90,7 @@ def heatmap(
             figure.colorbar(mesh, ax=ax, label=title_of(values))
         meaning = f"Colours: mean of {seed_count(values.sizes[over])}"
     name = title_of(values)
-    note(
-        ax,
-        f"{meaning}{', of ' if name else ''}{name}.",
-    )
+    note(ax, f"{meaning}{', of ' if name else ''}{name}.")
     note(ax, unit_sentence(values, labels))
     if not np.isfinite(mean).all():
         note(ax, "Empty: a value was not finite for at least one seed.")

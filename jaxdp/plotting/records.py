@@ -130,14 +130,8 @@ def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             first = entries.setdefault(label, handle)
             if isinstance(first, Line2D) and isinstance(handle, Line2D) and first.get_color() != handle.get_color():
-                entries[label] = Line2D(
-                    [],
-                    [],
-                    color=NEUTRAL,
-                    linestyle=first.get_linestyle(),
-                    linewidth=first.get_linewidth(),
-                    zorder=BELOW,
-                )
+                look = {"linestyle": first.get_linestyle(), "linewidth": first.get_linewidth()}
+                entries[label] = Line2D([], [], color=NEUTRAL, zorder=BELOW, **look)
                 entries[label].set_linestyle(first._unscaled_dash_pattern)  # pyright: ignore[reportAttributeAccessIssue]
     ordered = sorted(entries, key=lambda label: _order(entries[label]) == BELOW)  # stable
     return [entries[label] for label in ordered], ordered

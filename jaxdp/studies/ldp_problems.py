@@ -49,24 +49,13 @@ def moment(bound: float, epsilon: float) -> float:
     return scalar_randomizer("rr").second_moment(epsilon=epsilon, low=-bound, high=bound)
 
 
-def _linear(factory: Callable[..., Learner], feedback: str) -> Callable[[int, int], tuple[Learner, Environment]]:
+def _ball(
+    factory: Callable[..., Learner], losses: Callable[..., Environment], **form: str
+) -> Callable[[int, int], tuple[Learner, Environment]]:
+    """Returns a function that makes a learner and its losses on the ball; `form` are further keywords of `losses`."""
     return lambda horizon, dim: (
         factory(dim=dim, horizon=horizon, radius=RADIUS),
-        convex.linear_losses(dim=dim, radius=RADIUS, feedback=feedback),
-    )
-
-
-def _huber(factory: Callable[..., Learner]) -> Callable[[int, int], tuple[Learner, Environment]]:
-    return lambda horizon, dim: (
-        factory(dim=dim, horizon=horizon, radius=RADIUS),
-        convex.huber_losses(dim=dim, radius=RADIUS),
-    )
-
-
-def _bowl(factory: Callable[..., Learner], feedback: str) -> Callable[[int, int], tuple[Learner, Environment]]:
-    return lambda horizon, dim: (
-        factory(dim=dim, horizon=horizon, radius=RADIUS),
-        convex.quadratic_losses(dim=dim, radius=RADIUS, feedback=feedback),
+        losses(dim=dim, radius=RADIUS, **form),
     )
 
 
@@ -84,7 +73,7 @@ PROBLEMS = {
     "convex": Problem(
         "fkm",
         _ALONG,
-        _linear(convex.fkm, "point"),
+        _ball(convex.fkm, convex.linear_losses, feedback="point"),
         {**_LINES, "loss_bound": SLOPE * RADIUS},
         lambda epsilon, horizon, dim: theory.fkm_upper(moment(SLOPE * RADIUS, epsilon), horizon, dim, SLOPE, RADIUS),
         SLOPE * RADIUS,
@@ -92,7 +81,7 @@ PROBLEMS = {
     "smooth": Problem(
         "barrier_smooth",
         _BENT,
-        _huber(convex.barrier_smooth),
+        _ball(convex.barrier_smooth, convex.huber_losses),
         {**BEND, "smoothness": BEND["slope"] / BEND["width"], "loss_bound": SLOPE * RADIUS},
         lambda epsilon, horizon, dim: theory.barrier_smooth_upper(
             moment(SLOPE * RADIUS, epsilon), horizon, dim, BEND["slope"] / BEND["width"], SLOPE * RADIUS, RADIUS
@@ -102,7 +91,7 @@ PROBLEMS = {
     "strongly_convex": Problem(
         "strongly_convex_one_point",
         _DOWN,
-        _bowl(convex.strongly_convex_one_point, "point"),
+        _ball(convex.strongly_convex_one_point, convex.quadratic_losses, feedback="point"),
         {**_STRONG, "loss_bound": BOUND},
         lambda epsilon, horizon, dim: theory.strongly_convex_one_point_upper(
             moment(BOUND, epsilon), horizon, dim, BOWL["curvature"], STEEP, RADIUS
@@ -112,7 +101,7 @@ PROBLEMS = {
     "strongly_convex_smooth": Problem(
         "barrier_strongly_convex",
         _DOWN,
-        _bowl(convex.barrier_strongly_convex, "point"),
+        _ball(convex.barrier_strongly_convex, convex.quadratic_losses, feedback="point"),
         {**BOWL, "strong_convexity": BOWL["curvature"], "smoothness": BOWL["curvature"], "loss_bound": BOUND},
         lambda epsilon, horizon, dim: theory.barrier_strongly_convex_upper(
             math.sqrt(moment(BOUND, epsilon)), horizon, dim, BOWL["curvature"], BOWL["curvature"], RADIUS
@@ -122,7 +111,7 @@ PROBLEMS = {
     "two_point": Problem(
         "two_point",
         _ALONG,
-        _linear(convex.two_point, "difference"),
+        _ball(convex.two_point, convex.linear_losses, feedback="difference"),
         _LINES,
         lambda epsilon, horizon, dim: theory.two_point_upper(moment(SLOPE, epsilon), horizon, dim, SLOPE, RADIUS),
         SLOPE * RADIUS,
@@ -130,7 +119,7 @@ PROBLEMS = {
     "two_point_strongly_convex": Problem(
         "two_point",
         _DOWN,
-        _bowl(partial(convex.two_point, losses="strongly_convex"), "difference"),
+        _ball(partial(convex.two_point, losses="strongly_convex"), convex.quadratic_losses, feedback="difference"),
         _STRONG,
         lambda epsilon, horizon, dim: theory.two_point_strongly_convex_upper(
             moment(STEEP, epsilon), horizon, dim, BOWL["curvature"], STEEP, RADIUS

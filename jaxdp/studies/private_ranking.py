@@ -31,14 +31,14 @@ from jaxdp.estimation import (
 from jaxdp.plotting._dot_plot import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
-from jaxdp.simulation import Run, estimation_run, sweep
+from jaxdp.simulation import Run, estimation_run
 from jaxdp.studies.central_noise import SUFFIX, describe_noise, merge_noises, with_noise
 from jaxdp.studies.command import root_key
+from jaxdp.studies.comparison import compare
 from jaxdp.studies.declared import Derived, Study, TextOnly
 from jaxdp.studies.ranking_release import default_delta, default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, BallotTable, report
 from jaxdp.studies.seeds import warn_of_few_seeds
-from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_delta, check_positive, name_options
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
@@ -205,15 +205,9 @@ def private_ranking(
     def build() -> Run:
         return estimation_run(compared, problem)
 
-    results = sweep(
-        build,
-        axes={"epsilon": list(epsilon), "delta": [delta], "radius": [radius]},
-        num_seeds=num_seeds,
-        key=key,
-        tile_size=cpu_tile(16),
-        **scheduling,
-    )
-    results = with_noise(results.squeeze(("delta", "radius")), len(data.items) - 1)
+    fixed = {"delta": delta, "radius": radius}
+    results = compare(build, {}, epsilon=epsilon, fixed=fixed, num_seeds=num_seeds, key=key, tile=16, **scheduling)
+    results = with_noise(results, len(data.items) - 1)
     results["rank"] = results["rank"].where(results.ability.notnull())
     reference = results["rank"].isel(estimator=0, epsilon=0, seed=0, drop=True)
     winner = results["rank"].isel(item=int(reference.argmin("item")), drop=True)
