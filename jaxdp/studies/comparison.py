@@ -314,14 +314,12 @@ class Panel(NamedTuple):
     style: Mapping[str, Any] = {}
 
 
-def draw_growth(
-    regret: xr.DataArray, hue: str, col: str, also: Callable[..., Any], *, labels: Mapping[Any, str], **style: Any
-) -> tuple[Figure, Any]:
+def draw_growth(regret: xr.DataArray, hue: str, col: str, also: Callable[..., Any], **style: Any) -> tuple[Figure, Any]:
     """Draws regret against rounds, a panel for each value of `col`; returns the figure and the axes of an empty panel.
 
     Axes are logarithmic. `also` draws more on each panel, as in `plotting.facets`; `style` are keywords for all panels.
     """
-    options = {"labels": labels, "also": also, "spare": 1, "sharex": False, "xscale": "log", "yscale": "log"}
+    options = {"also": also, "spare": 1, "sharex": False, "xscale": "log", "yscale": "log"}
     figure = plotting.facets(regret, x="round", hue=hue, col=col, ylabel=UTILITY_REGRET, **options, **style)
     return figure, figure.axes[regret.sizes[col]]
 

@@ -205,10 +205,9 @@ def figure(results: xr.Dataset) -> Figure:
         for line in lines:
             shared.draw_line(ax, line)
 
-    labels = labels_of(results)
-    figure, last = shared.draw_growth(regret, "epsilon", "dim", bounds, labels=labels)
+    figure, last = shared.draw_growth(regret, "epsilon", "dim", bounds)
     style: dict[str, Any] = {"yscale": "log", "ylabel": shared.UTILITY_REGRET}
-    plotting.cost_of_privacy(regret.isel(round=-1), hue="dim", ax=last, labels=labels, **style)
+    plotting.cost_of_privacy(regret.isel(round=-1), hue="dim", ax=last, labels=labels_of(results), **style)
     figure.explain(
         title=f"Cost of privacy in duels of {results.attrs['num_arms']} arms with features",
         note="Elimination by optimal designs with the constants of its proof, one instance for each dimension. Orders "
