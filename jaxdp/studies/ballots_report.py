@@ -1,17 +1,19 @@
 """The report of the ballot study: the winner, how often learners name it, and how many voters they need."""
 
-import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from jaxdp import plotting
+from jaxdp.comparisons.tables import format_budget
 from jaxdp.dueling import ballot_matrix
 from jaxdp.preferences import Ballots, borda_scores, condorcet_winner
 from jaxdp.registry.titles import display_name
 from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import describe_noise, merge_noises
-from jaxdp.studies.comparison import learner_labels
+from jaxdp.studies.comparison import format_rows, learner_labels
 from jaxdp.studies.ranking_report import silent_ballots
 from jaxdp.studies.seeds import no_verdict
 from jaxdp.studies.tables import table_of
@@ -98,12 +100,12 @@ def these_voters(results: xr.Dataset, seeds: str) -> str:
     winner = str(results.winner.values)
     rows = _budgets(results)
     shares = share_interval(results.correct.isel(voters=0))
-    for name, label in learner_labels(results.trust_model).items():
-        rows.append([label, *_shares(shares.sel(learner=name))])
+    rows += _share_rows(learner_labels(results.trust_model), shares, "learner")
     ranked = merge_noises(results[["first"]])["first"]
     winner_index = list(results["item"].values).index(winner)
     estimated = share_interval((ranked == winner_index).astype(float).where(ranked.notnull()))
-    rows += [[f"private-ranking: {name}", *_shares(estimated.sel(estimator=name))] for name in ranked.estimator.values]
+    labels = {name: f"private-ranking: {name}" for name in ranked.estimator.values}
+    rows += _share_rows(labels, estimated, "estimator")
     title = (
         f"How often {winner} is named if all {int(results.voters[0]):,} voters answer, over {seeds} of privacy "
         "noise, the voters' order and coins\n(95% confidence interval, Clopper-Pearson). The estimators see whole "
@@ -142,7 +144,8 @@ def verdicts(results: xr.Dataset) -> str:
         best = int(np.nanargmax(interval.share.values))
         share, low = float(interval.share[best]), float(interval.low[best])
         name = display_name(str(results.learner.values[best]))
-        budget = f"  {_epsilon(epsilon)} per answer, {_epsilon(float(results.voter_epsilon[index]))} per voter: "
+        voter_budget = format_budget(float(results.voter_epsilon[index]))
+        budget = f"  {format_budget(epsilon)} per answer, {voter_budget} per voter: "
         if low >= SURELY:
             lines.append(f"{budget}{winner}, by {name}, with confidence {share:.1%} (at least {low:.1%}).")
             continue
@@ -219,18 +222,13 @@ def notes(results: xr.Dataset, count: int) -> list[str]:
 
 def _budgets(results: xr.Dataset) -> list[list[str]]:
     return [
-        ["ε per answer", *map(_epsilon, results.epsilon.values)],
-        ["ε per voter", *map(_epsilon, results.voter_epsilon.values)],
+        ["ε per answer", *map(format_budget, results.epsilon.values)],
+        ["ε per voter", *map(format_budget, results.voter_epsilon.values)],
     ]
 
 
-def _epsilon(epsilon: float) -> str:
-    return "∞" if math.isinf(epsilon) else f"{epsilon:g}"
-
-
-def _shares(intervals: xr.Dataset) -> list[str]:
-    limits = zip(*(intervals[name].values for name in ("share", "low", "high")), strict=True)
-    return [f"{share:.0%} ({low:.0%} to {high:.0%})" for share, low, high in limits]
+def _share_rows(labels: Mapping[Any, str], shares: xr.Dataset, by: str) -> list[list[str]]:
+    return format_rows(labels, "{:.0%} ({:.0%} to {:.0%})".format, shares.share, shares.low, shares.high, by=by)
 
 
 def _sufficient_voters(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:

@@ -23,7 +23,7 @@ from jaxdp.testing.distributions import Samples, Sampling, check_same_distributi
 from jaxdp.testing.duties import check_close
 from jaxdp.testing.keys import check_keys_of
 from jaxdp.testing.plays import OUTSIDE, PLAYED, count_plays, first_outside
-from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch, stack
+from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch, find_reuse, stack
 from jaxdp.validation import check_count
 
 OTHER = 1  # folded into root keys on which results must not depend
@@ -185,11 +185,7 @@ class LearnerPrograms(Programs):
                 rounds.append(_drop_weak_types((play, events.report)))
             return rounds
 
-        try:
-            with jax.debug_key_reuse(True):
-                return play_some(), None
-        except jax.errors.KeyReuseError as error:
-            return play_some(), error
+        return find_reuse(play_some)
 
     def check_traced_keys(self) -> None:
         """Checks that the learner uses no key twice, in `init` and in all rounds.

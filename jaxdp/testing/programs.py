@@ -120,16 +120,8 @@ class Programs:
         """Outputs of the first lane, operation by operation, for each input; and the error of a reused key, or None."""
         assert self.trace is not None
         key, point = self.keys[0], jax.tree.map(jnp.asarray, self.first_point)
-        reused = None
-        outputs = []
-        for inputs in self.inputs:
-            try:
-                with jax.debug_key_reuse(True):
-                    outputs.append(self.run(jax.random.clone(key), point, *inputs))
-            except jax.errors.KeyReuseError as error:
-                reused = error
-                outputs.append(self.run(jax.random.clone(key), point, *inputs))
-        return outputs, reused
+        runs = [find_reuse(lambda: self.run(jax.random.clone(key), point, *inputs)) for inputs in self.inputs]  # noqa: B023
+        return [outputs for outputs, _ in runs], next((error for _, error in reversed(runs) if error), None)
 
     def check_arguments(self) -> None:
         """Checks the names of the arguments of the algorithm's functions."""
@@ -217,6 +209,15 @@ class Programs:
     def has_epsilon(self) -> bool:
         """Whether epsilon is among the values."""
         return "epsilon" in self.values
+
+
+def find_reuse(run: Callable[[], Any]) -> tuple[Any, jax.errors.KeyReuseError | None]:
+    """Runs a function, and returns its result and JAX's error of a key that it uses twice, or None."""
+    try:
+        with jax.debug_key_reuse(True):
+            return run(), None
+    except jax.errors.KeyReuseError as error:
+        return run(), error
 
 
 def stack(trees: Sequence[Any]) -> Any:

@@ -34,6 +34,7 @@ from jaxdp.theory._reward_constants import (
     plackett_luce_curvature,
 )
 from jaxdp.theory.arguments import above, at_least, between, positive
+from jaxdp.theory.ldp_bandits import noise_factor
 
 __all__ = [
     "central_l2_lower",
@@ -132,7 +133,7 @@ def local_semi_norm_upper(
         $$
     """
     dim_and_tail = at_least("dim", dim, 1) - np.log(between("failure_prob", failure_prob, 0, 1))
-    noise = _debiasing(epsilon) * np.sqrt(dim_and_tail / at_least("num_samples", num_samples, 1))
+    noise = noise_factor(epsilon) * np.sqrt(dim_and_tail / at_least("num_samples", num_samples, 1))
     bias = positive("bias_scale", bias_scale) * np.sqrt(at_least("ridge", ridge, 0)) * np.asarray(radius, float)
     return positive("scale", scale) / curvature(feature_norm, radius) * noise + bias
 
@@ -168,7 +169,9 @@ def local_l2_upper(
     """
     rate = _one_pass_rate(num_samples, failure_prob)
     numerator = positive("scale", scale) * positive("feature_norm", feature_norm)
-    bound = numerator / (curvature(feature_norm, radius) * positive("coverage", coverage)) * _debiasing(epsilon) * rate
+    bound = (
+        numerator / (curvature(feature_norm, radius) * positive("coverage", coverage)) * noise_factor(epsilon) * rate
+    )
     return bound / (2 * (1 + np.exp(-np.asarray(epsilon, float)))) if corrected else bound
 
 
@@ -340,11 +343,6 @@ def central_semi_norm_lower(
     """
     sampling = at_least("dim", dim, 1) / at_least("num_samples", num_samples, 1)
     return positive("scale", scale) * (sampling + (sampling / above("epsilon", epsilon, 0)) ** 2)
-
-
-def _debiasing(epsilon: ArrayLike) -> np.ndarray:
-    """Returns (e^epsilon + 1) / (e^epsilon - 1), the factor that makes randomized responses unbiased."""
-    return 1 / np.tanh(above("epsilon", epsilon, 0) / 2)
 
 
 def _one_pass_rate(num_samples: ArrayLike, failure_prob: ArrayLike) -> np.ndarray:
