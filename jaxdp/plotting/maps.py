@@ -81,8 +81,8 @@ def heatmap(
         for (row, column), value in np.ndenumerate(mean):
             if np.isfinite(value):
                 colour = "black" if float(norm(value)) >= BRIGHT else "white"
-                place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
-                ax.text(column + 0.5, row + 0.5, _format_value(value), color=colour, **place)
+                style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
+                ax.text(column + 0.5, row + 0.5, _format_value(value), color=colour, **style)
         meaning = f"Numbers: mean of {seed_count(values.sizes[over])}"
     else:
         figure = ax.get_figure(root=True)
