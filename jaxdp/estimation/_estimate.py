@@ -1,4 +1,4 @@
-"""Runs an estimator once on one data set and checks every input, for use in notebooks."""
+"""Runs an estimator once on one data set, after checking the data and values, for use in notebooks."""
 
 import inspect
 from typing import Any
@@ -45,13 +45,13 @@ def estimate(
     confidence: float = 0.95,
     **values: Any,
 ) -> Estimate:
-    """Privatizes the labels and fits, after checking data and values on the host.
+    """Privatizes the labels and fits the estimate, after checking data and values on the host.
 
     Errors never show a label or say which record is invalid: they only count invalid records. If an estimator keeps
     features private too, this function checks only shapes and dtypes, and the estimator clips or replaces invalid
     values.
 
-    Large features have more than 512 columns or 2^24 entries. On a CPU, `mle`, `debiased_rr` and
+    Large features have more than 512 columns or more than 2^24 entries. On a CPU, `mle`, `debiased_rr` and
     `objective_perturbation` with Gaussian noise read large features in blocks of rows, so NumPy may map them into
     memory from a file, such as a float16 .npy file. With an `offset` they read features of any size in this way.
     Newton's method then finds its steps by conjugate gradients, without the Hessian; `max_steps` does not limit these
@@ -236,7 +236,7 @@ def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray
 
 
 def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> None:
-    """Warns if intervals are NaN, if theta lies at the radius, or if intervals are valid only for the right link."""
+    """Warns if intervals are NaN, if the radius bounds theta, or if intervals are valid only for the right link."""
     if np.isnan(covariance.matrix).any():
         warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
     elif np.linalg.norm(theta) >= radius * (1 - ROUNDING):

@@ -88,11 +88,11 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def output_multiplier(epsilon: float, delta: float, regularization: float) -> float:
-    """Returns the standard deviation of the noise on the solver's point, divided by its sensitivity.
+    """Returns the standard deviation of the noise on the solver's point, divided by the point's sensitivity.
 
-    The noise spends the budget that the exact minimiser leaves: epsilon / 2 - log(1 + L^2 / beta) of epsilon, and delta
-    - 4 P(N > sqrt(2 ln(4 / delta))) of delta, where N is standard normal. `regularization` is beta / L^2. At epsilon =
-      inf there is no noise.
+    The noise spends the part of the budget that the exact minimiser leaves. This part of epsilon is epsilon / 2 -
+    log(1 + L^2 / beta), and of delta it is delta - 4 P(N > sqrt(2 ln(4 / delta))), where N is standard normal.
+    `regularization` is beta / L^2. At epsilon = inf there is no noise.
     """
     from scipy.special import ndtr  # imported here because SciPy is slow to import
 

@@ -87,7 +87,7 @@ def pairwise(link: Link) -> Model:
 def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) -> jax.Array:
     """Returns the step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
-    gamma is the model's least curvature, and gamma_eps = gain gamma is the least curvature of the de-biased loss. The
+    gamma is the model's least curvature, and gamma_eps = gain * gamma is the least curvature of the de-biased loss. The
     step at sample t is 1 / (gamma_eps kappa t). gamma underflows if 2 L B is above about 88 in float32. The step is
     then capped at 1e12: every step of this size ends at the boundary of the ball.
 

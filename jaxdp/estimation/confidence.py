@@ -122,14 +122,14 @@ def confidence_set(
     failure_prob, G bounds the gradient of the objective at the true parameter, in the norm of A^-1.
     `docs/proofs/confidence_sets.md` has the formula of G and the proof.
 
-    If the searched parameters do not span the space (`zero_sum`), all of this happens within their span: directions
-    that comparisons cannot determine appear neither in the shape nor in the noise.
+    If theta is sought in a subspace (`zero_sum`), all of this happens in the subspace: directions that comparisons
+    cannot determine appear neither in the shape nor in the noise.
 
     Args:
         theta: [dim] float, the minimiser.
         features: [num_samples, dim] float.
         noise: the noise between the labels and the minimised objective.
-        ridge: [] float >= 0, lambda; at 0 the width is NaN unless features span all searched directions.
+        ridge: [] float >= 0, lambda; at 0 the width is NaN unless features span the subspace in which theta is sought.
         radius: [] float > 0, radius of the ball of the minimisation; the ball must contain the true parameter. Infinity
             needs ridge = 0, curvature > 0 and noise.regularization = 0.
         failure_prob: [] float in (0, 1).
@@ -143,8 +143,8 @@ def confidence_set(
         singular up to rounding, the width is NaN: `contains` is then always False, and intervals and policies are NaN.
 
     Raises:
-        ValueError: if the search has no direction, as under `zero_sum` in one dimension, or the noise is in whitened
-            coordinates.
+        ValueError: if the subspace in which theta is sought has dimension 0, as under `zero_sum` with one feature, or
+            the noise is in whitened coordinates.
 
     Privacy:
         - Post-processing of the estimate; everything else is public (features, and the distribution of the noise).

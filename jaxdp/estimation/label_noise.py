@@ -13,13 +13,14 @@ class LabelNoise(NamedTuple):
 
     Attributes:
         spread: [] float >= 1, length of an interval that contains the unbiased version of each label.
-        statistic_stddev: [] float >= 0, standard deviation of Gaussian noise on sum_i y_i x_i, in every searched
-            direction.
+        statistic_stddev: [] float >= 0, standard deviation of Gaussian noise on sum_i y_i x_i, in every direction of
+            the span of basis.
         regularization: [] float >= 0, beta, on the scale of the sum over samples.
-        basis: [dim, rank] float, orthonormal columns that span the searched parameters; None means the whole space.
+        basis: [dim, rank] float, orthonormal columns that span the subspace in which theta is sought; None means the
+            whole space.
         weights: [num_samples] float >= 0, weights of the samples in sum_i w_i y_i x_i and in the objective; None means
             that all are 1.
-        k_norm_scale: [] float >= 0, scale of K-norm noise on the statistic in the searched directions: its density is
+        k_norm_scale: [] float >= 0, scale of K-norm noise on the statistic in the span of basis: the noise's density is
             proportional to exp(-|z| / k_norm_scale). None means no K-norm noise.
         back: [dim, dim] float. The noise z with the scales above is in whitened coordinates, and the statistic gets z @
             back. None means that the noise is added to the statistic itself.
@@ -35,7 +36,7 @@ class LabelNoise(NamedTuple):
 
 
 def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
-    """Returns the basis of the parameters that an estimator searches, for `LabelNoise.basis`.
+    """Returns a basis of the subspace in which an estimator seeks theta, for `LabelNoise.basis`.
 
     Args:
         features: [num_samples, dim] float.
@@ -54,9 +55,9 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
 
 
 def randomized_labels(zero_sum: bool) -> NoiseFn:
-    """Returns `Estimator.noise` for de-biased randomized labels: their two values are 1 / tanh(epsilon / 2) apart.
+    """Returns `Estimator.noise` for randomized labels: the two de-biased values are 1 / tanh(epsilon / 2) apart.
 
-    `zero_sum` says whether the estimator searches only parameters that sum to zero.
+    `zero_sum` says whether the estimator constrains theta to sum to zero.
     """
 
     def noise(params: Any, features: jax.Array) -> LabelNoise:

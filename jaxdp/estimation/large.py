@@ -85,7 +85,7 @@ def _new_bytes(num_samples: int, dim: int, *, whitened: bool, weighted: bool) ->
 
 
 def is_large(features: np.ndarray) -> bool:
-    """Returns whether features are [num_samples, dim] with more than 512 columns or 2^24 entries."""
+    """Returns whether features are [num_samples, dim] with more than 512 columns or more than 2^24 entries."""
     return features.ndim == 2 and (features.shape[1] > LARGE_DIM or features.size > LARGE_SIZE)
 
 
@@ -99,7 +99,7 @@ def check_memory(features: np.ndarray, *, whitened: bool, weighted: bool) -> Non
 
 
 def blocks(features: np.ndarray, block_size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yields blocks of rows: a slice of samples, and these samples' features as the default float."""
+    """Yields blocks of rows: a slice of samples, and these samples' features in JAX's default float type."""
     step = max(1, (block_size or BLOCK_SIZE) // features.shape[1])
     for start in range(0, len(features), step):
         rows = slice(start, min(start + step, len(features)))
@@ -191,7 +191,7 @@ def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
 def block_statistic(
     features: np.ndarray, factors: np.ndarray, largest: np.ndarray, changed: int = 1, *, block_size: int | None = None
 ) -> tuple[np.ndarray, float]:
-    """Returns sum_i factors_i x_i, [dim] float64, and a bound on what rounding adds to the L2 norm of its change.
+    """Returns sum_i factors_i x_i, [dim] float64, and a bound on what rounding adds to the norm of the sum's change.
 
     Terms are summed as integers, so the sum is the same for any block size, bit for bit. `largest`, [dim], bounds the
     absolute values of terms. `changed` is the number of terms that change together. `block_size` is the largest number

@@ -1,4 +1,4 @@
-"""Privatizes labels and fits heads on features that are too large to copy: `Estimator.large` of three estimators."""
+"""Privatizes labels and fits theta to features that are too large to copy: `Estimator.large` of three estimators."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

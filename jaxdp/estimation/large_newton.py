@@ -236,8 +236,8 @@ def fit_blocks(
         offset: [num_samples] float64, public parts of the margins; None means 0.
 
     Returns:
-        The estimate. For `converged`, the gradient g must also satisfy sqrt(g.(Sigma/4 + beta/n)^-1 g) <= 10 tolerance.
-        At the radius, g and the matrix are the Lagrangian's.
+        The estimate. For `converged`, the gradient g must also satisfy sqrt(g^T A^-1 g) <= 10 tolerance, with A = Sigma
+        / 4 + (beta / n) I. At the radius, g is the Lagrangian's gradient, and its multiplier is added to beta / n.
     """
     count, dim = features.shape
     size = np.sqrt(np.trace(moments.second) / dim)
@@ -255,7 +255,7 @@ def fit_blocks(
 
 
 def is_saturated(features: np.ndarray, theta: np.ndarray, offset: np.ndarray | float = 0.0) -> bool:
-    """Returns whether theta makes answers so certain that they do not determine its size; see `warn_no_minimum`."""
+    """Returns whether theta makes answers so certain that they do not determine theta's size; see `warn_no_minimum`."""
     margins = np.concatenate([rows @ theta.astype(rows.dtype) for _, rows in blocks(features)]).astype(np.float64)
     chances = expit(margins + offset)
     nats, at_zero = np.sum(chances * (1 - chances) * margins**2), np.sum(margins**2) / 4

@@ -197,7 +197,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
-    """Builds the `params` of the estimator `owner`; `reads` is its solver's value, "tolerance" or "learning_rate"."""
+    """Builds the `params` of the estimator `owner`; `reads` is the solver's value, "tolerance" or "learning_rate"."""
 
     def params(
         *,
@@ -282,8 +282,8 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
 
     Args:
         params: parameters of the estimator.
-        lengths: [num_samples] float, for each sample the largest change of the statistic by its label, in L2 norm; or
-            [num_persons] float, by a person's labels.
+        lengths: [num_samples] float, for each sample the largest change of the statistic, in L2 norm, by its label or,
+            if the unit of privacy is one person, by all labels of its person.
         release: the options of the release.
 
     Returns:

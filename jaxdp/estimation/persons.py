@@ -40,7 +40,7 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
     """Returns the claims of an estimator's release for one label and for one person, to be printed together.
 
     A claim for one label also protects a person with k labels, as a group: at k epsilon and, in the central model,
-    (e^(k epsilon) - 1) / (e^epsilon - 1) delta. With many labels this delta exceeds 1, which is no claim. Estimators
+    delta * (e^(k epsilon) - 1) / (e^epsilon - 1). With many labels this delta exceeds 1, which is no claim. Estimators
     made with `privacy_unit="person"` claim epsilon for a person directly.
 
     Args:

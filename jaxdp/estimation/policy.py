@@ -359,7 +359,7 @@ def _largest(scores: jax.Array) -> jax.Array:
 
 
 def _project_on_simplex(rows: jax.Array) -> jax.Array:
-    """Projects each row onto the simplex: max(row - t, 0), t = max_k (sum of k largest - 1) / k."""
+    """Projects each row onto the simplex: max(row - t, 0), with t = max_k (sum of the k largest entries - 1) / k."""
     among = rows[..., None, :] >= rows[..., :, None]  # compares all pairs, since sorting many short rows is slow
     totals = jnp.sum(jnp.where(among, rows[..., None, :], 0), axis=-1)
     threshold = jnp.max((totals - 1) / jnp.sum(among, axis=-1).astype(rows.dtype), axis=-1, keepdims=True)

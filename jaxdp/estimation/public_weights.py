@@ -41,8 +41,8 @@ def feature_norms(features: jax.Array) -> jax.Array:
     """Returns the norms along the last axis, [..., dim] float -> [...], rounded up because they are sensitivities.
 
     A nonzero norm never becomes 0, since this would be a sensitivity of 0. Each vector is divided by a power of two, so
-    that squares neither overflow nor underflow; this division does not round. Nonzero norms below the smallest normal
-    number become this number.
+    that squares neither overflow nor underflow; this division does not round. Nonzero norms that would be subnormal
+    become the smallest float that is not subnormal.
     """
     wide = features.astype(jnp.float64)
     unit = power_below(jnp.max(jnp.abs(wide), axis=-1, keepdims=True))
@@ -52,7 +52,7 @@ def feature_norms(features: jax.Array) -> jax.Array:
 
 
 def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Casts float64 numbers >= 0 to `dtype` without rounding down; results are 0 or normal numbers. Needs 64 bits."""
+    """Casts float64 numbers >= 0 to `dtype` without rounding down; results are 0 or not subnormal. Needs 64 bits."""
     limits = jnp.finfo(dtype)
     cast = norms.astype(dtype)
     cast = jnp.where(cast.astype(jnp.float64) < norms, cast * (1 + limits.eps), cast)
@@ -60,9 +60,10 @@ def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 
 def power_below(values: jax.Array) -> jax.Array:
-    """Returns for each value the largest power of two that is at most this value, [...] float.
+    """Returns the largest power of two that is at most the value, elementwise: [...] float.
 
-    Positive values below the smallest normal number give this number. Values that are not positive and finite give 1/2.
+    Positive subnormal values give the smallest float that is not subnormal. Values that are not positive and finite
+    give 1/2.
     """
     positive = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
     limits = jnp.finfo(positive.dtype)
@@ -97,7 +98,8 @@ def effective_cut(
         rows: [num_samples, num_rows, dim] float; a sample's Fisher information at 0 is rows^T rows.
         noise_variance: [] float >= 0, variance of the privacy noise on each coordinate of the statistic, divided by
             cut^2.
-        basis: [dim, rank] float, orthonormal columns that span the parameters to search; None means the whole space.
+        basis: [dim, rank] float, orthonormal columns that span the subspace in which theta is sought; None means the
+            whole space.
 
     Returns:
         [] float.
@@ -114,9 +116,9 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
     """Predicts the mean squared error of the estimate for candidate cuts, assuming that the true parameter is zero.
 
     Let C_i be the Fisher informations at theta = 0. The weighted objective has the Hessian H = sum w_i C_i. The
-    covariance of its gradient is M + V, with M = sum w_i^2 C_i from the labels and V = noise_variance cut^2 I from the
-    privacy noise. As the number of samples grows, the estimate has the covariance H^-1 (M + V) H^-1. The prediction is
-    the trace of this matrix.
+    covariance of its gradient is M + V, with M = sum w_i^2 C_i from the labels and V = noise_variance * cut^2 I from
+    the privacy noise. As the number of samples grows, the estimate has the covariance H^-1 (M + V) H^-1. The prediction
+    is the trace of this matrix.
 
     Args:
         lengths: [num_samples] float >= 0.
@@ -125,9 +127,9 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
         noise_variance: [] float >= 0, variance of the privacy noise on each coordinate, divided by cut^2.
 
     Returns:
-        Cuts, [at most 65] float, in increasing order: the least length, and the lengths at up to 64 equally spaced
-        quantiles, the largest length last. And the predicted mean squared error of each cut, of the same shape,
-        infinite for a cut of 0.
+        Cuts, [at most 65] float, and the predicted mean squared error of each cut, of the same shape; infinite for a
+        cut of 0. Cuts are in increasing order: the least length, and the lengths at up to 64 equally spaced quantiles,
+        the largest length last.
     """
     num_samples, num_rows, dim = rows.shape
     size = -(-num_samples // CANDIDATES)  # samples in a group; sums of groups give the matrices of all candidates

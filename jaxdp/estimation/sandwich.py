@@ -20,8 +20,8 @@ class Covariance(NamedTuple):
     """The covariance of an estimate.
 
     Attributes:
-        matrix: [dim, dim] float; zero in directions that the estimator does not search. NaN if features leave a
-            searched direction undetermined.
+        matrix: [dim, dim] float; zero in directions orthogonal to the subspace in which theta is sought. NaN if
+            features do not determine theta in this subspace.
         is_robust: [] bool, whether the covariance also holds if the model of the labels is wrong.
         from_information: [] bool, whether the covariance is the inverse Fisher information, because the curvature is
             not positive definite.
@@ -49,7 +49,8 @@ def likelihood_covariance(
         targets: [num_samples] float, labels or reports in the form that the loss takes.
         theta: [dim] float, the minimiser.
         loss: the loss of one sample.
-        basis: [dim, rank] float, orthonormal columns that span the searched parameters; None means the whole space.
+        basis: [dim, rank] float, orthonormal columns that span the subspace in which theta is sought; None means the
+            whole space.
         weights: [num_samples] float >= 0, weights of the samples' losses; None means that all are 1.
         information: margins -> [num_samples] float, Fisher information of one report about its margin. It replaces the
             sandwich if the observed curvature is not positive definite; None if this cannot happen.
@@ -95,7 +96,7 @@ def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNois
 
 
 def _sandwich(curvature: Eigen, middle: jax.Array, count: int) -> jax.Array:
-    """Returns H^-1 M H^-1 / n, where H is the curvature and M the middle; NaN if H is singular within rounding."""
+    """Returns H^-1 M H^-1 / n for the curvature H and the middle factor M; NaN if H is singular up to rounding."""
     sizes = jnp.abs(curvature.values)
     is_singular = ~(jnp.min(sizes) > len(sizes) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes))
     inverse = _product(curvature.vectors / curvature.values[None, :], curvature.vectors.T)

@@ -22,8 +22,8 @@ class AdaptiveParams:
     """Traced values of `adaptive_losses`.
 
     Attributes:
-        means: [num_experts] float in [0, 1], each expert's mean loss if it was not played in the round before.
-        penalised: [num_experts] float in [0, 1], each expert's mean loss if it was played in the round before.
+        means: [num_experts] float in [0, 1], each expert's mean loss if it was not played in the previous round.
+        penalised: [num_experts] float in [0, 1], each expert's mean loss if it was played in the previous round.
     """
 
     means: np.ndarray
@@ -34,7 +34,7 @@ class LastPlay(NamedTuple):
     """The last play, which later losses depend on, and sums of past losses.
 
     Attributes:
-        last: [] int32, the expert played in the round before; -1 at the start.
+        last: [] int32, the expert played in the previous round; -1 at the start.
         comparison: sums of past losses, for metrics.
     """
 
@@ -71,10 +71,10 @@ class Plays(NamedTuple):
 
 @factory
 def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | None = None) -> Environment:
-    """Losses of 0 or 1 that react to the plays: the expert played in the round before has a larger mean.
+    """Losses of 0 or 1 that react to the plays: the expert played in the previous round has a larger mean.
 
     Args:
-        means: [num_experts] in [0, 1], mean losses of experts that were not played in the round before.
+        means: [num_experts] in [0, 1], mean losses of experts that were not played in the previous round.
         penalty: the default of the value `penalty`.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0;
             None omits this metric.
@@ -88,7 +88,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
             num_switches is not a whole number >= 0.
 
     Values:
-        penalty: in [0, 1], added to the mean loss of the expert played in the round before, up to a mean of 1; by
+        penalty: in [0, 1], added to the mean loss of the expert played in the previous round, up to a mean of 1; by
             default the argument.
 
     Source:
@@ -126,7 +126,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
 def punish_repeats(
     *, num_experts: int, memory: int = 1, gap: float = 0.25, num_switches: int | None = None
 ) -> Environment:
-    """Losses that punish repeated plays: an expert that was played in the last `memory` rounds has loss 1.
+    """Losses that punish repeated plays: an expert that was played within the last `memory` rounds has loss 1.
 
     The other experts have losses of 0 or 1 with mean 1/2, except one good expert with mean 1/2 - gap. Each lane draws
     its good expert, which the learner does not know.

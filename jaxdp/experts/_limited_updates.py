@@ -57,10 +57,10 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str = "bounded") -> Learner:
-    r"""Plays, in rounds 2^k to 2^(k+1) - 1, the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1.
+    r"""Plays in rounds 2^k to 2^(k+1) - 1 the expert whose noisy loss in rounds 2^(k-1) to 2^k - 1 is smallest.
 
     Rounds are counted from 1. Round 1 plays a uniformly random expert. Among equal noisy totals, each expert is equally
-    likely. The horizon need not be known. The rounds in which the expert may change are public.
+    likely. The horizon need not be known. The rounds in which the expert may change are known in advance.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -189,7 +189,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
 
 
 def begins_block(round_: jax.Array) -> jax.Array:
-    """Returns whether round `round_` + 1, counted from 1, begins a block, because its number is a power of two."""
+    """Returns whether round `round_` + 1, counted from 1, begins a block: whether its number is a power of two."""
     following = round_ + 1
     return (following & (following - 1)) == 0
 

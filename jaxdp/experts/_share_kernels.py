@@ -1,8 +1,9 @@
 """The steps of `_shares` and draws from shares, laid out for XLA on CPU.
 
-Each result that several other results use is a separate kernel, so that it is computed once. With up to 16 experts,
-lanes are the fast axis, and sums over experts are unrolled. More experts are laid out in rows of 16, which a vector
-unit adds at once. Tests check that results equal the plain forms up to the order of sums.
+Each result that several other results use is a separate kernel, so that it is computed once. With up to 16 experts, the
+lanes of `jax.vmap` are contiguous in memory (the fast axis), and sums over experts are unrolled. More experts are added
+in rows of 16, each by vector instructions; above `LARGEST_UNROLLED`, XLA reduces them. Tests check that results equal
+the plain forms up to the order of sums.
 """
 
 import functools

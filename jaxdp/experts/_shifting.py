@@ -103,9 +103,9 @@ def shifting_losses(
         played; `pseudo_regret`, this expert's mean loss minus the good expert's mean loss; `planted_regret`, this
         expert's loss minus the good expert's loss, which is the regret against the planted sequence. If num_switches is
         given, metrics in hindsight are as for `loss_sequence`. Bernoulli losses without num_switches have feedback
-        totals: [num_experts] integers, how many of each expert's losses are 1. If a total covers plays of several
-        experts in rounds of several segments, its outcomes are NaN, because it is not known which expert was played in
-        which segment; its feedback is still right.
+        totals, for `engine="counts"`: [num_experts] integers, how many of each expert's losses are 1. If rounds that
+        are drawn at once lie in several segments and several experts are played in them, the outcomes are NaN, because
+        it is not known which expert was played in which segment; the feedback is still right.
 
     Raises:
         ValueError: if a size is out of range, given times are not ascending or not in [1, horizon), given experts are

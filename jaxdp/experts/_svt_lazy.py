@@ -1,4 +1,4 @@
-"""Plays one expert until the sparse vector technique rejects it, then selects one by the exponential mechanism."""
+"""Plays one expert until the sparse vector technique rejects it, then selects the next by the exponential mechanism."""
 
 import math
 from typing import NamedTuple
@@ -43,7 +43,7 @@ class Params:
         monitor_epsilon: [] float > 0, the budget of AboveThreshold; a run costs only half of this budget (see Privacy
             in `svt_lazy`). Infinity means exact comparisons.
         learning_rate: [] float > 0, the rate of the selections.
-        threshold: [] float, the loss of an expert since its selection at which it is replaced.
+        threshold: [] float, the loss since its selection at which an expert is replaced.
         max_switches: [] int32, largest number of selections.
     """
 

@@ -140,7 +140,7 @@ def _ending(name: str) -> str | None:
 def _kind(header: dict[str, tuple[int, str]], name: str, last: str) -> str:
     """Returns the type of a file (soc, soi, toc or toi), from its name and its metadata.
 
-    `last` is the position that the error has if neither has the type.
+    `last` is the position in the error if neither has the type.
     """
     ending = _ending(name)
     line, declared = header.get("DATA TYPE", (0, None))

@@ -1,4 +1,4 @@
-"""Tables of comparisons, which count how often each item won against each other item, and their readers."""
+"""Tables of comparisons, which count how often each item won against every other item, and readers of tables."""
 
 import csv
 import importlib.resources

@@ -42,7 +42,7 @@ from jaxdp.estimation.whitening import least_error_ridge, whiten
 
 
 def _rows(features: jax.Array) -> jax.Array:
-    """Returns rows x / 2, [num_samples, 1, dim] float; their x x^T / 4 are the Fisher informations at theta = 0."""
+    """Returns rows x / 2, [num_samples, 1, dim] float; x x^T / 4 is a sample's Fisher information at theta = 0."""
     return features[:, None, :] / 2
 
 

@@ -117,7 +117,7 @@ def literal_objective_perturbation(
     Privacy:
         - No claim is made.
         - Theorem 5.2 covers the exact minimiser of the perturbed objective; an SGD iterate is a different function of
-          the raw labels, and no proof shows that w hides it.
+          the raw labels, and no proof shows that w hides the labels.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6, with sigma of Theorem 5.2.

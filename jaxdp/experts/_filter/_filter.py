@@ -22,7 +22,7 @@ from jaxdp.random.choice import index_from_uniform
 
 
 class Flow(NamedTuple):
-    """The flow of weight between experts that switches cause.
+    """The flow of weight that switches cause between experts.
 
     Attributes:
         odds: [num_rows] > 0 on the host: in each row, the prior odds of a switch to one particular other expert against

@@ -1,4 +1,4 @@
-"""The step of `_filter`, laid out for XLA on CPU: lanes are the fast axis, and sums over experts are unrolled.
+"""The step of `_filter`, laid out for XLA on CPU: lanes are contiguous in memory, and sums over experts unrolled.
 
 XLA on CPU makes one loop for every result of a kernel, and computes in this loop everything that the result needs. So
 each result that several other results use is a separate kernel here, and nothing is computed more than twice. Tests

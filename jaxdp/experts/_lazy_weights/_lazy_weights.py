@@ -116,7 +116,7 @@ def lazy_weights(
         num_switches: switches of the comparator for which parameters are tuned; by default 0 for `static()`, S for
             `switching(num_switches=S)`, for `markov(switch_rate=...)` the expected number of switches with batches of
             one round (pass a number for longer batches). `markov()` has no default.
-        accounting: "zcdp" or "pure".
+        accounting: "zcdp" (from epsilon and delta) or "pure" (from epsilon).
         rounds_per_step: largest number of rounds of a batch that are played at once, in blocks. It changes the speed,
             not the results. If batches have at least 4 rounds, their length is the fastest choice.
 

@@ -24,7 +24,7 @@ class Sums(NamedTuple):
 
     Attributes:
         regrets: [num_experts] sums over the epoch: losses of the plays minus the losses of each expert.
-        totals: [num_experts] sums of losses in the current block of the inner algorithm.
+        totals: [num_experts] sums of losses in the current block of `limited_updates`.
     """
 
     regrets: Sum

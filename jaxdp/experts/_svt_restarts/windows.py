@@ -198,7 +198,7 @@ class Dyadic(NamedTuple):
 
     @in_64_bits
     def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
-        """Returns one window for each level, from its last time before `time`, as if the epoch began in round 1."""
+        """Returns a window per level, from the level's last time before `time`, as if the epoch began in round 1."""
         level = jnp.arange(self.levels, dtype=time.dtype)
         last = jnp.right_shift(time - 1, level)  # multiples before this query's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)
@@ -261,7 +261,7 @@ def _in_ranges(query: jax.Array) -> jax.Array:
 
 
 def as_sum(query: jax.Array, dtype: jnp.dtype) -> Sum:
-    """Converts a query in units to a sum; clips it to the range of two words, which does not raise its sensitivity."""
+    """Converts a query in units to a sum; clips it to the range of two words, which does not raise the sensitivity."""
     clipped = jnp.clip(query, -LARGEST, LARGEST - 1)
     whole = jnp.floor(clipped * (1 / UNITS))
     return Sum(whole.astype(dtype), (clipped - whole * UNITS).astype(dtype))

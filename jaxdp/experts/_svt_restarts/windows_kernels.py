@@ -1,7 +1,7 @@
 """The steps of `windows`, laid out for XLA on CPU; tests check that they equal the plain steps bit for bit.
 
-Up to 16 experts and levels, lanes are the fast axis, and maxima over the first axis are unrolled: XLA on CPU reduces
-short rows slowly.
+Up to 16 experts and levels, the lanes of `jax.vmap` are contiguous in memory (the fast axis), and maxima over the first
+axis are unrolled: XLA on CPU reduces short rows slowly.
 """
 
 from collections.abc import Callable
