@@ -34,7 +34,7 @@ from jaxdp.validation import (
 )
 
 CONSTANTS = ("tight", "paper")
-TOLERANCE = 1e-4  # on margins; float32 can certify about 1e-6 times |2 L theta|
+TOLERANCE = 1e-4  # bounds errors of margins; float32 can certify about 1e-6 times |2 L theta|
 
 
 @pytree_dataclass

@@ -9,7 +9,7 @@ from jaxdp.core import Scalar
 from jaxdp.mechanisms import LabelParams, debias_labels, label_randomizer
 
 LABELS = label_randomizer(2)
-_COINS = 2**32 - 1  # tag of the key for coins
+_COINS = 2**32 - 1  # folded into the key that draws coins
 
 
 def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:

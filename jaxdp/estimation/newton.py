@@ -14,7 +14,7 @@ SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, qu
 FARTHEST = 1e6  # radius of searches without a bound, which may have no minimum; products of its powers fit float32
 LARGEST_DAMPING = 1e12
 FIRST_DAMPING = 0.1  # relative to the mean curvature
-ROUNDINGS = 8  # times sqrt(dim) eps: a bound on rounding errors, relative to the largest eigenvalue or to 1
+ROUNDINGS = 8  # rounding errors, relative to the largest eigenvalue or to 1, are at most this times sqrt(dim) eps
 
 
 class NewtonState(NamedTuple):

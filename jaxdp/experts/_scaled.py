@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 NOTHING = -(2**30)  # the power that represents 0: half of the least int32, so that sums of two powers do not overflow
-_LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integer type of that width, bits, bias
+_LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integer, mantissa bits, exponent bias
 _LN2 = {
     4: (0.693359375, -2.12194440e-4),
     8: (0.6931471803691238, 1.9082149292705877e-10),
-}  # ln 2: few bits, and the remainder
+}  # ln 2 as a number of few bits, and the remainder
 TERMS, GENTLE_TERMS = 9, 6  # numbers of terms of the series of exp(x) - 1, in 32 bits
 
 

@@ -166,7 +166,7 @@ class _Markov:
             logs = num_switches * np.log(rates / (num_experts - 1)) + stays * np.log1p(-rates)
             return math.log(num_experts) + math.log(len(rates)) - float(np.logaddexp.reduce(logs))
 
-        odds = rates / (1 - rates) / (num_experts - 1)  # of a switch to one other expert, relative to staying
+        odds = rates / (1 - rates) / (num_experts - 1)  # a switch to one other expert against staying
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
             if len(rates) == 1 and self.switch_rate is not None:

@@ -172,5 +172,5 @@ def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: 
                 f"row {long[0]} of {name} has norm {norms[long[0]]}"
             )
     features = jnp.asarray(actions["first"] - actions["second"], float)
-    check_finite("first - second", features)  # as floats of the default type
+    check_finite("first - second", features)  # it may overflow in the default type
     return features

@@ -62,7 +62,7 @@ def parquet_rows(
             fields = [values[codes[position]] for codes, values in encoded]
             yield f"row {first + position}", columns, fields, times
         first += batch.num_rows
-        if first > _MAX_ROWS + 1:  # the file may declare fewer
+        if first > _MAX_ROWS + 1:  # the file may declare fewer rows than it has
             raise file_error(name, f"row {first}", "more than 10**8 rows")
 
 

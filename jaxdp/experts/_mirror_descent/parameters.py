@@ -182,5 +182,5 @@ def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) ->
 
 
 def level_switches(num_switches: int, horizon: int) -> int:
-    """Bounds how often the level changes if the rounds of a comparator of S switches are split into dyadic intervals."""
+    """Bounds how often the level changes if a comparator of S switches is split into dyadic intervals."""
     return min(horizon - 1, math.ceil(2 * (num_switches + 1) * math.log2(horizon)))

@@ -18,7 +18,7 @@ from jaxdp.numerics.kernels import lanes_last
 
 CHUNK = 128  # number of windows that are examined at once
 LARGEST = 2.0**51  # largest query in units; two words of 32 bits hold it
-LEAST = -(2.0**62)  # units, below every excess
+LEAST = -(2.0**62)  # in units; lower than every excess
 Slack = Callable[[jax.Array], jax.Array]  # rounds of windows -> [...] float64, required excess over `allowed`
 
 
