@@ -57,7 +57,7 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str = "bounded") -> Learner:
-    r"""Plays in rounds 2^k to 2^(k+1) - 1 the expert whose noisy loss in rounds 2^(k-1) to 2^k - 1 is smallest.
+    r"""Plays in rounds 2^k to 2^(k+1) - 1 the expert with the smallest noisy loss in rounds 2^(k-1) to 2^k - 1.
 
     Rounds are counted from 1. Round 1 plays a uniformly random expert. Among equal noisy totals, each expert is equally
     likely. The horizon need not be known. The rounds in which the expert may change are known in advance.

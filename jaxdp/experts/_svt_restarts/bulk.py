@@ -15,10 +15,8 @@ from jaxdp.experts._limited_updates import rounds_left
 from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.numerics.fixed_point import Sum
 
-FEWEST, MOST = (
-    3,
-    32,
-)  # fewest and most rounds in a block: blocks of 3 save 10% of the time of single rounds, blocks of 4 save 20%
+# Rounds in a block: blocks of 3 save 10% of the time of single rounds, blocks of 4 save 20%.
+FEWEST, MOST = 3, 32
 LARGEST = 1024  # largest number of losses of a lane in a block; more do not fit in the cache
 
 
