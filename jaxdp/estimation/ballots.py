@@ -7,8 +7,8 @@ num_items] float. Labels are [num_ballots, num_pairs] integers: 2 if a ballot ra
 A ballot also reveals *which* items its voter ranked. So in the private estimators the pairs that a voter answers about
 do not depend on the ballot, and "no preference" is an answer, y = 1/2. The private estimators minimise over theta the
 sum over ballots and all pairs of log(1 + exp(x.theta)) - y x.theta. This is the BTL likelihood in which no preference
-is half a win for either item. It ranks items by their Borda scores, the sums of y over opponents and ballots.
-`ballot_mle` uses only stated preferences; without ties and unranked items both objectives are the same.
+is half a win for either item. This likelihood ranks items by their Borda scores, the sums of y over opponents and
+ballots. `ballot_mle` uses only stated preferences; without ties and unranked items both objectives are the same.
 """
 
 import math

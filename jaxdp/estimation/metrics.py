@@ -15,7 +15,7 @@ def l2_error(theta: jax.Array, parameter: jax.Array) -> jax.Array:
 
 
 def semi_norm_error(theta: jax.Array, parameter: jax.Array, features: jax.Array, ridge: jax.Array) -> jax.Array:
-    """Returns the error in the semi-norm of Sigma_D + ridge I, Sigma_D = X^T X / num_samples.
+    """Returns the error in the semi-norm of Sigma_D + ridge I, where Sigma_D is the mean of x x^T over samples.
 
     Args:
         theta: [dim] float, the estimate.

@@ -177,8 +177,8 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
     Args:
         epsilon: privacy budget, in (0, inf].
         delta: in (0, 1).
-        constants: "analytic" or "classical" (divided by the largest |x_i|, the sensitivity of the statistic), or
-            "paper" (divided by L, where |x_i| <= 2 L).
+        constants: "analytic" or "classical" (divided by the sensitivity of the statistic), or "paper" (divided by L,
+            where |x_i| <= 2 L).
 
     Returns:
         The multiplier, >= 0.
@@ -377,7 +377,7 @@ def add_noise(
         key: key of the noise.
         params: parameters of the estimator.
         statistic: [dim] float64.
-        error: [] float64, the L2 norm by which rounding can increase the statistic's change.
+        error: [] float64, a bound on how much rounding can increase the L2 norm of the statistic's change.
         reach: [] float64, the L2 norm of the change by one privacy unit, without rounding.
         unit: [] float64, the factor of `noise_multiplier`, or of 1 / epsilon: the cut if samples have weights, else
             the result of `sensitivity_unit`.

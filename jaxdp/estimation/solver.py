@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
             SGD, which has no certificate.
         steps: [] int32, number of gradient evaluations.
         converged: [] bool, whether the certificate is at most the requested tolerance and, for Newton's method, the
-            Newton decrement is at most 100 times the tolerance. With n samples, theta is then within 100 tolerance
+            Newton decrement is at most 100 times the tolerance. With n samples, theta is then within 100 * tolerance *
             sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
             Directions that the features do not determine, up to rounding, do not count. In 32 bits rounding may keep
             the certificate at about 1e-7 sqrt(dim): with 256 features a tolerance of 1e-6 cannot be reached.

@@ -21,7 +21,7 @@ class MirrorParameters(NamedTuple):
 
     Attributes:
         learning_rate: > 0; with "intervals" the rate over levels.
-        noise: >= 0, standard deviation of Gaussian noise or scale of Laplace noise.
+        noise: >= 0, standard deviation of Gaussian noise or scale of Laplace noise; 0 with "sampling".
         regret_bound: bound on the expected regret against each sequence of this many switches, for oblivious losses; at
             most the horizon.
         interval_rates: with "intervals", the rate of each level, [num_levels] > 0, shortest intervals first; otherwise
