@@ -57,7 +57,8 @@ class Params:
         log_chance: [] float > 0, ln(2 num_arms max(phases - 1, 1) / failure_prob).
         taste: [] float >= 0, bound on the standard deviation of a person's mean reward.
         rank: [num_people] int32, position of each person in the order of first visits.
-        before: [phases + 1, num_people] int32, visits of a person before each phase starts, and before the last ends.
+        before: [phases + 1, num_people] int32, visits of a person before the start of each phase, and (the last row)
+            before the end of the last phase.
     """
 
     epsilon: Scalar
@@ -117,7 +118,7 @@ class Report(NamedTuple):
 def person_means(
     *, num_arms: int, visits: Visits, phase_ends: Sequence[int], releases: int = 1, rewards: str = "binary"
 ) -> Learner:
-    r"""Explores arms in phases; each person plays one arm in a phase, and enters its mean by one number.
+    r"""Explores arms in phases; each person plays one arm in a phase, and adds one number to the arm's mean.
 
     This number is the mean of the person's rewards in the phase. After each phase, noisy means over people are
     released, and arms with means that are too low are dropped. After the last phase the best arm is played. With one
@@ -145,8 +146,8 @@ def person_means(
         epsilon: the privacy budget of a person, > 0.
         failure_prob: with several phases: in (0, 1), by default 0.05. With `releases` = 1 and people in random order,
             a phase before the last drops the best arm with at most this probability.
-        taste: with several phases: a bound on the standard deviation of people's mean rewards in units of the range of
-            rewards, if these are normally distributed around the population's mean; by default 0.
+        taste: with several phases: a bound on the standard deviation of people's mean rewards, divided by the range of
+            rewards; by default 0. Mean rewards are assumed to be normally distributed around the population's mean.
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
             default 0 and 1.
 
@@ -154,9 +155,9 @@ def person_means(
         - Claim: epsilon-DP in the central model, for a person.
         - Unit: all data of a person; adjacency: replace one person, that is their answers in all their rounds. Who
           comes when is public.
-        - Sensitivity: in one release a person changes one arm's total, by at most 1: each of v rewards r in [0, 1] adds
-          floor(r floor(u / v)) units, where u units are 1. Each release has Laplace(J / epsilon) noise for each arm;
-          the J releases of a person compose. Other phases do not depend on the person.
+        - Sensitivity: in one release a person changes one arm's total, by at most 1. Totals are integers, and u stands
+          for 1: each of v rewards r in [0, 1] adds floor(r * floor(u / v)). Each release has Laplace(J / epsilon) noise
+          for each arm; the J releases of a person compose. Other phases do not depend on the person.
         - Released: `best_arm` and `active`, which are post-processing of noisy totals.
         - Private: totals of the phase. Rewards that do not count (in phases in which the person takes no part, and
           after the last phase) do not reach the learner.
@@ -166,8 +167,9 @@ def person_means(
         Own; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Totals are integers. u is a multiple of 2^20, so large that a person's mean is too small by less than 1e-4 for
-        binary rewards, and by less than 2e-4 for bounded ones, which are first rounded to 2^-20 of their range.
+        Totals are integers. u is a multiple of 2^20, so large that the rounding of totals makes a person's mean too
+        small by less than 1e-4 for binary rewards. For bounded rewards, which are first rounded to multiples of 2^-20
+        of their range, it is less than 2e-4.
 
     Math:
         Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has, for rewards $x_{i, t}$ in units
@@ -258,7 +260,7 @@ def person_means(
         return State(fixed_point.zero(num_arms), public)
 
     def turn_of(params: Params, public: Public, visit: Visit) -> Turn:
-        """Returns the turn of the person who comes: the arm, whether the reward counts, and visits in the phase."""
+        """Returns the arm of the person who comes, whether the reward counts, and the person's visits in the phase."""
         phase = jnp.sum(public.round >= jnp.asarray(ends), dtype=jnp.int32)
         current = jnp.minimum(phase, phases - 1)
         person_rank = jnp.asarray(params.rank)[visit.person]
@@ -291,11 +293,8 @@ def person_means(
         return fixed_point.units(reward - params.low, jnp.asarray(params.scale))
 
     @fixed_point.in_64_bits
-    def share(units: jax.Array, visits_in_phase: jax.Array) -> jax.Array:
-        """Returns the units that one reward adds to a total.
-
-        All rewards of the person's visits in the phase together add at most `people_units`.
-        """
+    def contribution_of(units: jax.Array, visits_in_phase: jax.Array) -> jax.Array:
+        """Returns the integer that one reward adds to a total; all rewards of a person in a phase add at most u."""
         weight = people_units // jnp.maximum(visits_in_phase, 1).astype(jnp.int64)
         return ((units.astype(jnp.int64) * weight) >> fixed_point.BITS).astype(units.dtype)
 
@@ -304,7 +303,7 @@ def person_means(
         turn = turn_of(params, public, report.visit)
         is_played = (jnp.arange(num_arms, dtype=jnp.int32) == turn.arm) & turn.is_heard
         starts = (public.round == 0) | jnp.any(public.round == jnp.asarray(ends))
-        contribution = share(units_of(params, report.reward), turn.visits)
+        contribution = contribution_of(units_of(params, report.reward), turn.visits)
         totals = fixed_point.add(state.private, jnp.where(is_played, contribution, 0), restart=starts)
         is_new = is_played & (turn.nth == 0)
         people = jnp.where(starts, 0, public.people) + is_new.astype(public.people.dtype)

@@ -65,9 +65,10 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
         - Claim: the learner's claim and trust model, with a person as the privacy unit.
         - Unit: all data of a person; adjacency: replace one person, that is their answers in all their rounds. Who
           comes when is public.
-        - Budgets, solved in float64 and rounded down: pure claims: epsilon / k. Local model: delta / k, rho / k, mu /
-          sqrt(k), since k reports of one person compose. Otherwise: rho / k^2, mu / k, and delta (e^(epsilon / k) - 1)
-          / (e^epsilon - 1), since a person is a group of k rounds.
+        - Budget of a heard round, solved in float64 and rounded down: a pure or approximate claim gives it epsilon / k.
+          In the local model, where a person's k reports compose, it gets delta / k, rho / k or mu / sqrt(k). In other
+          models a person is a group of k rounds, and it gets rho / k^2, mu / k or
+          delta * (e^(epsilon / k) - 1) / (e^epsilon - 1).
         - Released: the same values as in `learner`.
         - Private: the same values as in `learner`, and all feedback of rounds that are not heard.
         - Proof: `docs/proofs/person.md`.
@@ -162,9 +163,9 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
         reports: number of visits of a person that are heard, if the unit is "person".
 
     Raises:
-        ValueError: as in `per_person`; if unit is neither "round" nor "person"; or if the learner's claim is for a
-            person already, and unit is "round", or reports is neither 1 nor `learner.reports`. If `learner.reports` is
-            None (`person_means`), reports is not checked.
+        ValueError: as in `per_person`; if unit is neither "round" nor "person". For a learner with a claim for a person
+            already: if unit is "round", or if reports is neither 1 nor `learner.reports` (not checked for a learner by
+            `jaxdp.person_means`, which has no `reports`).
     """
     check_choice("unit", unit, UNITS)
     if learner.reports is None and learner.visits is None:
@@ -208,7 +209,7 @@ def _check_trust(claim: Guarantee) -> None:
 
 
 def _zeros_like(function: Callable[[], Any]) -> Any:
-    """Returns zeros with the shapes and types of the function's result; records nothing on an auditor's tape."""
+    """Returns zeros with the shapes and types of the function's result, and records nothing for audits."""
     with tape.recording():  # hides an outer tape
         shapes = jax.eval_shape(function)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

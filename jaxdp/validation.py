@@ -17,7 +17,7 @@ from jax.core import Tracer
 
 INT64_MAX = 2**63 - 1
 WITH_X64 = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
-MOST_LISTED = 20  # names in an error that proposes some of them
+MOST_LISTED = 20  # an error that suggests a name lists all names only up to this number
 _PACKAGE = __name__.partition(".")[0]
 # A coordinate with one of these names would overwrite a variable of `jaxdp.stats`, `jaxdp.open` or xarray.
 RESULT_NAMES = ("computed", "crossings", "difference", "estimate", "exponent", "high", "low", "mean", "p_adjusted")
@@ -151,7 +151,7 @@ def check_within(name: str, values: object, low: float, high: float, *, is_priva
 
 
 def refuse_private(name: str, rule: str, is_wrong: np.ndarray | np.bool_) -> None:
-    """Raises a ValueError if private data violate a rule. The error has only their number.
+    """Raises a ValueError if private data violate a rule. The error has only the number of violations.
 
     Args:
         name: name of the argument.
@@ -221,7 +221,7 @@ def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare:
         spare: counters may exceed the number of rounds by this number.
 
     Raises:
-        ValueError: if it is not a whole number >= minimum, or too large for int32 (int64 under x64).
+        ValueError: if value is not a whole number >= minimum, or too large for int32 (int64 under x64).
     """
     rounds, limit = check_count(name, value, minimum), largest_integer() - spare
     if rounds > limit:

@@ -12,7 +12,8 @@ def guarantee_for(params: Callable[..., Any], claim: Callable[..., "Guarantee"])
 
     Args:
         params: (**values) -> Params.
-        claim: (some of the values, by name) -> Guarantee. `params` must take each of its arguments that has no default.
+        claim: (some of the values, by name) -> Guarantee. `params` must take each argument of `claim` that has no
+            default.
 
     Returns:
         A function with the signature of `params`.

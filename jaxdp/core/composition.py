@@ -10,7 +10,7 @@ from jaxdp.validation import INT64_MAX, check_count, check_delta
 def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
     """Returns the claim of releasing the results of two mechanisms, by adaptive composition.
 
-    At `delta`, a zCDP or Gaussian claim is converted to (epsilon, delta), for pairs that need the conversion.
+    If a pair needs it, a zCDP or Gaussian claim is converted to (epsilon, delta) at `delta`.
     """
     cls = type(claim)
     for name in ("trust_model", "unit", "privacy_unit", "adjacency", "sensitive_fields", "batch"):
@@ -55,7 +55,7 @@ def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
 
 
 def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
-    """Returns the claim for a person who holds at most `units` privacy units; its unit is called `privacy_unit`.
+    """Returns the claim for a person who holds at most `units` privacy units; `privacy_unit` names the person's data.
 
     In the local model the reports of a person compose; in all other models the person is a group of units.
     """

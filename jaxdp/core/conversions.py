@@ -60,8 +60,8 @@ def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 
         l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
 
     Returns:
-        epsilon in [0, inf], rounded up by less than 1e-11 (epsilon + r + r^2), where r = l2_sensitivity / noise_stddev;
-        0 if the total variation distance is at most delta.
+        epsilon in [0, inf], rounded up by less than 1e-11 * (epsilon + r + r^2), r = l2_sensitivity / noise_stddev; 0
+        if the total variation distance is at most delta.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -183,9 +183,9 @@ def check_sensitivity(l2_sensitivity: float) -> float:
 def log_delta_of(epsilon: float, ratio: float) -> float:
     """Returns the log of the Gaussian mechanism's delta at epsilon >= 0.
 
-    The ratio, noise_stddev / l2_sensitivity, is finite and > 0. delta = Phi(-u) - e^epsilon Phi(-v) (Theorem 8) is
-    computed as phi(u) (R(u) - R(v)), with the Mills ratio R(x) = Phi(-x) / phi(x), which does not overflow. R'(x) = x
-    R(x) - 1.
+    The ratio, noise_stddev / l2_sensitivity, is finite and > 0. With u and v as below, delta = Phi(-u) - e^epsilon *
+    Phi(-v) (Balle & Wang, 2018, Theorem 8). It is computed as phi(u) * (R(u) - R(v)), with the Mills ratio R(x) =
+    Phi(-x) / phi(x), which does not overflow. Its derivative is R'(x) = x * R(x) - 1.
     """
     from scipy.special import ndtr  # imported here to keep `import jaxdp` fast
 

@@ -8,7 +8,7 @@ from jaxdp.core.environment import Delays, Environment
 from jaxdp.core.made_by import factory
 from jaxdp.validation import check_count
 
-LONGEST = 2**20  # rounds: reports on their way are stored in each lane
+LONGEST = 2**20  # largest delay in rounds, because each lane stores the reports that are on their way
 
 
 @factory
@@ -32,8 +32,8 @@ def delayed(world: Environment, delays: Any) -> Environment:
             earlier one. The learner never receives feedback that arrives after the last round.
 
     Returns:
-        An environment for learners with claims in the local or central model. It is played round by round. If `delays`
-        is a vector, it has at most as many rounds as delays. With delay 0 results do not change by a bit.
+        An environment for learners with claims in the local or central model. It is played round by round; if `delays`
+        is a vector, for at most as many rounds as there are delays. With delay 0 results are the same, bit for bit.
 
     Raises:
         ValueError: if world is not an environment with an interface, or its feedback is late already; if delays is a
@@ -78,7 +78,7 @@ def batched(world: Environment, size: int) -> Environment:
 
     Args:
         world: as for `delayed`.
-        size: rounds in a batch, in [1, 2^20]; with 1 results do not change by a bit.
+        size: rounds in a batch, in [1, 2^20]; with 1 results are the same as without batches, bit for bit.
 
     Returns:
         An environment like the result of `delayed`.

@@ -20,7 +20,7 @@ class LabelsPrivatizeFn(Protocol):
 
 
 class FitFn(Protocol):
-    """Returns the estimate, a post-processing of the report and of public features. Loops inside use `lax.scan`."""
+    """Returns the estimate from the report (the result of `privatize`) and public features. Loops use `lax.scan`."""
 
     def __call__(self, key: jax.Array, params: Any, features: jax.Array, report: Any) -> Any: ...
 
@@ -44,7 +44,7 @@ class CovarianceFn(Protocol):
 
 
 class LargeFitFn(Protocol):
-    """Privatizes labels and fits, for features [num_samples, dim] in NumPy. Only the report depends on labels.
+    """Applies `privatize` and `fit` to features [num_samples, dim] in NumPy. Only the report depends on labels.
 
     Features may be mapped from a file. `offset` is public, [num_samples] float64 or None (zeros). The margin of a row x
     is x.theta plus its offset. May read the key once.

@@ -40,7 +40,7 @@ class Guarantee:
         kind: "pure" (epsilon-DP), "approximate" ((epsilon, delta)-DP), "zcdp" (rho-zCDP), "gaussian" (mu-GDP) or
             "none".
         epsilon: budget of a pure or approximate claim, in (0, inf); infinity for all other kinds.
-        delta: delta of an approximate claim, in [0, 1), also if epsilon is infinite; 0 for all other kinds.
+        delta: delta of an approximate claim, in [0, 1), which a claim of kind "none" may keep; 0 for all other kinds.
         rho: budget of a zCDP claim, > 0; None for all other kinds.
         mu: budget of a Gaussian claim, > 0: neighbours are no easier to distinguish than N(0, 1) from N(mu, 1). None
             for all other kinds.
@@ -161,7 +161,7 @@ class Guarantee:
 
     @classmethod
     def zcdp(cls, rho: float, **about: Any) -> "Guarantee":
-        """Returns a rho-zCDP claim: every Rényi divergence of order a > 1 is at most rho a (Bun & Steinke, 2016).
+        """Returns a rho-zCDP claim: every Rényi divergence of order a > 1 is at most rho * a (Bun & Steinke, 2016).
 
         Args:
             rho: in (0, inf]; at infinity the result claims nothing.
@@ -212,7 +212,7 @@ class Guarantee:
         """Returns the smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.
 
         Args:
-            delta: in [0, 1). It does not include `numerical_delta`, which adds to it.
+            delta: in [0, 1). The delta of rounding, `numerical_delta`, is not included: add it.
 
         Returns:
             epsilon in [0, inf]: for a pure claim its epsilon; for an approximate claim its epsilon if delta is at least
@@ -271,7 +271,7 @@ class Guarantee:
         unit and on earlier releases. The k reports of a person compose adaptively: epsilon, delta and rho are
         multiplied by k, and mu by sqrt(k). In all other models one mechanism reads all k units. A chain of k + 1
         inputs, in which neighbours differ in one unit, gives k epsilon, k^2 rho or k mu. The delta becomes the sum of
-        e^(i epsilon) delta over i < k, which is delta (e^(k epsilon) - 1) / (e^epsilon - 1). In the shuffle model
+        delta * e^(i epsilon) over i < k, which is delta * (e^(k epsilon) - 1) / (e^epsilon - 1). In the shuffle model
         `local_epsilon` then covers all reports of the person and is k times as large.
 
         Args:
@@ -304,7 +304,7 @@ class Guarantee:
         in several, with an accountant by privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or by Rényi
         divergences (RDP) for `REPLACE_ONE`. The accountants give, for each kind:
 
-        * pure: the epsilon of the worst composition of mechanisms with this claim. An accountant of the other kind than
+        * pure: the epsilon of the worst composition of mechanisms with this claim. The accountant that is not
           `accountant` refuses the event.
         * zcdp: RDP gives about `epsilon_at`, because it tries few orders. PLD accountants refuse the event.
         * gaussian: PLD gives `epsilon_at`, RDP an upper bound. PLD accountants for `REPLACE_ONE` double the

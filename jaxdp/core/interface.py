@@ -128,7 +128,7 @@ class Probe(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """The spaces of actions, feedback, contexts and recommendations, each a pytree with the structure of the arrays.
+    """The spaces of actions, feedback, contexts and recommendations, each a pytree of `Space` like the arrays' pytree.
 
     Attributes:
         action: space of the learner's actions.

@@ -184,10 +184,10 @@ class Blocks(NamedTuple):
         length: rounds in a block, >= 1.
         plan: returns the planned actions.
         update_block: updates the state with the reports.
-        switch_when: returns whether to switch to the learner's next blocks; None for the last blocks. All lanes of a
-            batch switch together, once `switch_when` is true in every lane that still runs. Until then these blocks
-            also play lanes in which it is already true, and must be correct for them. Ended lanes are computed with a
-            `limit` of 0, and their results are discarded.
+        switch_when: returns whether to switch to the learner's next blocks; None for the last blocks. Lanes that are
+            computed together switch together, once `switch_when` is true in every lane that still runs. Until then
+            these blocks also play lanes in which it is already true, and must be correct for them. Ended lanes are
+            computed with a `limit` of 0, and their results are discarded.
         slot_rounds: returns the round index of each slot; None if slot i holds round i.
         ends: rounds after which a block ends early in every lane, if all other blocks have `length` rounds or end at
             `limit`. The number of blocks is then known, so that a GPU does not wait for the host after each of them.

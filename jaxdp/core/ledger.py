@@ -15,7 +15,7 @@ from jaxdp.validation import check_choice, check_epsilon, check_number
 
 EVERYONE = "everyone"
 ACCOUNTING = ("sums", "zcdp")
-KEPT = Fraction(9, 10)  # share of delta for the conversion of zCDP; the rest is for the numerical deltas of claims
+KEPT = Fraction(9, 10)  # fraction of delta for the conversion of zCDP; the rest is for the numerical deltas of claims
 FORMAT = 1
 
 
@@ -49,8 +49,8 @@ class Ledger:
         epsilon: the budget of each person, > 0 and finite.
         delta: the delta of each person, in [0, 1).
         accounting: "sums" adds epsilons and deltas, of pure and approximate claims. "zcdp" adds rhos, of zCDP, Gaussian
-            and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. It needs delta > 0, and
-            allows more releases if they are small.
+            and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. This needs delta > 0, and
+            allows more releases if each of them is small.
         privacy_unit: the unit that the budget protects. Claims for other units are refused; `Guarantee.at_user_level`
             converts them.
 

@@ -37,8 +37,8 @@ class TotalFn(Protocol):
     `totals` is the sum of the users' values. For values 0 or 1 it is the number of ones. For more labels it is the
     number of users with each label, and the result is the number of reports with each label. For moments with Gaussian
     noise it is the sum of the users' exact moments. The result is unspecified if `totals` cannot be the sum of `count`
-    values. The sum costs as much privacy as `count` releases. The auditor's tape records a moment total as one release
-    of the sum; other totals are not recorded.
+    values. The sum costs as much privacy as `count` releases. For audits (`jaxdp.mechanisms.tape`), a total of moments
+    is recorded as one release of the sum; other totals are not recorded.
     """
 
     def __call__(self, key: jax.Array, params: Any, totals: Any, count: jax.Array) -> Any: ...

@@ -73,9 +73,8 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
     """Decorates a factory: its result records name and arguments, and equal arguments give the same object.
 
-    Arguments are equal only if they have the same types.
-
-    JAX then reuses the programs that it compiled for the object's functions. The last 128 requested objects are stored.
+    JAX then reuses the programs that it compiled for the object's functions. Arguments are equal only if they have the
+    same types. The last 128 requested objects are stored.
 
     Args:
         function: a function as for `factory`, with a result that depends only on the arguments. Unhashable arguments

@@ -86,7 +86,7 @@ def interval_leaves(
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """Wraps `params` to accept only these names; `delta` and `persons`, if they are among them, have no default.
+    """Wraps `params` to accept only these names; among them, `delta` and `persons` have no default.
 
     The new function raises a TypeError for a missing or unknown value.
 

@@ -36,7 +36,7 @@ def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any]
     """Returns values at which the claim for `reports` records together is at most the claim for `values`.
 
     For pure and approximate claims epsilon is divided by `reports`. A delta is divided by `reports` in the local model,
-    and by the factor of the group rule otherwise. For claims in rho or mu, the epsilon at the given delta is found by
+    and by the factor of group privacy otherwise. For claims in rho or mu, the epsilon at the given delta is found by
     bisection in float64. All budgets are rounded down to JAX's default float type.
 
     Raises:

@@ -25,7 +25,7 @@ EXAMPLES = {
     "bound": 1.0,
     "norm": 1.0,
 }
-# A claim at these values shows which parts of it do not depend on the budget.
+# A second claim, at these values, shows which parts of a claim do not depend on the budget.
 OTHERS = {"epsilon": 2.0, "rho": 1.0, "mu": 2.0}
 Rows = list[tuple[str, str]]
 
@@ -43,7 +43,7 @@ def html_of(value: Any, kind: str) -> str:
         kind: the kind of object in one word, for example "learner".
 
     Returns:
-        A table without colours of its own, so that it is readable on light and dark backgrounds.
+        A table that sets no colours, so that it is readable on light and dark backgrounds.
     """
     return page(repr(value), kind, rows_of(value))
 

@@ -53,19 +53,20 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
     """Returns the environment with people: the public context of a round is the person who comes.
 
     Args:
-        environment: an environment without contexts. If people do not differ, its feedback, outcomes and metrics do not
-            change by a bit.
+        environment: an environment without contexts. Without `of_person`, its feedback, outcomes and metrics stay the
+            same, bit for bit.
         visits: the schedule; None returns the environment itself.
         of_person: (key, params, person) -> params; the environment answers this person with these parameters. The key
-            is the same for all people in a lane. If the environment has `unheard`, its outcomes must not depend on
-            these parameters. None if people do not differ.
+            is the same for all people in a lane. If the environment has a function `unheard`, outcomes must not depend
+            on the person, because `unheard` gets the parameters of the environment without people. None if people do
+            not differ.
 
     Returns:
         An environment that is played round by round, for at most the rounds of the schedule. Its public context is a
         `Visit`. It has `user_level`, so a run's guarantee also has the claim for a person.
 
     Raises:
-        ValueError: if visits are not a `Visits`, or the environment has contexts.
+        ValueError: if visits are not a `Visits`, or the environment has contexts or no interface.
     """
     if visits is None:
         return environment
@@ -84,7 +85,7 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
 
     def init(key, params: VisitedParams) -> VisitedWorld:
         people_key: Any = ()
-        if of_person is not None:  # otherwise the world starts with its own key, and so with its own bits
+        if of_person is not None:  # without it, the environment gets the whole key: the same numbers as without people
             people_key, key = jax.random.split(key)
         return VisitedWorld(jnp.zeros((), jnp.result_type(int)), people_key, environment.init(key, params.world))
 

@@ -12,7 +12,7 @@ LARGEST_CALL = 2**14  # largest count * dim^3 of a call: 131 matrices of 5 x 5, 
 
 
 class Eigen(NamedTuple):
-    """The decomposition of a symmetric matrix, vectors diag(values) vectors^T.
+    """The decomposition vectors @ diag(values) @ vectors^T of a symmetric matrix.
 
     Attributes:
         values: [dim] float, increasing.

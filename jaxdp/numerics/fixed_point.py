@@ -2,9 +2,9 @@
 
 A float sum of private data is rounded, and the rounding depends on all data. After many additions the sums of two
 neighbours can differ by more than the replaced datum, so noise for one datum does not hide the difference. Here a datum
-is rounded once, before it enters the sum, to a multiple of its range / 2^20. The range is the length of the interval
-that contains the datum. If a rounded datum changes, the sum changes by exactly the same amount, for any order of
-addition. This holds while sums are at most 2^31 - 1 ranges (2^63 - 1 with 64-bit integers).
+is rounded once, before it enters the sum, to a multiple of a unit, which is range / 2^20. The range is the length of
+the interval that contains the datum. If a rounded datum changes, the sum changes by exactly the same amount, for any
+order of addition. This holds while sums are at most 2^31 - 1 ranges (2^63 - 1 with 64-bit integers).
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def zero(shape: int | tuple[int, ...] = ()) -> Sum:
 
 
 def units(values: jax.Array, scale: ArrayLike = UNITS) -> jax.Array:
-    """Rounds data to integer numbers of units, of range / 2^20 each, and clips these numbers.
+    """Rounds data to whole numbers of units (range / 2^20), and clips these numbers.
 
     Args:
         values: [...] float, data minus the lower end of their interval; NaN counts as 0.
@@ -77,7 +77,7 @@ def units(values: jax.Array, scale: ArrayLike = UNITS) -> jax.Array:
 
 
 def from_floats(values: jax.Array) -> Sum:
-    """Converts each datum to a sum in which a range is 1, for data that have no public range.
+    """Converts data that have no public range to sums in which the range is 1.
 
     Args:
         values: [...] float. They are rounded to multiples of 2^-20, and clipped to values that fit into `Sum`; NaN

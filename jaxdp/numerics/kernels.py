@@ -1,4 +1,7 @@
-"""Controls how XLA on CPU groups operations into loops. No function here changes a value."""
+"""Controls how XLA on CPU groups operations into loops and orders axes in memory; reductions and rules for `jax.vmap`.
+
+The fast axis of an array is the axis along which neighbours are neighbours in memory.
+"""
 
 import functools
 from collections.abc import Callable
@@ -63,10 +66,10 @@ def lanes_last(values: jax.Array, longest: int = MAX_UNROLLED) -> jax.Array:
     """Returns the values [n, ...] unchanged; on CPU, lanes of `jax.vmap` become the fast axis if n <= longest.
 
     By default XLA stores lanes as the slow axis, so a loop over lanes reads with a stride of n values. The state of a
-    simulation loop keeps the layout that the loop's body gives it. In a nested `jax.vmap` the outer axis has the lanes.
-    In blocks, for example, the inner axis has the rounds: a single number that is passed to this function is then an
-    array over rounds, and this array gets the layout. Inside `own_kernel`, call this function on the arguments as well,
-    because a kernel does not inherit the layout.
+    simulation loop keeps the layout that the loop's body gives it. In a nested `jax.vmap` only the outer axis counts as
+    lanes and becomes the fast axis. In blocks, for example, the inner axis has the rounds, and a single number [] of a
+    round becomes an array [lanes, rounds] with lanes as the fast axis. Inside `own_kernel`, call this function on the
+    arguments as well, because a kernel does not inherit the layout.
     """
     if values.ndim > 0 and len(values) > longest:
         return values
@@ -90,7 +93,7 @@ def lanes_fast(values: jax.Array) -> jax.Array:
 def separate_kernels(
     function: Callable[..., Any], *inputs: Any, layout: Callable[[jax.Array], jax.Array] = lanes_last
 ) -> Any:
-    """Calls function(*inputs) on CPU with a separate kernel for each array of the result, in this layout.
+    """Calls function(*inputs); on CPU, each array of the result has a separate kernel and gets this layout.
 
     XLA on CPU stores values that two results share. Here each result computes these values again, which is faster if
     they take only a few operations. The function takes pytrees of arrays, and must not combine lanes.
@@ -116,7 +119,8 @@ def separate_kernels(
 
 
 def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
-    """Returns the indices of the inputs on which a result depends. XLA would copy other inputs into another layout."""
+    """Returns the indices of the inputs on which a result depends."""
+    # Only these are passed to the result's kernel: XLA would copy unused inputs, too, into the kernel's layout.
     needed = {id(jaxpr.outvars[index])}
     for step in reversed(jaxpr.eqns):
         if any(id(variable) in needed for variable in step.outvars):
@@ -148,7 +152,8 @@ def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
 def lanes_slow(values: jax.Array) -> jax.Array:
     """Returns the values unchanged; on CPU the last axis is the fast axis and lanes are the slow axis.
 
-    If an axis has length 1, XLA may choose another order of axes. The order in memory is the same, but XLA copies.
+    Without it, XLA may choose another order of the axes if one has length 1, and then copies the array, although both
+    orders are the same in memory.
     """
     return by_platform(values, cpu=_in_order, default=lambda values: values)
 
@@ -197,7 +202,7 @@ def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]
 
 
 def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Builds a function of one lane that processes all lanes at once under (nested) `jax.vmap`.
+    """Returns `single` with another rule for `jax.vmap`, also nested: `many` is called once for all lanes.
 
     Args:
         single: function of a pytree of a lane's arrays.
@@ -249,7 +254,7 @@ def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
 
 @custom_vmap
 def any_lane(flag: jax.Array) -> jax.Array:
-    """Returns whether the flag, [] bool, is true in any lane of a (possibly nested) batch.
+    """Returns whether the flag, [] bool, is true in any lane of a (possibly nested) `jax.vmap`.
 
     The result is the same in all lanes, so `jax.vmap` keeps a `lax.cond` on it, and does not convert it to a selection.
     """
@@ -263,7 +268,7 @@ def _(axis_size: int, in_batched: list[bool], flag: jax.Array) -> tuple[jax.Arra
 
 
 def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Converts a function of many lanes to a function of one lane that processes all lanes of `jax.vmap` at once.
+    """Returns a function of one lane's arrays; under `jax.vmap` it calls `function` once for the arrays of all lanes.
 
     XLA on CPU vectorises the last axis. If a lane's arrays are short, the last axis must have the lanes.
 

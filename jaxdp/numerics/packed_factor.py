@@ -83,7 +83,7 @@ def _concatenate_columns(last: jax.Array, *columns: jax.Array) -> jax.Array:
 
 
 def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Solves an equation: a column has the coefficients and, as its last entry, the right-hand side."""
+    """Solves an equation for its first unknown: `column` has the coefficients and, last, the right-hand side."""
     remainder = column[-1]
     for factor, value in zip(column[:0:-1][1:], unknowns, strict=True):
         remainder = remainder - factor * value

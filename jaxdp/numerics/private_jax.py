@@ -59,6 +59,6 @@ def order_axes(values: jax.Array, axes: Sequence[int]) -> jax.Array:
 
 
 def keep_argmax_layout(values: jax.Array) -> jax.Array:
-    """Returns the values; from JAX 0.12 on, integers (possibly an argmax) keep the order of axes that XLA chose."""
+    """Returns the values; from JAX 0.12 on, integers (possibly an argmax) are stored in the usual order of axes."""
     may_be_index = SPLITS_ARGMAX and jnp.issubdtype(values.dtype, jnp.integer)
     return order_axes(values, range(values.ndim)) if may_be_index else values

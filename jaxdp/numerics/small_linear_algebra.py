@@ -1,8 +1,8 @@
 """Factors small symmetric matrices and solves equations with them, in any number of lanes.
 
-Functions take the arrays of one lane and process all lanes of `jax.vmap` at once, as the fast axis. They use no loop
-inside a lane and no LAPACK call; many LAPACK calls can block each other for ever on a CPU (see `eigen`). For up to
-`MAX_UNROLLED` dimensions the steps are unrolled; for more dimensions they are iterations of a loop.
+Functions take the arrays of one lane and process all lanes of `jax.vmap` at once, as the fast axis. They never loop
+over lanes, and they do not call LAPACK, because many calls can block each other for ever on a CPU (see `eigen`). Up to
+`MAX_UNROLLED` dimensions the steps are unrolled; for more dimensions a loop makes each step for all lanes at once.
 
 A step of unrolled code computes a row or a column. From `FEW` dimensions on, steps are separate kernels on a CPU.
 Otherwise XLA would compute each step again in every later step, which is five times slower at 20 dimensions.
@@ -46,7 +46,7 @@ Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
 def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
-    """Returns function(step, inputs), where step(f) is f as a separate kernel on a CPU, and f itself elsewhere."""
+    """Returns function(step, inputs); step(f) is f, on a CPU as a separate kernel if dim >= FEW."""
 
     def plain(inputs: Any) -> jax.Array:
         return function(lambda kernel: kernel, inputs)
@@ -57,7 +57,7 @@ def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: 
 
 
 def _cholesky(matrix: jax.Array) -> jax.Array:
-    """Factors column by column. Arrays are [dim, dim, lanes] here and in all private functions below."""
+    """Factors column by column. In all functions that `across_lanes` calls, arrays have lanes on an additional axis."""
 
     def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
         columns, rows = [], []
@@ -76,7 +76,10 @@ def concatenate(*parts: jax.Array) -> jax.Array:
 
 
 def subtract_columns(column: jax.Array, *before: jax.Array) -> jax.Array:
-    """Subtracts the factor's columns `before` from a column of the matrix, in the rows from the diagonal down."""
+    """Subtracts from a column of the matrix, from the diagonal down, the products of the factor's earlier columns.
+
+    Each earlier column is multiplied by its entry in the diagonal's row.
+    """
     for longer in before:
         other = longer[-len(column) :]
         column = column - other * other[:1]
@@ -93,7 +96,7 @@ def _cholesky_in_steps(matrix: jax.Array) -> jax.Array:
     rows = indices[:, None]
 
     def step(j, lower):
-        """Scales column j. Columns before j are finished, and are already subtracted from later columns."""
+        """Finishes column j: scales it, and subtracts its outer product with itself from the later columns."""
         column = jnp.where(rows >= j, lower[:, j] / jnp.sqrt(lower[j, j])[None], 0)
         remainder = lower - column[:, None] * jnp.where(rows > j, column, 0)[None, :]
         return remainder.at[:, j].set(column)
@@ -149,13 +152,13 @@ def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     return call_in_steps(by_rows, inputs, len(lower))
 
 
-def eliminate(remainder: jax.Array, factors: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Solves an equation for its last unknown, given the earlier unknowns and the factors of all unknowns."""
+def eliminate(remainder: jax.Array, coefficients: jax.Array, *unknowns: jax.Array) -> jax.Array:
+    """Solves an equation for its last unknown, from its right-hand side, its coefficients and the earlier unknowns."""
     if remainder.ndim == 2:
-        factors = factors[:, None]
-    for factor, value in zip(factors, unknowns, strict=False):
-        remainder = remainder - factor * value
-    return remainder / factors[len(unknowns)]
+        coefficients = coefficients[:, None]
+    for coefficient, value in zip(coefficients, unknowns, strict=False):
+        remainder = remainder - coefficient * value
+    return remainder / coefficients[len(unknowns)]
 
 
 def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
@@ -226,7 +229,7 @@ def _triangle_product(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     dim = len(vector)
     index = np.zeros((dim, dim), int)
     index[np.triu_indices(dim)] = np.arange(len(entries))
-    index = np.maximum(index, index.T).tolist()  # of entry (i, j)
+    index = np.maximum(index, index.T).tolist()  # index[i][j]: position of entry (i, j) in the triangle
 
     def row(i: int, entries: jax.Array, vector: jax.Array) -> jax.Array:
         return pairwise_reduce(operator.add, [entries[index[i][j]] * vector[j] for j in range(dim)])

@@ -10,7 +10,7 @@ SLACK = 0.5  # the excess of losses may move the root outside [1, sqrt(num_arms)
 
 
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Array | None = None) -> jax.Array:
-    """Returns the weights w_i = 4 / (learning_rate (losses_i - x))^2, with the x < min(losses) for which they sum to 1.
+    """Returns the weights 4 / (learning_rate * (losses_i - x))^2, with the x < min(losses) for which they sum to 1.
 
     Args:
         losses: [num_arms, ...] float, finite, of any sign; each index of further axes is a separate player.
@@ -22,8 +22,8 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
         [num_arms, ...] float in [0, 1], which sum to 1 up to rounding; a smaller loss has a larger weight.
 
     Source:
-        Zimmert & Seldin (2021), Algorithms 1 and 2. Let d_i = learning_rate (losses_i - min(losses)) / 2, which is >=
-        0, and y = learning_rate (min(losses) - x) / 2. The weights are then (d_i + y)^-2, and y is in [1,
+        Zimmert & Seldin (2021), Algorithms 1 and 2. Let d_i = learning_rate * (losses_i - min(losses)) / 2, which is >=
+        0, and y = learning_rate * (min(losses) - x) / 2. The weights are then (d_i + y)^-2, and y is in [1,
         sqrt(num_arms)].
 
     Deviations:
@@ -47,7 +47,7 @@ def _least_loss(losses: jax.Array) -> jax.Array:
 
 
 def _scaled_gaps(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess: jax.Array) -> jax.Array:
-    """Returns half_rate (losses - lowest - excess), [num_arms, ...]; the small excess is subtracted last."""
+    """Returns half_rate * (losses - lowest - excess), [num_arms, ...]; the small excess is subtracted last."""
     differences = lanes_last(losses) - lanes_last(lowest)[None]
     return half_rate * (differences - lanes_last(excess[0]) if excess else differences)
 
@@ -58,7 +58,7 @@ def _weights(root: jax.Array, *losses: jax.Array) -> jax.Array:
 
 
 def _root(*losses: jax.Array) -> jax.Array:
-    """Returns the y for which the sum of (_scaled_gaps + y)^-2 is 1: [...]."""
+    """Returns the y, [...] float, for which the sum of (_scaled_gaps + y)^-2 over arms is 1."""
     gaps = _scaled_gaps(*losses)
     size, is_long = len(gaps), len(gaps) > MAX_UNROLLED
     parts = [gaps] if is_long else list(gaps)  # few gaps are separate scalars, which avoids a loop of tiny steps

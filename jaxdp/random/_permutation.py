@@ -29,9 +29,9 @@ def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Arra
         [] int32 in [0, size); different indices give different values.
 
     Source:
-        Black & Rogaway (2002), the generalized Feistel cipher with cycle walking: index = left + a right, with left in
-        Z_a, right in Z_b and a b >= size. Each round adds a function of one half to the other half; a result >= size
-        is encrypted again. The functions are finalizers of MurmurHash3, keyed by the words.
+        Black & Rogaway (2002), the generalized Feistel cipher with cycle walking: index = left + a * right, with left
+        in Z_a, right in Z_b and a * b >= size. Each round adds a function of one half to the other half; a result >=
+        size is encrypted again. The functions are finalizers of MurmurHash3, keyed by the words.
 
     Deviations:
         There are 12 rounds, or 24 rounds for up to 4096 entries. With these rounds tests find all orders of few entries

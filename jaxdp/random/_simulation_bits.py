@@ -17,9 +17,9 @@ def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
     """Returns random words for a simulated world in one round, from the key of the round.
 
     The key of a round, from `jax.random.fold_in`, is 64 pseudo-random bits. `jax.random.bits` computes a Threefry hash
-    of about 80 operations for each word. Here word i takes 18 operations: mix(b ^ mix(a + i c)), where a and b are the
-    words of the key and c is a constant. If a and b are uniform, each word is uniform, and a pair of words is as nearly
-    independent as the mixing is random. Joint distributions of three or more words are tested, not proved.
+    of about 80 operations for each word. Here word i takes 18 operations: mix(b ^ mix(a + i * c)), where a and b are
+    the words of the key and c is a constant. If a and b are uniform, each word is uniform, and a pair of words is as
+    nearly independent as the mixing is random. Joint distributions of three or more words are tested, not proved.
 
     Use it for simulated worlds, never for noise that privacy depends on or for draws of a learner. Do not draw anything
     else from the key, and do not derive keys from it: this would use the key twice.

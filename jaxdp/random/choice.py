@@ -52,12 +52,10 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
 
 def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
-    """Draws index i with probability weights[i] / sum(weights), from 53 random bits and with float64 sums.
+    """Draws index i with probability weights[i] / sum(weights), from 53 random bits and float64 sums, in any mode.
 
-    This also holds in 32-bit mode.
-
-    Use it if private data determine the weights: an index that a float32 variate can never give would distinguish
-    neighbours.
+    Use this function if private data determine the weights: an index that a float32 variate can never give would
+    distinguish neighbours.
 
     Args:
         key: [] typed PRNG key. For a Threefry key, the first of the 53 bits are the bits of `weighted_index`.
@@ -103,9 +101,7 @@ def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Draws an entry of a matrix with probability proportional to its weight, from 53 random bits.
 
-    It is faster than `fine_index` on CPU for at most 16 rows and columns.
-
-    For the same key `fine_index` may draw another entry.
+    For at most 16 rows and columns it is faster on CPU than `fine_index`. For the same key, the entries may differ.
 
     Args:
         key: see `fine_index`.

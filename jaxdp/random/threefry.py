@@ -243,7 +243,7 @@ def of_word_pairs(
         lanes_fast: whether lanes become the fast axis even for more than 16 pairs.
 
     Returns:
-        [2 size] float32: all first results, then all second results.
+        [2 * size] float32: all first results, then all second results.
     """
     key = fast_key(key)
     if str(jax.random.key_impl(key)) != NAME:
@@ -274,7 +274,7 @@ def word_pairs(key: jax.Array, size: int, longest: int = MAX_UNROLLED, *, blocks
         blocks: indices of blocks. For a Threefry key, a block's index is the upper word of the counters of its hashes.
 
     Returns:
-        [len(blocks) size] complex64, computed in a separate kernel on CPU.
+        [len(blocks) * size] complex64, computed in a separate kernel on CPU.
     """
     key = fast_key(key)
     if str(jax.random.key_impl(key)) != NAME:
