@@ -40,7 +40,7 @@ from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_at_least, check_choice, check_count, check_number, check_probability
 
 PRECISION = 1e-4  # largest relative error of a person's mean from rounding down
-MOST_RANGES = 2**10
+MOST_RANGES = 2**10  # largest factor by which totals are finer than 2^-20, for people who come often
 REWARDS = ("binary", "bounded")
 ENDS = ("reward_low", "reward_high")
 

@@ -197,7 +197,7 @@ class Ledger:
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("format") != FORMAT:
-                raise ValueError(f"of format {FORMAT}")
+                raise ValueError(f"its format is not {FORMAT}")
             salt, entries = str(content.pop("salt")), content.pop("releases")
             ledger = cls(**content)
             ledger._salt = salt
@@ -206,7 +206,7 @@ class Ledger:
                 cost = ledger._cost(claim)
                 hashes = None if hashes == EVERYONE else {str(person_hash) for person_hash in hashes}
                 if not ledger._fits(cost, hashes):
-                    raise ValueError("within its budget")
+                    raise ValueError("its releases exceed its budget")
                 ledger._record(cost, hashes)
                 ledger._entries.append(entry)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
