@@ -243,7 +243,7 @@ def _sum(chances: Sequence[Any]) -> Any:
 def _values_function(
     name: str, function: Callable[..., Any], argument: str, distribution: ValuesOf | None
 ) -> Callable[..., Values]:
-    """Returns a memoized function (params, ...) -> all (value, probability) of `function(key, params, ...)`."""
+    """Returns a memoized function (params, ...) -> all (value, probability) pairs of `function(key, params, ...)`."""
     draw = jit_quickly(lambda keys, *arguments: jax.vmap(lambda key: function(key, *arguments))(keys))
     keys = jax.random.split(jax.random.key(0), NUM_KEYS)
     cache: dict[Any, Values] = {}

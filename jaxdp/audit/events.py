@@ -96,7 +96,7 @@ def learn_scores(
     table = Score(_table_score, ratios, "outcome")
     if counts[occurring].min() >= FEWEST_SEEN:
         return [table]
-    # If every output were new, the expected number of buckets with the largest count or more.
+    # BUCKETS * gammainc(...) is the expected number of buckets with the largest count or more if every output were new.
     repeats = BUCKETS * gammainc(counts.max(), counts.sum() / BUCKETS) < CHANCE
     extra = _extra(first, second, low_bits=low_bits)
     matrices = [np.asarray(_matrix(extra, x)) for x in (first, second)]

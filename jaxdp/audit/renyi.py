@@ -72,7 +72,7 @@ def choose_cells(
     Returns:
         The choice. The values of g are computed again from the shaping and the judging counts together.
     """
-    odds = math.log(len(ORDERS) / error)  # for an error shared by all orders: some of them look good by luck
+    odds = math.log(len(ORDERS) / error)  # the error is divided among all orders, as some of them look good by luck
     best, choice = -math.inf, (0, True, NUMBERS_OF_CELLS[0], ORDERS[0])
     for number in NUMBERS_OF_CELLS:
         for score in range(len(scores)):

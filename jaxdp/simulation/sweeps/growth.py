@@ -146,7 +146,7 @@ def _check_positions(path: Path, plan: Plan, source: Source, program: int) -> No
 
     def compute_shifted(turn: int) -> Mapping[str, np.ndarray]:
         runs = tuple((lane, lane + 1) for lane in np.roll(lanes, -turn).tolist())
-        arrays = source.sample(Chunk(0, program, runs, (), packed=True))  # in this order, from position 0 on
+        arrays = source.sample(Chunk(0, program, runs, (), packed=True))  # packed: runs in this order from position 0
         return {name: np.roll(values, turn, axis=0) for name, values in arrays.items()}
 
     first = compute_shifted(0)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-BYTES_OF_A_SEED = 24  # for its label in the results, and for copies when they are written, read and compared
-BYTES_OF_A_MARK = 2  # for a lane's entry in `computed`, when a store is read
+BYTES_OF_A_SEED = 24  # memory for a seed's label in the results, and for copies that are written, read and compared
+BYTES_OF_A_MARK = 2  # memory for a lane's entry in `computed`, when a store is read
 
 
 class Place(NamedTuple):

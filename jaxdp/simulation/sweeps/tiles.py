@@ -8,7 +8,7 @@ from jaxdp.numerics.equations import equations
 
 ON_CPU = 256
 MULTIPLE, MOST = 1024, 2**16  # on a GPU, tiles have a multiple of MULTIPLE lanes and at most MOST lanes
-MOST_BYTES = 2**32  # of a GPU's memory for states and outputs of a tile: half the memory of a small GPU
+MOST_BYTES = 2**32  # most memory for states and outputs of a tile on a GPU: half the memory of a small one
 CPU_BYTES, GPU_BYTES = 5e9, 1e12  # approximate bytes of loop states that a core or a GPU reads and writes per second
 GPU_ROUND = 15e-6  # seconds of about ten small kernels; estimated, not measured
 PROBE = 8191  # number of lanes in a program for `lane_bytes`; other axes rarely have this length
