@@ -43,7 +43,7 @@ ENTRIES = {
     "thompson_central": BINARY,
     "thompson_central_bounded": replace(
         BINARY,
-        summary="plays the arm that is best in a draw from its posterior, given noisy totals of coins for rewards",
+        summary="plays the arm that is best in a draw from its posterior, given totals of blocks with Laplace noise",
         source="Hu & Hegde (2022); Agrawal & Goyal (2012), Algorithms 1 and 2",
         variant={"rewards": "bounded"},
         values={**BINARY.values, "reward_low": -1.0, "reward_high": 2.0},
