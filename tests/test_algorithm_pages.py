@@ -71,7 +71,7 @@ def test_another_output_is_seen():
 
 @pytest.mark.parametrize("name", algorithms())
 def test_a_page_has_all_sections(name):
-    assert name in uses(), f"{name} must have a section in docs/site_pages/uses.toml"
+    assert name in uses(), f"{name} must be in USES, in its module of jaxdp/registry"
     assert name in examples(), f"{name} must have a program in docs/site_pages/examples.py"
     assert name in outputs(), f"python docs/site_pages/examples.py {name} records the output of its program"
     page = algorithm_page(algorithms()[name])

@@ -4,7 +4,6 @@ import functools
 import inspect
 import re
 import textwrap
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +16,11 @@ from site_pages.references import links
 from site_pages.rst import heading, table
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry
-from jaxdp.registry.registered import claim_of
+from jaxdp.registry.registered import claim_of, entry_modules
 from jaxdp.registry.table import HOW, paper
 from jaxdp.registry.titles import display_name
 
 ROOT = Path(__file__).parents[2]
-USES = Path(__file__).with_name("uses.toml")
 HEAD = ["algorithm", "family", "trust model", "private is", "claim", "proof", "paper"]
 
 
@@ -67,9 +65,8 @@ def algorithms() -> dict[str, Algorithm]:
 
 @functools.cache
 def uses() -> dict[str, dict[str, str]]:
-    """Returns, for each algorithm, sentences on when to use it ("use") and when not ("not")."""
-    tables = tomllib.loads(USES.read_text(encoding="utf-8"))
-    return {name: {key: " ".join(text.split()) for key, text in texts.items()} for name, texts in tables.items()}
+    """Returns, for each algorithm, sentences on when to use it ("use") and when not ("not"): `USES` of its module."""
+    return {name: sentences for module in entry_modules() for name, sentences in getattr(module, "USES", {}).items()}
 
 
 def claim_cells(entry: Entry) -> list[str]:

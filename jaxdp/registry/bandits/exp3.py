@@ -18,3 +18,12 @@ ENTRIES = {
         draw_user=draw_any,
     ),
 }
+USES = {  # for pages of the site
+    "exp3": {
+        "use": (
+            "Use it to compare with the literature: Exp3 on Laplace reports is the published locally private "
+            "adversarial bandit."
+        ),
+        "not": "For your own problem use `tsallis_inf`, which has the better rate and also adapts to fixed means.",
+    },
+}

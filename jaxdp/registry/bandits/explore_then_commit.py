@@ -112,3 +112,15 @@ ENTRIES = {
         second=Second({"explore_rounds": 6}, neighbours=_bounded_beyond),
     ),
 }
+USES = {  # for pages of the site
+    "explore_then_commit": {
+        "use": (
+            "Use it as the simplest private bandit with a curator, and for horizons of 10^9 rounds: by counts, time "
+            "does not depend on the horizon."
+        ),
+        "not": (
+            "It needs a length of exploration that fits the unknown gap. `ucb_central` and "
+            "`successive_elimination_central` find it from the data."
+        ),
+    },
+}

@@ -34,3 +34,11 @@ ENTRIES = {
         randomizes=False,
     ),
 }
+USES = {  # for pages of the site
+    "lil_ucb": {
+        "use": "Use it for the best arm with local reports when most arms are clearly worse than the best one.",
+        "not": (
+            "Rewards are binary in `pairwise_elimination`, which may stop earlier. The study ldp-best-arm plays both."
+        ),
+    },
+}

@@ -68,3 +68,9 @@ ENTRIES = {
         second=Second({"num_rounds": 12}),
     ),
 }
+USES = {  # for pages of the site
+    "noisy_argmax": {
+        "use": "Use it to pick one of several arms after a fixed number of plays, with a curator and pure privacy.",
+        "not": "It cannot stop early. `pairwise_elimination_central` stops when the data suffice.",
+    },
+}

@@ -20,3 +20,12 @@ ENTRIES = {
         randomizes=True,
     )
 }
+USES = {  # for pages of the site
+    "pairwise_elimination": {
+        "use": (
+            "Use it with local reports to find the best of a few arms at a given error probability, with a test that "
+            "is valid at every look."
+        ),
+        "not": "It minimises users, not regret; with a curator `pairwise_elimination_central` needs fewer users.",
+    },
+}

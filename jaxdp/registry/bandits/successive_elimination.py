@@ -35,3 +35,9 @@ ENTRIES = {
         draw_user=draw_bounded,
     ),
 }
+USES = {  # for pages of the site
+    "successive_elimination": {
+        "use": "Use it for the best arm with local reports, as the textbook algorithm with a union bound.",
+        "not": "For binary rewards `pairwise_elimination` needs fewer users at the same error probability.",
+    },
+}

@@ -25,3 +25,12 @@ ENTRIES = {
         second=Second(neighbours=partial(first_reward_moves, plays_of_each=8)),
     ),
 }
+USES = {  # for pages of the site
+    "successive_elimination_central": {
+        "use": (
+            "Use it with a curator when few releases are wanted: each epoch releases one noisy total for each "
+            "remaining arm."
+        ),
+        "not": "At ε near 1 `ucb_central` usually has a lower regret, because it need not finish an epoch.",
+    },
+}

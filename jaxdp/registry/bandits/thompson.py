@@ -20,3 +20,12 @@ ENTRIES = {
         randomizes=True,
     ),
 }
+USES = {  # for pages of the site
+    "thompson": {
+        "use": "Use it with local reports of binary rewards, when the regret itself counts.",
+        "not": (
+            "The posterior is a heuristic under privacy, so no bound is proved. For rewards that drift, use "
+            "`tsallis_inf`."
+        ),
+    },
+}

@@ -53,3 +53,13 @@ ENTRIES = {
         second=None,
     ),
 }
+USES = {  # for pages of the site
+    "thompson_central": {
+        "use": "Use it with a curator, fixed means and binary rewards, when the regret itself counts.",
+        "not": (
+            "The posterior is a heuristic, so no bound is proved; `ucb_central` has one. At small ε a few runs may "
+            "leave the best arm for long. At ε of 3 and above trust buys little: `thompson` on local reports has about "
+            "the same regret."
+        ),
+    },
+}

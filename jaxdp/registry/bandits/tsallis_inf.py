@@ -44,3 +44,15 @@ ENTRIES = {
         randomizes=False,
     ),
 }
+USES = {  # for pages of the site
+    "tsallis_inf": {
+        "use": (
+            "Use it with local reports when rewards may change over time or react to the plays: one learner for "
+            "stochastic and adversarial rewards."
+        ),
+        "not": (
+            "If rewards have fixed means, `thompson` and `ucb` have a lower regret. Under late feedback or for a "
+            "person's visits, check it by simulation first: a run may settle on a bad arm."
+        ),
+    },
+}

@@ -83,3 +83,9 @@ ENTRIES = {
         horizon=12,
     ),
 }
+USES = {  # for pages of the site
+    "ebs_elimination": {
+        "use": "Use it for duels with a curator, Borda scores, and decisions after every duel, as in the source paper.",
+        "not": "`ebs_phased` has fewer releases and is simpler.",
+    },
+}

@@ -45,3 +45,12 @@ ENTRIES = {
         distribution=ebs_local_distribution,
     ),
 }
+USES = {  # for pages of the site
+    "ebs_local": {
+        "use": "Use it for Borda scores without a curator.",
+        "not": (
+            "At ε well below 1 the local noise dominates: a shuffler (`ebs_shuffle`) or a curator (`ebs_phased`) "
+            "costs far less."
+        ),
+    },
+}

@@ -45,3 +45,12 @@ ENTRIES = {
         second=Second(neighbours=_two_phases),
     ),
 }
+USES = {  # for pages of the site
+    "ebs_phased": {
+        "use": (
+            "Use it for duels with a curator when the winner is the arm of largest Borda score: a few releases, pure "
+            "privacy."
+        ),
+        "not": "If a Condorcet winner is wanted, or no curator can be trusted, use `rucb`.",
+    },
+}

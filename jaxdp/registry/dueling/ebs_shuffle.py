@@ -65,3 +65,9 @@ ENTRIES = {
         second=Second(values=SECOND, neighbours=_the_first_arm_loses),
     ),
 }
+USES = {  # for pages of the site
+    "ebs_shuffle": {
+        "use": "Use it for Borda scores when a shuffler separates reports from persons, and δ > 0 is acceptable.",
+        "not": "Batches must be full before anything is released; with few users, or pure privacy, use `ebs_local`.",
+    },
+}

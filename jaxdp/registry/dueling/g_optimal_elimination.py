@@ -66,3 +66,15 @@ ENTRIES = {
         second=Second(neighbours=_two_phases),
     ),
 }
+USES = {  # for pages of the site
+    "g_optimal_elimination": {
+        "use": (
+            "Use it for duels among arms with known features and a curator: noise grows with the dimension, not with "
+            "the number of arms."
+        ),
+        "not": (
+            "If the linear model is wrong, so are its eliminations. With fewer arms than dimensions use `rucb` or "
+            "`ebs_phased`."
+        ),
+    },
+}

@@ -73,3 +73,11 @@ ENTRIES = {
         distribution=None,
     ),
 }
+USES = {  # for pages of the site
+    "versatile_sparring": {
+        "use": (
+            "Use it for duels with utilities or drifting preferences and local reports: two players of `tsallis_inf`."
+        ),
+        "not": "With a fixed Condorcet winner the regret of `rucb` grows as ln T only.",
+    },
+}

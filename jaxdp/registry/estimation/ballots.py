@@ -50,3 +50,17 @@ ENTRIES = {
         second=Second(values={"epsilon": 5.0}),
     ),
 }
+USES = {  # for pages of the site
+    "ballot_mle": {
+        "use": "Use it as the reference without privacy for ballots.",
+        "not": "It makes no privacy claim.",
+    },
+    "ballot_objective_perturbation": {
+        "use": "Use it with a curator when each voter's whole ballot is private.",
+        "not": "With few voters and many items the noise on all items dominates; simulate with your numbers first.",
+    },
+    "ballot_rr": {
+        "use": "Use it for ballots without a curator: voters answer about a few random pairs.",
+        "not": "It uses only the pairs that were asked. With a curator use `ballot_objective_perturbation`.",
+    },
+}

@@ -34,3 +34,23 @@ ENTRIES = {
         values={"epsilon": 1.0, "radius": 3.0},
     ),
 }
+USES = {  # for pages of the site
+    "mle": {
+        "use": "Use it as the reference without privacy for two-way preferences.",
+        "not": "It makes no privacy claim.",
+    },
+    "mle_rr": {
+        "use": "Use it with randomized labels at large ε, where the likelihood of the reports is used in full.",
+        "not": "Its objective is not convex at small ε: the certificate then certifies only a stationary point.",
+    },
+    "debiased_rr": {
+        "use": (
+            "Use it with randomized labels at every ε: for the logistic link it is convex, and it is the default "
+            "without a curator."
+        ),
+        "not": (
+            "With a curator `objective_perturbation` has less noise, except with many features and at moderate ε: "
+            "predict both with `predicted_errors`."
+        ),
+    },
+}

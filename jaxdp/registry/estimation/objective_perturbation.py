@@ -62,3 +62,20 @@ ENTRIES = {
         factory=estimation.literal_objective_perturbation,
     ),
 }
+USES = {  # for pages of the site
+    "objective_perturbation": {
+        "use": (
+            'Use it with a curator when features are public and labels private; `weights="cut"` and the whitened '
+            "geometry need no labels and usually help."
+        ),
+        "not": "If features are private too, its claim does not cover them: use `objective_perturbation_full`.",
+    },
+    "sgd_objective_perturbation": {
+        "use": "Use it to see what one pass costs beside the exact minimiser of the same noisy objective.",
+        "not": "For an estimate, `objective_perturbation` is more accurate on the same release.",
+    },
+    "literal_objective_perturbation": {
+        "use": "Use it only to reproduce the published simulation.",
+        "not": "Its updates use raw labels, and it makes no privacy claim.",
+    },
+}

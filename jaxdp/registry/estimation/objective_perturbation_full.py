@@ -17,3 +17,12 @@ ENTRIES = {
         neighbours=ONE_RECORD,
     ),
 }
+USES = {  # for pages of the site
+    "objective_perturbation_full": {
+        "use": "Use it with a curator when a whole comparison is private, its features included.",
+        "not": (
+            "If features are public, `objective_perturbation` has far less noise. A failed solve is visible; see "
+            "`Privacy`."
+        ),
+    },
+}

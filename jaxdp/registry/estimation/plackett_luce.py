@@ -49,3 +49,17 @@ ENTRIES = {
         second=Second(values={"epsilon": 4.0}, neighbours=CHOICES_MOVE_A_CUT),
     ),
 }
+USES = {  # for pages of the site
+    "plackett_luce_mle": {
+        "use": "Use it as the reference without privacy for choices among K.",
+        "not": "It makes no privacy claim.",
+    },
+    "plackett_luce_debiased_krr": {
+        "use": "Use it for choices among K without a curator: convex at every ε.",
+        "not": "With many alternatives K-ary randomized response reports little; ask for pairs instead.",
+    },
+    "plackett_luce_objective_perturbation": {
+        "use": "Use it for choices among K with a curator and public features.",
+        "not": "Rankings are not supported: they enter the loss otherwise than by one sum.",
+    },
+}

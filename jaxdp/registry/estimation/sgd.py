@@ -26,3 +26,13 @@ ENTRIES = {
         values={"epsilon": 1.0, "radius": 3.0},
     ),
 }
+USES = {  # for pages of the site
+    "sgd": {
+        "use": "Use it as the reference without privacy for `sgd_rr`.",
+        "not": "It makes no privacy claim.",
+    },
+    "sgd_rr": {
+        "use": "Use it when labels arrive as a stream, or to reproduce the source paper's one pass.",
+        "not": "On data that fit in memory `debiased_rr` is more accurate at the same ε.",
+    },
+}

@@ -14,3 +14,9 @@ ENTRIES = {
         values={"epsilon": 1.0, "radius": 3.0},
     ),
 }
+USES = {  # for pages of the site
+    "thurstone_rr": {
+        "use": "Use it with randomized labels when the probit link is the model.",
+        "not": "For the logistic link use `debiased_rr` or `sgd_rr`.",
+    },
+}

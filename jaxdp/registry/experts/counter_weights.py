@@ -34,3 +34,15 @@ ENTRIES = {
         environment=shifting,
     ),
 }
+USES = {  # for pages of the site
+    "counter_weights": {
+        "use": (
+            "Use it with a curator and δ > 0 when all classes of sequences should cost the same: one counter, then "
+            "any post-processing."
+        ),
+        "not": (
+            "It needs noise on all experts in every round; with thousands of experts selections cost less than "
+            "releases."
+        ),
+    },
+}

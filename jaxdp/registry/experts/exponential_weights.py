@@ -28,3 +28,11 @@ ENTRIES = {
         environment=stochastic,
     ),
 }
+USES = {  # for pages of the site
+    "exponential_weights": {
+        "use": "Use it for experts without a curator: each loss vector is randomized before it leaves its owner.",
+        "not": (
+            "Local noise on all experts is large. With a curator, `lazy_weights` and `counter_weights` need far less."
+        ),
+    },
+}

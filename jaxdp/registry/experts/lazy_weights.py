@@ -159,3 +159,15 @@ ENTRIES = {
         ),
     ),
 }
+USES = {  # for pages of the site
+    "lazy_weights": {
+        "use": (
+            "Use it with a curator against oblivious losses, for the best expert or for sequences that switch: exact "
+            "weights over the class, few draws."
+        ),
+        "not": (
+            "Against an adversary that reacts to plays its claim for switching classes costs more. Weights over "
+            "switching classes are floats, and the claim states their rounding."
+        ),
+    },
+}

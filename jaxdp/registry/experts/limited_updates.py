@@ -79,3 +79,12 @@ ENTRIES = {
         draw_user=draw_losses,
     ),
 }
+USES = {  # for pages of the site
+    "limited_updates": {
+        "use": (
+            "Use it with a curator when the horizon is unknown and the best expert is stochastic: one release in "
+            "each doubling of the rounds."
+        ),
+        "not": "It forgets all earlier losses at each doubling; if losses shift, use `svt_restarts` or `lazy_weights`.",
+    },
+}

@@ -82,3 +82,12 @@ ENTRIES = {
         second=Second({"horizon": 8}, {"batch": 3}, a_loss_of_a_long_run),
     ),
 }
+USES = {  # for pages of the site
+    "limited_updates_oblivious": {
+        "use": (
+            "Use it with a curator against oblivious losses for the best fixed expert, when a simple mechanism with "
+            "a one-line proof is wanted."
+        ),
+        "not": "It cannot track shifts: use `lazy_weights` over switching classes.",
+    },
+}

@@ -117,3 +117,12 @@ ENTRIES = {
         distribution=None,
     ),
 }
+USES = {  # for pages of the site
+    "mirror_descent": {
+        "use": (
+            "Use it for experts when the comparison with published private mirror descent matters, or with losses "
+            "that shift slowly."
+        ),
+        "not": "Its claims for shared weights are not stated with the rounding of floats; see `Privacy`.",
+    },
+}

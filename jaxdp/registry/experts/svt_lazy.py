@@ -111,3 +111,9 @@ ENTRIES = {
         horizon=8,
     ),
 }
+USES = {  # for pages of the site
+    "svt_lazy": {
+        "use": "Use it when one expert has almost no loss: it changes its expert only after losses add up.",
+        "not": "If every expert has losses all the time, the budget of draws is used up early.",
+    },
+}

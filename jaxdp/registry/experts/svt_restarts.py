@@ -103,3 +103,9 @@ ENTRIES = {
         second=Second(neighbours=an_epoch_and_more),
     ),
 }
+USES = {  # for pages of the site
+    "svt_restarts": {
+        "use": "Use it with a curator when the best expert changes a few times at unknown rounds.",
+        "not": "It pays for questions in every round; if nothing shifts, `limited_updates` is better and much faster.",
+    },
+}

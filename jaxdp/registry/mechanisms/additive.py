@@ -127,3 +127,20 @@ ENTRIES = {
         domain=_l2_change,
     ),
 }
+USES = {  # for pages of the site
+    "laplace": {
+        "use": "Use it to release numbers with pure privacy, when their L1 sensitivity is small.",
+        "not": (
+            "For vectors with a small L2 sensitivity, `k_norm` (pure) or `gaussian` (δ > 0) has less noise. It draws "
+            "simulated noise; releases of real data need the operating system's random words."
+        ),
+    },
+    "gaussian": {
+        "use": "Use it to release vectors with δ > 0 or under zCDP: it composes tightly over many releases.",
+        "not": "For one number at moderate ε `laplace` has less noise, and a pure claim.",
+    },
+    "k_norm": {
+        "use": "Use it to release a vector with pure privacy from its L2 sensitivity.",
+        "not": "In many dimensions `gaussian` has far less noise if δ > 0 is acceptable.",
+    },
+}

@@ -52,3 +52,9 @@ ENTRIES = {
         exact=_leads,
     ),
 }
+USES = {  # for pages of the site
+    "noisy_leads": {
+        "use": "Use it to compare large noisy totals: only their differences matter, and these stay exact.",
+        "not": "If the totals themselves are needed, use `laplace`.",
+    },
+}

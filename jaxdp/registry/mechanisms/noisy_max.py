@@ -72,3 +72,12 @@ ENTRIES = {
         ),
     )
 }
+USES = {  # for pages of the site
+    "noisy_max": {
+        "use": (
+            "Use it to select one of many options by private scores; exponential noise is never worse than Gumbel "
+            "noise, the exponential mechanism."
+        ),
+        "not": "It releases the index, not the score: release the score separately, with its own budget.",
+    },
+}

@@ -103,3 +103,13 @@ ENTRIES = {
         distribution=sign_distribution,
     ),
 }
+USES = {  # for pages of the site
+    "randomized_response": {
+        "use": "Use it to report a label among K without a curator: the optimal pure mechanism for K = 2.",
+        "not": "For large K at small ε the report is almost uniform.",
+    },
+    "randomize_scalar": {
+        "use": "Use it to report one bounded number without a curator: one bit, unbiased after `debias_scalar`.",
+        "not": "At large ε the bit's own variance dominates; Gaussian or Laplace reports are then better.",
+    },
+}

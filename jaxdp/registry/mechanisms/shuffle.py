@@ -102,3 +102,9 @@ ENTRIES = {
         second=Second({"num_users": 40}, neighbours=_all_others_hold_one),
     ),
 }
+USES = {  # for pages of the site
+    "shuffled_ones": {
+        "use": "Use it to simulate a shuffler of binary reports: time does not depend on the number of users.",
+        "not": "It draws the total only, and cannot report who answered what.",
+    },
+}

@@ -70,3 +70,9 @@ ENTRIES = {
         ("above_threshold_optimal_split", "optimal", "epsilon split 1 : 2^(2/3)"),
     )
 }
+USES = {  # for pages of the site
+    "above_threshold": {
+        "use": 'Use it to ask many questions when almost all answers are "below": only the first "above" costs budget.',
+        "not": 'It ends at the first "above". Answers near the threshold are unreliable, and no values are released.',
+    },
+}

@@ -23,3 +23,15 @@ ENTRIES = {
         randomizes=True,
     ),
 }
+USES = {  # for pages of the site
+    "linear_ucb": {
+        "use": (
+            'Use it for contextual bandits with a linear model and no curator. `report="l2_ball"` gives pure '
+            "privacy; on the measured problem it also has the lower regret up to ε = 4."
+        ),
+        "not": (
+            "With a curator use `linear_ucb_joint`, which costs far less. In many dimensions the noise on d (d + 1) "
+            "/ 2 moments dominates."
+        ),
+    },
+}

@@ -50,3 +50,15 @@ ENTRIES = {
         variant={"counter": "tree", "update_every": 0.5},
     ),
 }
+USES = {  # for pages of the site
+    "linear_ucb_joint": {
+        "use": (
+            "Use it for contextual bandits when a curator may see contexts and rewards, and the outputs for all "
+            "others must not reveal a user's data."
+        ),
+        "not": (
+            "A user's own action depends on the context without noise. If the action itself is published with the "
+            "user's identity, the claim does not cover it."
+        ),
+    },
+}

@@ -14,3 +14,11 @@ ENTRIES = {
         values={**BENT, **CURVED},
     )
 }
+USES = {  # for pages of the site
+    "barrier_strongly_convex": {
+        "use": "Use it for smooth and strongly convex losses with one point a user.",
+        "not": (
+            "At short horizons its step is reduced until the proof holds; see `Deviations` before you compare rates."
+        ),
+    },
+}

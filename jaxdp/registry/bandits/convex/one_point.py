@@ -48,3 +48,19 @@ ENTRIES = {
         values=CURVED,
     ),
 }
+USES = {  # for pages of the site
+    "fkm": {
+        "use": (
+            "Use it for convex losses on a ball or a box when each user sees one point, and nothing is known about "
+            "curvature."
+        ),
+        "not": (
+            "If a user can evaluate two points, `two_point` has a far lower regret. If losses are smooth or strongly "
+            "convex, use the learners that know it."
+        ),
+    },
+    "strongly_convex_one_point": {
+        "use": "Use it when losses are strongly convex with a known constant, and each user sees one point.",
+        "not": "If the constant is unknown or wrong, the steps are wrong; `fkm` does not need it.",
+    },
+}

@@ -22,3 +22,11 @@ ENTRIES = {
         dim=0,
     ),
 }
+USES = {  # for pages of the site
+    "stochastic_1d": {
+        "use": (
+            "Use it for one-dimensional convex losses with fixed means, where its regret grows as the square root of T."
+        ),
+        "not": "It is defined on an interval only, and losses may not drift.",
+    },
+}

@@ -37,3 +37,12 @@ ENTRIES = {
         environment=_differences,
     ),
 }
+USES = {  # for pages of the site
+    "two_point": {
+        "use": (
+            "Use it for convex losses whenever a user can evaluate two points: it has the best rate of the one- and "
+            "two-point learners."
+        ),
+        "not": "If a user can see only one point, use `fkm` or a barrier method.",
+    },
+}

@@ -22,3 +22,11 @@ ENTRIES = {
         values={"delta": 1e-3},
     ),
 }
+USES = {  # for pages of the site
+    "toeplitz_counter": {
+        "use": (
+            "Use it for prefix sums under zCDP with a known horizon: nearly the optimal variance, in constant memory."
+        ),
+        "not": "It has no pure claim; use `tree_counter`.",
+    },
+}

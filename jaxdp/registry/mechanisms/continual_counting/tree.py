@@ -14,3 +14,15 @@ ENTRIES = {
         variant={"arity": 2},
     ),
 }
+USES = {  # for pages of the site
+    "tree_counter": {
+        "use": (
+            "Use it for all prefix sums of a stream with pure privacy, or with Gaussian noise; `combine` lowers the "
+            "variance at no cost."
+        ),
+        "not": (
+            "With δ > 0 and a known horizon `toeplitz_counter` has the smaller variance. If the length is unknown, "
+            "use `doubling_counter`."
+        ),
+    },
+}

@@ -61,3 +61,12 @@ ENTRIES = {
         ("gaussian", "with Gaussian noise", GAUSSIAN, {"delta": 1e-2}),
     )
 }
+USES = {  # for pages of the site
+    "scalar_randomizer": {
+        "use": (
+            "Use it to report rewards or losses from an interval; local learners use it inside, and their argument "
+            "`report` chooses its kind."
+        ),
+        "not": "Gaussian reports rarely pay at small δ: one bit has a smaller second moment.",
+    },
+}
