@@ -212,10 +212,13 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
         noise = 2 * params.noise_weight * blocks / jnp.maximum(plays, 1) / spread / spread  # 4 nu J V / n
         return ones / (1 + noise), (plays - ones) / (1 + noise)
 
+    def to_units(params: Params, reward: jax.Array) -> jax.Array:
+        return fixed_point.units(reward - params.low, jnp.asarray(params.scale))
+
     def add(totals: Any, params: Params, is_played: jax.Array, reward: jax.Array) -> Any:
         if is_binary:
             return totals + jnp.where(is_played, jnp.clip(reward, 0, 1).astype(integer), 0)
-        units = own_kernel(lambda p, x: fixed_point.units(x - p.low, jnp.asarray(p.scale)), params, reward)
+        units = own_kernel(to_units, params, reward)  # once for all arms
         return fixed_point.add(totals, jnp.where(is_played, units, 0))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

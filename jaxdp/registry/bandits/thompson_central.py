@@ -43,6 +43,7 @@ ENTRIES = {
     "thompson_central": BINARY,
     "thompson_central_bounded": replace(
         BINARY,
+        title="Thompson sampling, central, bounded",
         summary="plays the arm that is best in a draw from its posterior, given totals of blocks with Laplace noise",
         source="Hu & Hegde (2022); Agrawal & Goyal (2012), Algorithms 1 and 2",
         variant={"rewards": "bounded"},
