@@ -117,7 +117,7 @@ def _contexts(generator: np.random.Generator, setting: Setting, rounds: int) -> 
 
 
 def _answers(generator: np.random.Generator, setting: Setting, rounds: int) -> list[np.ndarray]:
-    """Returns answers of all users to try: [rounds, num_actions], or [rounds, num_actions, num_actions] in a duel."""
+    """Returns tables of users' answers, each [rounds, num_actions], or [rounds, num_actions, num_actions] in a duel."""
     low, high = setting.ends
     num_actions = setting.num_actions
     if setting.problem == "duel":

@@ -34,7 +34,7 @@ def nothing(shape: tuple[int, ...], dtype: np.dtype) -> Scaled:
 
 
 def two_to(power: jax.Array, dtype: np.dtype) -> jax.Array:
-    """Returns 2^power for a power <= 0; 0 if 2^power would be subnormal."""
+    """Returns 2^power for a power <= 0; 0 if 2^power is below the smallest normal number."""
     integer, bits, bias = _LAYOUT[dtype.itemsize]
     return jax.lax.bitcast_convert_type((jnp.maximum(power, -bias) + bias).astype(integer) << bits, dtype)
 

@@ -18,7 +18,7 @@ from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.tiles import tile_seconds
 
 SECONDS_OF_A_CHUNK = 20.0  # work that is lost if the process is killed; writing a chunk is much faster
-PART_OF_MEMORY = 16  # the results of a chunk take at most this part (1 / 16) of the free memory
+PART_OF_MEMORY = 16  # a chunk of several tiles takes at most 1 / 16 of the free memory
 FEWEST_CHUNKS = 4  # smallest number of chunks of a program for each process, if it has enough tiles
 FEWEST_TILES_TO_TIME = 32
 MOST_AHEAD = 4  # programs that are compiled while another program runs; each takes memory
