@@ -57,7 +57,7 @@ def stochastic_losses(
 
     Values:
         gap: > 0, the second-best mean minus the smallest. All gaps change in proportion, and the smallest mean
-        stays; by default the gap of `means`.
+            stays; by default the gap of `means`.
         best_mean: in [0, 1], the smallest mean, to which the gaps are added; by default the smallest of `means`.
 
     Source:
