@@ -81,8 +81,8 @@ def adap_klucb(*, num_arms: int) -> Learner:
         1$ rounds the learner plays the arm with the largest
 
         $$
-        \max \Big\{ q \in [0, 1] : \mathrm{kl}(\bar\mu_i, q) \le \frac{\alpha \ln t}{m_i} \Big\}, \quad
-        \bar\mu_i = \min \Big\{ 1, \max \Big\{ 0, \tilde\mu_i + \frac{\alpha \ln t}{\varepsilon m_i} \Big\} \Big\}
+        \max \left\{ q \in [0, 1] : \mathrm{kl}(\bar\mu_i, q) \le \frac{\alpha \ln t}{m_i} \right\}, \quad
+        \bar\mu_i = \min \left\{ 1, \max \left\{ 0, \tilde\mu_i + \frac{\alpha \ln t}{\varepsilon m_i} \right\} \right\}
         $$
 
         where $\alpha$ is `exploration_rate`.
