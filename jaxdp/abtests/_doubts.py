@@ -10,12 +10,12 @@ from jaxdp.abtests._effects import Effect
 from jaxdp.abtests._fixed import Setting
 from jaxdp.validation import warn_caller
 
-FARTHEST_BY_CHANCE = 5  # standard errors by which a share may lie beyond its limits
+FARTHEST_BY_CHANCE = 5  # a deviation of at most this number of standard errors counts as chance
 UNLIKELY_SPLIT = 1e-4
 UNLIKELY_NOISE = 1e-9
 FARTHEST_ODDS = 4.0  # odds of a rate may differ from the planned odds by this factor
 NAMES = ("control", "treatment")
-LIKELIER_TOTALS = 3.0  # likelihood ratio of running totals to disjoint batches
+LIKELIER_TOTALS = 3.0  # warn if running totals are likelier than disjoint batches by more than this factor
 
 
 def warn_of_split(users: Sequence[int]) -> None:
@@ -29,7 +29,10 @@ def warn_of_split(users: Sequence[int]) -> None:
 
 
 def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: Sequence[float]) -> None:
-    """Warns if a share of ones is impossible for randomized responses at the planned epsilon, beyond chance."""
+    """Warns if an arm's share of ones is outside the possible range of randomized responses by more than chance.
+
+    A curator's counts are not checked.
+    """
     if setting.trust == "central":
         return
     least = 1 / (1 + math.exp(setting.epsilon))
@@ -44,7 +47,11 @@ def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: 
 
 
 def warn_of_unplanned_rates(setting: Setting, effect: Effect, users: Sequence[float], noise_variance: float) -> None:
-    """Warns if an estimated rate is far from both planned rates; says if exchanging 0 and 1 would explain it."""
+    """Warns if an estimated rate is far outside the range of the planned rates.
+
+    The warning says if exchanging 0 and 1 would explain the rate. `noise_variance` is the variance of the noise in each
+    arm's count.
+    """
     low, high = sorted(setting.true_rates)
     shrink = math.tanh(setting.epsilon / 2) if setting.trust == "local" else 1.0
 
@@ -71,7 +78,10 @@ def _odds(rate: float) -> float:
 
 
 def warn_of_sorted_reports(name: str, reports: np.ndarray) -> None:
-    """Warns if an arm's reports seem sorted: they change between 0 and 1 less than half as often as expected."""
+    """Warns if an arm's reports seem sorted.
+
+    This is the case if they change between 0 and 1 less than half as often as expected, and chance does not explain it.
+    """
     size, ones = reports.size, float(reports.sum())
     expected = 2 * ones * (size - ones) / size
     changes = int(np.count_nonzero(np.diff(reports)))
@@ -85,7 +95,7 @@ def warn_of_sorted_reports(name: str, reports: np.ndarray) -> None:
 def warn_of_impossible_releases(
     pairs: np.ndarray, leads: np.ndarray, discordant: np.ndarray, lead_epsilon: float, discordant_epsilon: float
 ) -> None:
-    """Warns if the S and D of an epoch (see `AnytimeCentral`) are farther from possible sums than noise can explain."""
+    """Warns if S and D of an epoch (see `AnytimeCentral`) are farther from possible sums than noise explains."""
     log_chance = math.log(2 / UNLIKELY_NOISE)
     lead_noise, discordant_noise = log_chance / lead_epsilon, log_chance / discordant_epsilon
     is_wrong = (
@@ -103,7 +113,7 @@ def warn_of_impossible_releases(
 
 
 def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray) -> None:
-    """Warns if batches look like running totals: all grow, and their differences vary too little for new batches."""
+    """Warns if three or more batches look like running totals: all grow, and too regularly for disjoint batches."""
     added = np.diff(users)
     if len(users) < 3 or not np.all(added > 0):
         return

@@ -1,7 +1,9 @@
-"""Estimates of both rates, their difference and the lift, with intervals that include the privacy noise.
+"""Estimates of both rates, their difference and the lift, with intervals that allow for the privacy noise.
 
-Intervals are asymptotic. The test that looks once has Wilson's score intervals. The intervals of the anytime test hold
-at every look: a normal mixture's boundary gives their half widths in standard errors.
+Intervals are asymptotic. Rates have Wilson's score intervals, from which the intervals of the difference and the lift
+follow. Their half width in standard errors is a normal quantile for the test that looks once. For the anytime test it
+is the boundary of a normal mixture, and intervals hold at every look. From a curator's releases in the anytime test,
+only the difference can be estimated.
 
 Source:
     Wilson (1927); Newcombe (1998), DOI 10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I, for the
@@ -59,7 +61,8 @@ def fixed_width(setting: Setting) -> float:
 def anytime_width(setting: Setting, pairs: float) -> float:
     """Returns the half width of an interval that holds at every look, in standard errors, after this many pairs.
 
-    The mixture's variance is chosen so that intervals are narrow at the users of the test that looks once.
+    The mixture's variance is chosen such that this half width is about smallest at the number of pairs that the test
+    that looks once needs.
     """
     threshold = 2 * math.log(1 / setting.failure_prob)
     ratio = (threshold + math.log1p(threshold)) * pairs / (fixed_users(setting) / 2)
@@ -69,7 +72,7 @@ def anytime_width(setting: Setting, pairs: float) -> float:
 def effect(
     setting: Setting, users: Sequence[float], ones: Sequence[float], width: float, noise_variance: float = 0.0
 ) -> Effect:
-    """Estimates rates from numbers of ones.
+    """Estimates the rates, their difference and the lift from numbers of ones.
 
     Args:
         setting: the planned values.
@@ -91,8 +94,9 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
 
     Args:
         pairs: number of pairs.
-        lead: sum of the released S.
-        discordant: sum of the released D.
+        lead: sum of the released S (see `AnytimeCentral`): pairs in which only the treatment's bit is 1, minus pairs in
+            which only the control's bit is 1.
+        discordant: sum of the released D: pairs in which the bits differ.
         noise_variance: variance of the noise in S.
         width: half width of the interval, in standard errors.
     """
@@ -104,7 +108,7 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
 
 
 def _score(size: float, share: float, width: float, noise_variance: float) -> Interval:
-    """Returns the rates p with |share - p| <= width sqrt(p (1 - p) / size + noise_variance), as an interval."""
+    """Returns the interval of all p with |share - p| <= width * sqrt(p (1 - p) / size + noise_variance)."""
     square = width**2
     lead, middle = 1 + square / size, share + square / (2 * size)
     root = math.sqrt(max(middle**2 - lead * (share**2 - square * noise_variance), 0.0))
@@ -127,7 +131,7 @@ def _difference(control: Interval, treatment: Interval) -> Interval:
 
 
 def _lift(control: Interval, treatment: Interval) -> Interval:
-    """Returns the interval of the ratio of rates minus 1; without an upper end if the control arm's rate may be 0."""
+    """Returns the lift and its interval, which has no upper end if the control arm's interval contains 0."""
     control, treatment = _clip(control), _clip(treatment)
     if control.estimate == 0:
         return Interval(math.nan, -1.0, math.inf)

@@ -3,9 +3,9 @@ r"""Evidence against equal arms, valid at any time: e-values of pairs.
 The k-th user of one arm is paired with the k-th user of the other arm. A pair is discordant if its two bits differ. If
 the arms have equal rates, the treatment's bit in a discordant pair is a fair coin, for every rate, and for reports at
 every epsilon. Let the treatment's bit be 1 in (D + S) / 2 of D discordant pairs. Then exp(l S) / cosh(l)^D is a test
-martingale for every l, and so is each average over l. By Ville's inequality, the probability that this martingale ever
-reaches 1 / failure_prob is at most failure_prob. The full argument, for batches of pairs and for a curator's noise, is
-in `docs/proofs/pairs.md`.
+martingale for every slope l, and so is every average over slopes. By Ville's inequality, the probability that this
+martingale ever reaches 1 / failure_prob is at most failure_prob. The full argument, for batches of pairs and for a
+curator's noise, is in `docs/proofs/pairs.md`.
 
 Source:
     Wald (1947), "Sequential Analysis", chapter 6 (double dichotomies); Robbins (1970), DOI 10.1214/aoms/1177696786;
@@ -21,20 +21,23 @@ from scipy.special import logsumexp
 from jaxdp.abtests._fixed import Setting
 from jaxdp.abtests._rates import log_cosh, log_odds_ratio
 
-SLOPE_SHARE = 0.85  # largest slope as a share of epsilon, at which the noise's generating function is infinite
+SLOPE_SHARE = 0.85  # slopes are at most this share of epsilon; at epsilon the noise's generating function is infinite
 NUM_SLOPES = 25
 
 
 class LocalEvidence(NamedTuple):
-    """The e-value of randomized-response reports: the mean of the e-values for one slope and for a mixture of slopes.
+    """The e-value of randomized-response reports: the mean of two e-values.
+
+    The first averages over the slopes `slope` and -`slope`. The second averages over Gaussian slopes, with the bound
+    cosh l <= exp(l^2 / 2), which makes it smaller and gives it a closed form.
 
     Attributes:
-        slope: half the planned log odds ratio of the reports.
-        spread: r > 0; slopes of the mixture are Gaussian with mean 0 and variance 1 / r.
+        slope: absolute value of half the planned log odds ratio of the reports.
+        precision: 1 / variance of the Gaussian slopes, which have the mean 0.
     """
 
     slope: float
-    spread: float
+    precision: float
 
     def log_value(self, leads: np.ndarray, discordant: np.ndarray) -> np.ndarray:
         """Returns the log e-value of S, the treatment's ones minus the control's, and of D, the discordant pairs.
@@ -42,8 +45,8 @@ class LocalEvidence(NamedTuple):
         For batches, D is the sum over disjoint batches of the mean number of discordant pairs (`mean_discordant`).
         """
         planned = log_cosh(self.slope * leads) - discordant * log_cosh(self.slope)
-        total = discordant + self.spread
-        mixed = 0.5 * np.log(self.spread / total) + leads**2 / (2 * total)
+        total = discordant + self.precision
+        mixed = 0.5 * np.log(self.precision / total) + leads**2 / (2 * total)
         return np.logaddexp(planned, mixed) - math.log(2)
 
 
@@ -51,7 +54,7 @@ def local_evidence(setting: Setting) -> LocalEvidence:
     """Makes the e-value of randomized-response reports for the planned rates."""
     slope = abs(log_odds_ratio(*setting.rates)) / 2
     threshold = math.log(1 / setting.failure_prob)
-    typical = 2.8 * math.log(2 / setting.failure_prob) / slope**2  # discordant pairs
+    typical = 2.8 * math.log(2 / setting.failure_prob) / slope**2  # discordant pairs for which the mixture is tuned
     return LocalEvidence(slope, typical / (2 * threshold + math.log1p(2 * threshold)))
 
 
@@ -67,8 +70,9 @@ def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.n
         control: number of ones among the control arm's users.
         treatment: number of ones among the treatment arm's users.
     """
-    both, first, second = (np.asarray(count, np.float64) for count in (size, control, treatment))  # products pass 2^63
-    return (first * (both - second) + second * (both - first)) / both
+    # Products of large integers could exceed 2^63.
+    users, first, second = (np.asarray(count, np.float64) for count in (size, control, treatment))
+    return (first * (users - second) + second * (users - first)) / users
 
 
 class CentralEvidence(NamedTuple):
@@ -77,10 +81,10 @@ class CentralEvidence(NamedTuple):
     Attributes:
         lead_epsilon: the privacy budget of each epoch's released S.
         discordant_epsilon: the privacy budget of each epoch's released D.
-        slopes: `[slopes]`; the first is the planned slope.
+        slopes: `[slopes]`; the first is the slope for the planned rates.
         log_weights: `[slopes]`, logs of the slopes' weights; the weights sum to 1.
-        log_noise: `[slopes]`, log of the product of the two noises' moment generating functions; it is subtracted once
-            for each epoch.
+        log_noise: `[slopes]`, log of the product of the two noises' moment generating functions. It is subtracted once
+            for each epoch (the pairs between two looks).
     """
 
     lead_epsilon: float
@@ -98,11 +102,14 @@ class CentralEvidence(NamedTuple):
 
 
 def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
-    """Makes the e-value of a curator's releases for the planned rates, with epsilon split for the least variance.
+    """Makes the e-value of a curator's releases for the planned rates.
+
+    Epsilon is split between S and D such that their noise adds about the least variance to the log e-value.
 
     Args:
         setting: the planned values.
-        slope_share: the first slope before caps, as a share of half the planned log odds ratio; others scale with it.
+        slope_share: the first slope divided by half the planned log odds ratio, before slopes are limited by epsilon;
+            the other slopes are multiples of the first.
     """
     planned = slope_share * abs(log_odds_ratio(*setting.rates)) / 2
     share = (float(log_cosh(planned)) / planned) ** (2 / 3)
@@ -110,8 +117,8 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
     discordant_epsilon = setting.epsilon - lead_epsilon
     mixture = planned * np.exp(np.linspace(-math.log(4), math.log(4), NUM_SLOPES))
     slopes = np.minimum(np.append(planned, mixture), SLOPE_SHARE * lead_epsilon)
-    largest_price = min(SLOPE_SHARE * discordant_epsilon, 700.0)  # largest log cosh of a slope
-    slopes = np.minimum(slopes, _arcosh_exp(largest_price))
+    largest_log_cosh = min(SLOPE_SHARE * discordant_epsilon, 700.0)
+    slopes = np.minimum(slopes, _arcosh_exp(largest_log_cosh))
     weights = slopes[1:] * np.exp(-((slopes[1:] / (1.5 * planned)) ** 2) / 2)
     log_weights = np.log(np.append(1.0, weights / weights.sum()) / 2)
     log_noise = log_noise_mgf(slopes, lead_epsilon) + log_noise_mgf(log_cosh(slopes), discordant_epsilon)
@@ -121,14 +128,14 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
 def log_noise_mgf(slopes: np.ndarray, epsilon: float) -> np.ndarray:
     """Returns log E[exp(slope N)] of two-sided geometric noise N with P(N = k) proportional to exp(-epsilon |k|).
 
-    It is (cosh epsilon - 1) / (cosh epsilon - cosh slope), for slopes below epsilon.
+    The expectation is (cosh epsilon - 1) / (cosh epsilon - cosh slope), for slopes in (-epsilon, epsilon).
     """
     return 2 * _log_sinh(epsilon / 2) - _log_sinh((epsilon + slopes) / 2) - _log_sinh((epsilon - slopes) / 2)
 
 
-def _arcosh_exp(price: float) -> float:
-    """Returns the s >= 0 with log cosh s = price."""
-    return math.sqrt(2 * price) if price < 1e-8 else math.acosh(math.exp(price))
+def _arcosh_exp(value: float) -> float:
+    """Returns the s >= 0 with log cosh s = value."""
+    return math.sqrt(2 * value) if value < 1e-8 else math.acosh(math.exp(value))
 
 
 def _log_sinh(values: np.ndarray | float) -> np.ndarray:

@@ -37,11 +37,12 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
 
     Args:
         path: path of the file, with one line for each user, in the order of arrival.
-        control: name of the control arm.
+        control: name of the control arm; None raises an error that names both arms.
         is_private: whether the second column holds the users' true bits, which errors must not show.
 
     Raises:
-        ValueError: if the file has other columns, no header, not two arms, or values other than 0 and 1.
+        ValueError: if the file has no header, or not two columns and two arms; if a value in the second column is not 0
+            or 1; if control is not the name of an arm; or if path is an address.
         OSError: if the file cannot be read.
     """
     table = pd.read_csv(check_local_path("reports", path), dtype=str, keep_default_na=False, skipinitialspace=True)
@@ -71,10 +72,11 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
 
 
 def new_picture(path: Path) -> Path:
-    """Returns the path of a new picture, and checks that a picture can be written there.
+    """Returns the path of a new picture, after checking its ending and its folder.
 
     Raises:
-        ValueError: if the file exists, its folder does not exist, or its ending is not .png, .pdf or .svg.
+        ValueError: if the file exists, its folder does not exist, its ending is not .png, .pdf or .svg, or path is an
+            address.
     """
     checked = check_local_path("plot", path)
     if checked.suffix not in (".png", ".pdf", ".svg"):
@@ -87,7 +89,7 @@ def new_picture(path: Path) -> Path:
 
 
 def describe(plan: Plan, users: float) -> str:
-    """Formats the power, the smallest lift and the least epsilon for a number of users."""
+    """Formats the power, the smallest lift and the least epsilon of the test that looks once, for a number of users."""
     lift, epsilon = plan.smallest_lift(users), plan.least_epsilon(users)
     return "\n".join(
         [
@@ -102,8 +104,8 @@ def describe(plan: Plan, users: float) -> str:
 def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | None = None) -> str:
     """Evaluates a file's reports by a plan's rule, and returns the verdict as text.
 
-    With central trust the file has the users' true bits, and this function draws the noise. If `release` is None, the
-    noise is simulated, and the returned text says so.
+    With central trust and a finite epsilon, the file has the users' true bits, and this function draws the noise. If
+    `release` is None, the noise is simulated, and the returned text says so.
 
     Args:
         plan: the plan.
@@ -113,7 +115,8 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | No
         release: file that keeps a curator's releases; None for a simulation.
 
     Raises:
-        ValueError: if the plan's rule raises it; also for the fixed test with central trust and no `release`.
+        ValueError: if `plan.test` or the rule raises it; or if `release` is None for the fixed test with central trust
+            and a finite epsilon.
     """
     if release is not None:
         with name_options(path="--release", arms="--reports"):

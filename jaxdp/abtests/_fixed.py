@@ -52,7 +52,7 @@ class Setting(NamedTuple):
 
     @property
     def noise_variance(self) -> float:
-        """Variance of the released difference that the curator's noise adds."""
+        """Variance that a curator's noise adds to the difference of the arms' counts; 0 for local trust."""
         return 0.0 if self.trust == "local" else count_noise_variance(self.epsilon)
 
 
@@ -65,7 +65,10 @@ def count_noise_variance(epsilon: float) -> float:
 
 
 def fixed_power(setting: Setting, users: float) -> float:
-    """Returns the probability that `users` users of both arms together show the planned difference, with its sign."""
+    """Returns the probability that the test finds a difference of the planned sign with `users` users of both arms.
+
+    The probability is the normal approximation, at the planned rates. Half of the users are in each arm.
+    """
     signal, null, alternative = _moments(setting, users / 2)
     return float(norm.cdf((signal - norm.isf(setting.failure_prob / 2) * null) / alternative))
 
@@ -108,21 +111,27 @@ def _moments(setting: Setting, arm_users: float) -> tuple[float, float, float]:
 
 
 def smallest_lift(setting: Setting, users: float) -> float:
-    """Returns the smallest lift of the planned sign at which `users` of both arms give the planned power; else NaN."""
+    """Returns the lift of the planned sign nearest 0 at which `users` of both arms give the planned power.
+
+    Returns NaN if no lift does.
+    """
     sign = math.copysign(1.0, setting.lift)
     largest_size = 1.0 if sign < 0 else 1 / setting.rate - 1
 
     def missing(size: float) -> float:
         return fixed_power(setting._replace(lift=sign * size), users) - setting.power
 
-    largest_size *= 1 - 1e-12  # rates stay inside (0, 1)
+    largest_size *= 1 - 1e-12  # so that rates stay inside (0, 1)
     if missing(largest_size) < 0:
         return math.nan
     return sign * _root(missing, 1e-15 * largest_size, largest_size, 1e-12 * largest_size)
 
 
 def least_epsilon(setting: Setting, users: float) -> float:
-    """Returns the least epsilon at which `users` of both arms give the planned power; NaN if no epsilon is enough."""
+    """Returns the least epsilon at which `users` of both arms give the planned power, but at least 1e-9.
+
+    Returns infinity if only the test without privacy has this power, and NaN if not even that test has it.
+    """
 
     def missing(log_epsilon: float) -> float:
         return fixed_power(setting._replace(epsilon=math.exp(log_epsilon)), users) - setting.power
@@ -132,7 +141,7 @@ def least_epsilon(setting: Setting, users: float) -> float:
     low, high = math.log(LEAST_EPSILON), math.log(700.0)
     if missing(low) >= 0:
         return LEAST_EPSILON
-    if missing(high) < 0:  # only the test without privacy has this power
+    if missing(high) < 0:
         return math.inf
     return math.exp(_root(missing, low, high, 1e-10))
 

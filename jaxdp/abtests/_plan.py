@@ -1,4 +1,4 @@
-"""The plan of a test of two arms: the users needed, the lift that they detect, and the rule that evaluates them."""
+"""The plan of a test of two arms: the users needed, the lift that they detect, and the rule that evaluates reports."""
 
 import math
 from typing import Any, Literal, NamedTuple, overload
@@ -25,7 +25,7 @@ from jaxdp.validation import (
 KINDS = ("fixed", "anytime")
 NUM_RUNS = 4_000
 FEWEST_RUNS = 100
-LARGE_LIFT = 1.0  # a lift of 20, typed for 20%, passes for any rate below 1 / 21
+LARGE_LIFT = 1.0  # warn from this lift on: 20, typed for 20%, is valid at any rate below 1 / 21
 
 
 class Plan(NamedTuple):
@@ -36,13 +36,13 @@ class Plan(NamedTuple):
         lift: planned relative difference of the rates; the treatment arm's rate is `rate * (1 + lift)`.
         epsilon: privacy budget of each user's bit; infinity without privacy.
         trust: "local" or "central".
-        power: planned probability of detecting the lift.
+        power: planned probability that the test that looks once detects the lift.
         failure_prob: probability of calling equal arms different.
         needs: users needed with the planned trust model.
         other_trust: users needed with the other trust model.
         without_privacy: users needed without privacy.
-        schedule: the curator's looks; None for the local test, which looks after each of the first 200 pairs and
-            then after about 1% more.
+        schedule: the curator's looks. None if no curator adds noise (local trust, or infinite epsilon): the anytime
+            test then looks after each of the first 200 pairs, and then when the number of pairs has grown by about 1%.
     """
 
     rate: float
@@ -70,7 +70,9 @@ class Plan(NamedTuple):
         return fixed_power(self.setting, _check_users(users))
 
     def smallest_lift(self, users: float) -> float:
-        """Returns the smallest lift that this number of users detects with the planned power; NaN if there is none.
+        """Returns the smallest lift that the test that looks once detects with this number of users.
+
+        It is the lift nearest 0, of the planned sign, that is detected with the planned power; NaN if there is none.
 
         Raises:
             ValueError: if users is not a number >= 2.
@@ -78,7 +80,10 @@ class Plan(NamedTuple):
         return _fixed.smallest_lift(self.setting, _check_users(users))
 
     def least_epsilon(self, users: float) -> float:
-        """Returns the least epsilon at which this number of users gives the planned power; NaN if no epsilon does.
+        """Returns the least epsilon at which the test that looks once has the planned power with this number of users.
+
+        The result is at least 1e-9. It is infinity if the test has this power only without privacy, and NaN if it does
+        not have it even then.
 
         Raises:
             ValueError: if users is not a number >= 2.
@@ -96,8 +101,9 @@ class Plan(NamedTuple):
 
         Args:
             kind: "fixed" looks once, at `needs.fixed` users; "anytime" may stop at any look.
-            release: if True, the rule takes users' true bits, and releases their sums with exact secret noise. If
-                False, it takes reports or sums that are already private.
+            release: if True, the rule takes users' true bits, and releases sums of them with discrete Laplace noise,
+                sampled exactly from the operating system's random words. If False, it takes reports or sums that are
+                already private.
 
         Raises:
             ValueError: if kind is neither "fixed" nor "anytime"; for a release, if trust is local (each device
@@ -153,7 +159,7 @@ def abtest(
         epsilon: privacy budget of each user's bit, > 0; infinity without privacy.
         trust: "local" for randomized-response reports of the bits, "central" for a curator who sees the bits and
             releases noisy counts.
-        power: probability of detecting the lift, in (failure_prob, 1).
+        power: probability that the fixed test detects the lift, in (failure_prob, 1).
         failure_prob: probability of calling equal arms different, in (0, 0.5).
         num_runs: number of simulated runs of the anytime test, >= 100.
         seed: seed of the simulation.
@@ -171,10 +177,10 @@ def abtest(
 
     Privacy:
         - Unit: one user's bit; adjacency: replace one bit. Arms, order and pairing are public.
-        - Local: each report is epsilon-DP. Central, anytime test: each user is in one epoch, and the budgets of the
-          epoch's two releases add up to epsilon. Central, fixed test: each user is in one of two counts, each with
-          budget epsilon.
-        - Planning reads no data. Only the rules of `Plan.test(..., release=True)` draw noise.
+        - Local: each report is epsilon-DP. Central, anytime test: each pair of users belongs to one look, at which two
+          sums of the new pairs are released, with budgets that add up to epsilon (see `AnytimeCentral`). Central, fixed
+          test: each user is in one of two counts, each with budget epsilon.
+        - Planning reads no data. Only the rules of `Plan.test(..., release=True)` draw noise that protects users.
 
     Source:
         Wald (1947), "Sequential Analysis", chapter 6; Robbins (1970), DOI 10.1214/aoms/1177696786. Deviations: batches

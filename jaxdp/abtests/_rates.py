@@ -27,22 +27,22 @@ def relative_entropy(first: float, second: float) -> float:
 def private_divergence(first: float, second: float, epsilon: float) -> float:
     """Returns min over z of relative_entropy(z, second) + epsilon |first - z|, over rates z.
 
-    It replaces the relative entropy in bounds on the number of users under central epsilon-DP.
+    This divergence replaces the relative entropy in bounds on the number of users under central epsilon-DP.
 
     Source:
         Jourdan & Azize (2025), "Optimal best arm identification under differential privacy", arXiv 2510.17348.
     """
-    stationary = float(expit(logit(second) + math.copysign(epsilon, first - second)))  # both slopes cancel
+    stationary = float(expit(logit(second) + math.copysign(epsilon, first - second)))  # slopes of both terms cancel
     minimiser = min(max(stationary, min(first, second)), max(first, second))
     return relative_entropy(minimiser, second) + (epsilon * abs(first - minimiser) if minimiser != first else 0.0)
 
 
 def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: float = math.inf) -> float:
-    """Returns a lower bound on the mean number of users in both arms together.
+    """Returns a lower bound on the mean number of users, in both arms together, that a test needs at these rates.
 
-    It holds for tests that use both arms equally often, stop with probability 1 if the rates differ, and call equal
-    arms different with probability at most `failure_prob`. If epsilon is finite, the time at which the test stops must
-    also depend only on the curator's releases.
+    The bound holds for tests that use both arms equally often, stop only when they call the arms different, do so with
+    probability 1 if the rates differ, and with probability at most `failure_prob` if they are equal. If epsilon is
+    finite, the time at which the test stops must also depend only on the curator's releases.
 
     Args:
         control: the control arm's rate of ones, among bits or among their reports.

@@ -1,4 +1,4 @@
-"""A curator's releases of real data: exact secret noise, and a file of releases, so that no noise is drawn twice."""
+"""A curator's releases of real data, with secret noise, and kept in a file, so that nothing is released twice."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ class Released(NamedTuple):
         users: `[2]`, each arm's number of users in the fixed test, control first; None for the anytime test.
         sums: `[releases][2]` noisy integers. In the anytime test: S and D of each epoch (see `AnytimeCentral`); in the
             fixed test: each arm's number of ones, control first.
-        arrivals: the users' order of arrival; None if no evaluation named their arms.
+        arrivals: the users' order of arrival; None if it was not given.
     """
 
     setting: Setting
@@ -55,11 +55,12 @@ class Released(NamedTuple):
 
 
 class CentralRelease(NamedTuple):
-    """A test for a curator who holds users' true bits; it draws exact noise, and keeps every release in a file.
+    """A test for a curator who holds users' true bits; it draws the noise, and keeps every release in a file.
 
-    The noise comes from the operating system's random words (`jaxdp.mechanisms.secret_discrete_laplace`). An evaluation
-    of more users draws noise only for epochs that the file does not have. Keep the file, and use one file for one test:
-    a second file would release the same users' bits again, which costs epsilon once more.
+    The noise is discrete Laplace noise, sampled exactly from the operating system's random words
+    (`jaxdp.mechanisms.secret_discrete_laplace`). When more users have arrived, an evaluation draws noise only for new
+    epochs (the pairs between two looks), which the file does not have yet. Keep the file, and use one file for one
+    test: a second file would release the same users' bits again, which costs epsilon once more.
 
     Attributes:
         rule: the rule that evaluates releases.
@@ -98,10 +99,11 @@ class CentralRelease(NamedTuple):
                 < 1e-4).
 
         Raises:
-            ValueError: if a bit is not 0 or 1; if there are fewer pairs than the first look needs, or than the file
-                has released; if the fixed test was released for other numbers of users; if arms do not match the bits,
-                or were given in only some of the calls; if the file has another plan, or arms of other users; or if
-                path is not in a folder that exists. In these cases no noise is drawn.
+            ValueError: if a bit is not 0 or 1, or an arm has no users; if there are fewer pairs than the first look
+                needs, or than the file has released; if the fixed test was released for other numbers of users; if arms
+                do not match the bits, or were given in only some of the calls; if the file has another plan, arms of
+                other users, or another format; or if path is not in a folder that exists. In these cases no noise is
+                drawn.
             OSError: if the file cannot be written. In this case no release is returned.
         """
         bits = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
@@ -128,7 +130,11 @@ class CentralRelease(NamedTuple):
         return verdict._replace(waiting=sum(sizes) - verdict.users)
 
     def _rule(self, previous: Released | None, path: Path) -> FixedTest | AnytimeCentral:
-        """Returns the rule with the file's schedule, which was fixed before the first release."""
+        """Returns the rule with the file's schedule, which was fixed before the first release.
+
+        Raises:
+            ValueError: if the file has releases of another plan or kind of test.
+        """
         if previous is None:
             return self.rule
         is_once = isinstance(self.rule, FixedTest)
@@ -235,7 +241,7 @@ def _read(path: Path) -> Released | None:
 
 
 def _write(path: Path, released: Released) -> None:
-    """Replaces the file in one step. It must be called before a verdict is returned."""
+    """Replaces the file in one step. A verdict may be returned only after this."""
     content = {
         "format": FORMAT,
         "plan": released.setting._asdict(),

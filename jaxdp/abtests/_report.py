@@ -12,7 +12,7 @@ from jaxdp.abtests._schedule import Schedule
 from jaxdp.abtests._simulation import Needs
 
 TRUSTS = ("local", "central")
-NUM_PLOTTED = 25  # epsilons of the picture
+NUM_PLOTTED = 25  # number of epsilons in the picture
 COLOURS = ("#0072B2", "#D55E00")
 
 
@@ -22,8 +22,8 @@ def other_trust(trust: str) -> str:
 
 
 def mean_bound(setting: Setting) -> float:
-    """Returns the lower bound on the mean number of users of any test, which is proved in `docs/proofs/pairs.md`."""
-    epsilon = math.inf if setting.trust == "local" else setting.epsilon  # reports may be read as they are
+    """Returns the lower bound on a test's mean number of users that is proved in `docs/proofs/pairs.md`."""
+    epsilon = math.inf if setting.trust == "local" else setting.epsilon  # a test reads reports without further noise
     return lower_bound(*setting.rates, setting.failure_prob, epsilon)
 
 
@@ -31,7 +31,7 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
     """Formats a plan in at most 100 columns.
 
     `needs` has the users needed with the planned trust model, with the other trust model, and without privacy.
-    `schedule` is None for the local test.
+    `schedule` is None if no curator adds noise.
     """
     trusts = (setting.trust, other_trust(setting.trust), "")
     rows = [

@@ -33,7 +33,8 @@ class Verdict(NamedTuple):
         decision: "treatment is better", "control is better" or "undecided".
         p_value: two-sided p-value; for an anytime test, the least 1 / e-value so far, which is valid at every look.
         users: number of users, of both arms, in the test.
-        waiting: number of users who are not in the test yet: they have no partner, or the next look has not come.
+        waiting: number of users who are not in the test yet: they have no partner, or the next look has not come. 0 if
+            the rule was given only counts or releases.
         stopped_at: number of users, of both arms, at the first look that decided; None if no look did.
         rates: estimated shares of ones among users, control first; NaN if the releases do not determine them.
         effect: estimates of the rates, their difference and the lift, with intervals.
@@ -49,7 +50,9 @@ class Verdict(NamedTuple):
 
 
 class FixedTest(NamedTuple):
-    """The two-proportion z-test, which looks once, at the planned number of users; its error is asymptotic.
+    """The two-proportion z-test, which looks once, at the planned number of users.
+
+    Its error is close to `failure_prob` for many users, but not bounded by it.
 
     Attributes:
         setting: the planned values.
@@ -64,8 +67,9 @@ class FixedTest(NamedTuple):
 
         Args:
             users: `[2]`, number of users in the control and in the treatment arm; public.
-            ones: `[2]`, control first. Local: the number of ones among the arm's reports, whole numbers. Central: the
-                released counts, each with two-sided geometric or Laplace noise at the whole epsilon.
+            ones: `[2]`, control first. Local: the number of ones among the arm's reports. Central: the released number
+                of ones of the arm, with two-sided geometric noise at budget epsilon. Laplace noise, too, is possible:
+                its variance is larger than the test assumes, by at most 1 / 6.
 
         Returns:
             The verdict.
@@ -77,7 +81,8 @@ class FixedTest(NamedTuple):
                 example because 0 and 1 are exchanged.
 
         Raises:
-            ValueError: if a number of users is not whole and > 0, or reported ones lie outside [0, users].
+            ValueError: if users or ones do not have two entries; if a number of users is not a whole number in
+                [1, 2^53]; or if ones are not finite or, for local trust, lie outside [0, users].
         """
         sizes = [check_count("users", size, maximum=2**53) for size in _pair("users", users)]
         counts = check_finite("ones", _pair("ones", ones))
@@ -131,8 +136,8 @@ class AnytimeLocal(NamedTuple):
             treatment: `[treatment users]`, the same for the treatment arm.
 
         Returns:
-            The verdict. Looks are after 1, 2, ..., 200 pairs, and then after about 1% more pairs each. Pairs after the
-            last look are not in the test yet.
+            The verdict. The test looks after each of the first 200 pairs, and then when the number of pairs has grown
+            by about 1%. Pairs after the last look are not in the test yet.
 
         Warns:
             UserWarning: if the arms' sizes are not compatible with a fair coin (p < 1e-4); if an arm's reports seem to
@@ -167,7 +172,8 @@ class AnytimeLocal(NamedTuple):
                 from the planned rates, for example because 0 and 1 are exchanged; if batches look like running totals.
 
         Raises:
-            ValueError: if shapes differ, or a count lies outside [0, size].
+            ValueError: if the arrays do not have one shape [batches] with at least one batch; if a size is not a whole
+                number >= 1; or if a count is not a whole number in [0, size].
         """
         users = check_finite("sizes", sizes)
         counts = [check_finite(name, values) for name, values in (("control", control), ("treatment", treatment))]
@@ -196,12 +202,12 @@ class AnytimeLocal(NamedTuple):
 
 
 class AnytimeCentral(NamedTuple):
-    """The anytime test of a curator's releases: each epoch releases S and D of its new pairs once, with integer noise.
+    """The anytime test of a curator's releases, which are two noisy integers for each epoch, S and D.
 
-    The k-th users of both arms form a pair. S is the number of pairs in which only the treatment's bit is 1, minus the
-    number of pairs in which only the control's bit is 1; D is the sum of these two numbers. Replacing one bit changes
-    each by at most 1. S has two-sided geometric noise at `lead_epsilon`, D at `discordant_epsilon`; together they spend
-    the planned epsilon.
+    The k-th users of both arms form a pair. An epoch is the pairs between two looks. S is the number of its pairs in
+    which only the treatment's bit is 1, minus the number of pairs in which only the control's bit is 1; D is the sum of
+    these two numbers. Replacing one bit changes S and D by at most 1 each. S has two-sided geometric noise at
+    `lead_epsilon`, D at `discordant_epsilon`; together they spend the planned epsilon.
 
     Attributes:
         setting: the planned values.
@@ -226,7 +232,7 @@ class AnytimeCentral(NamedTuple):
         return list(takewhile(lambda look: look <= pairs, self.schedule.looks()))
 
     def evaluate(self, leads: Any, discordant: Any) -> Verdict:
-        """Evaluates the releases of all epochs so far, in order.
+        """Evaluates the releases of all epochs so far, first epoch first.
 
         Args:
             leads: `[epochs]`, the released S of each epoch.
@@ -237,10 +243,11 @@ class AnytimeCentral(NamedTuple):
             also do not show whether 0 and 1 are exchanged, which would reverse the decision.
 
         Warns:
-            UserWarning: if an epoch's releases are farther from possible sums than their noise reaches.
+            UserWarning: if an epoch's releases are farther from possible sums than their noise explains.
 
         Raises:
-            ValueError: if shapes differ, or a release is not a whole number.
+            ValueError: if the arrays do not have one shape [epochs] with at least one epoch; or if a release is not a
+                whole number.
         """
         released = [check_finite(name, values) for name, values in (("leads", leads), ("discordant", discordant))]
         if released[0].ndim != 1 or not released[0].size or released[0].shape != released[1].shape:
@@ -301,7 +308,10 @@ class AnytimeCentral(NamedTuple):
 
 
 def _anytime(setting: Setting, logs: np.ndarray, leads: np.ndarray, users: np.ndarray, estimates: Effect) -> Verdict:
-    """Returns the verdict of the first look that decides, or of the last look; `logs` are log e-values of the looks."""
+    """Returns the verdict after these looks, from their log e-values `logs`.
+
+    The decision is made at the first look that decides; the p-value is the least one of all looks.
+    """
     deciding = np.flatnonzero(logs >= math.log(1 / setting.failure_prob))
     first = int(deciding[0]) if deciding.size else None
     return Verdict(

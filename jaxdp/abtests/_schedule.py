@@ -7,7 +7,7 @@ LOCAL_GROWTH = 100  # the number of pairs grows by 1 / 100 from look to look, an
 
 
 def local_looks() -> Iterator[int]:
-    """Yields the number of pairs at each look of the local test: 1, 2, ..., 200, then about 1% more each."""
+    """Yields the number of pairs at each look without a curator's noise: 1, 2, ..., 200, then about 1% more each."""
     pairs = 0
     while True:
         pairs += max(1, pairs // LOCAL_GROWTH)
@@ -20,7 +20,8 @@ class Schedule(NamedTuple):
     Attributes:
         first: number of pairs at the first look, >= 1.
         growth: relative growth of the number of pairs from look to look, > 0.
-        slope_share: slope of the e-value as a share of the planned slope; with much noise, a smaller slope loses less.
+        slope_share: the e-value's slope divided by half the planned log odds ratio (see `central_evidence`). With much
+            noise, a smaller slope loses less.
     """
 
     first: int

@@ -1,4 +1,4 @@
-"""Simulates when an anytime test stops, from binomial counts at each look."""
+"""Simulates when an anytime test stops, with binomial counts at each look, and chooses a curator's looks."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,18 +15,18 @@ from jaxdp.abtests._rates import log_odds_ratio
 from jaxdp.abtests._schedule import Schedule, local_looks
 
 LONGEST = 100  # a run is cut off after this multiple of the fixed test's users
-WEIGHTS = {1.0: 2.0, 2.0: 1.0, 4.0: 0.25}  # weights of multiples of the planned log odds ratio, for comparing schedules
+WEIGHTS = {1.0: 2.0, 2.0: 1.0, 4.0: 0.25}  # see `choose_schedule`: exponents, by multiple of the planned log odds ratio
 PILOT_RUNS, FINAL_RUNS = 200, 2_000
 NUM_FINALISTS = 6
 FIRST_LOOKS = (0.1, 0.2, 0.3, 0.5)  # shares of the fixed test's users
 GROWTHS = (0.05, 0.1, 0.3, 0.5)
 SLOPE_SHARES = (1.0, 0.75)
-Sums = tuple[np.ndarray, np.ndarray, np.ndarray]  # S, D, log e-value
-Step = Callable[[int, np.ndarray, np.ndarray, int], Sums]
+Sums = tuple[np.ndarray, np.ndarray, np.ndarray]  # S, D, log e-value of each run
+Step = Callable[[int, np.ndarray, np.ndarray, int], Sums]  # (number of new pairs, S, D, number of the look) -> Sums
 
 
 class Stopping(NamedTuple):
-    """Simulated numbers of users at which the anytime test stops, at the planned rates, of both arms together.
+    """Simulated numbers of users, of both arms together, at which the anytime test stops at the planned rates.
 
     Attributes:
         mean: mean number of users.
@@ -49,8 +49,9 @@ class Needs(NamedTuple):
 
     Attributes:
         fixed: number of users of the two-proportion z-test, which looks once.
-        anytime: number of users of the test of pairs, which may stop at any look.
-        lower_bound: lower bound on the mean number of users of any test with error `failure_prob`.
+        anytime: numbers of users at which the test of pairs stops, which may stop at any look.
+        lower_bound: lower bound on the mean number of users of any test that stops only when it calls the arms
+            different, and does so for equal arms with probability at most `failure_prob` (see `docs/proofs/pairs.md`).
     """
 
     fixed: int
@@ -66,10 +67,10 @@ def simulate_local(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulates runs, and returns the number of users of both arms at which each run stops, or infinity.
+    """Simulates runs without a curator's noise, and returns the number of users of both arms at which each run stops.
 
-    `rates` are of reports, control first. A run stops when the log e-value reaches `threshold`, and is cut off at
-    `max_users` users of both arms.
+    `rates` are the rates of reports, control first. A run stops when the log e-value reaches `threshold`. Runs that do
+    not stop by `max_users` users of both arms get infinity.
     """
 
     def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:
@@ -90,10 +91,11 @@ def simulate_central(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulates runs, and returns the number of users of both arms at which each run stops, or infinity.
+    """Simulates runs with a curator, and returns the number of users of both arms at which each run stops.
 
-    A curator releases S and D (see `AnytimeCentral`) of each epoch's new pairs. `rates` are of bits, control first. A
-    run stops when the log e-value reaches `threshold`, and is cut off at `max_users` users of both arms.
+    The curator releases S and D (see `AnytimeCentral`) of each epoch. `rates` are the rates of bits, control first. A
+    run stops when the log e-value reaches `threshold`. Runs that do not stop by `max_users` users of both arms get
+    infinity.
     """
     only_control, only_treatment = rates[0] * (1 - rates[1]), rates[1] * (1 - rates[0])
 
@@ -109,8 +111,8 @@ def simulate_central(
 
 def geometric_noise(epsilon: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Draws two-sided geometric noise, P(k) proportional to exp(-epsilon |k|), for a simulation: it protects nobody."""
-    share = -math.expm1(-epsilon)
-    return rng.geometric(share, size) - rng.geometric(share, size)
+    success = -math.expm1(-epsilon)
+    return rng.geometric(success, size) - rng.geometric(success, size)
 
 
 def _stops(looks: Iterator[int], step: Step, threshold: float, max_users: float, num_runs: int) -> np.ndarray:
@@ -128,11 +130,11 @@ def _stops(looks: Iterator[int], step: Step, threshold: float, max_users: float,
 
 
 def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
-    """Returns the best of 32 schedules of a curator; it depends only on the plan.
+    """Returns the best of 32 schedules of a curator, by simulations that read only the plan.
 
-    The best schedule has the least product of simulated mean numbers of users: at the planned rates with exponent 2,
-    and with smaller exponents at log odds ratios two and four times as large. A few more users at the planned lift are
-    accepted for a test that stops early if the lift is larger.
+    Let m(k) be the simulated mean number of users if the log odds ratio is k times the planned one. The best schedule
+    has the least m(1)^2 * m(2) * m(4)^0.25. So a few more users at the planned lift are accepted for a test that stops
+    early if the lift is larger.
     """
     fixed, threshold = fixed_users(setting), math.log(1 / setting.failure_prob)
     control, treatment = setting.true_rates
@@ -153,7 +155,10 @@ def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
 
 
 def simulate_stopping(setting: Setting, schedule: Schedule | None, num_runs: int, rng: np.random.Generator) -> Stopping:
-    """Simulates independent runs of the anytime test at the planned rates; `schedule` is None for the local test."""
+    """Simulates independent runs of the anytime test at the planned rates.
+
+    `schedule` is None if no curator adds noise.
+    """
     threshold, fixed = math.log(1 / setting.failure_prob), fixed_users(setting)
     common = (threshold, LONGEST * fixed, num_runs, rng)
     if schedule is None:

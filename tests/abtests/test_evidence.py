@@ -137,8 +137,8 @@ class ClosedMixture:
         self._local = local_evidence(planned)
 
     def log_value(self, leads, discordant, epochs):
-        total = np.maximum(discordant, 0) + self._local.spread
-        return 0.5 * np.log(self._local.spread / total) + leads**2 / (2 * total)
+        total = np.maximum(discordant, 0) + self._local.precision
+        return 0.5 * np.log(self._local.precision / total) + leads**2 / (2 * total)
 
 
 def false_alarms(planned, rate, wrong=None, runs=RUNS, multiple=100):
