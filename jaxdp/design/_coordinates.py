@@ -5,22 +5,22 @@ from typing import Any
 
 import numpy as np
 
-SLACK = 16  # residuals below SLACK * dim rounding errors of the longest residual count as 0
+SLACK = 16  # residuals of at most SLACK * dim * eps times the length of the longest point count as 0
 
 
 def tolerance(dim: int, dtype: np.typing.DTypeLike) -> float:
-    """Returns the largest residual that counts as a rounding error, as a fraction of the first residual."""
+    """Returns the largest residual that counts as a rounding error, as a fraction of the longest point's length."""
     return float(SLACK * dim * np.finfo(dtype).eps)
 
 
 def scaled_columns(points: np.ndarray) -> np.ndarray:
-    """Divides each column by its largest absolute entry, so that units of features do not affect the rank."""
+    """Divides each column by its largest absolute entry, so that the scales of features do not affect the rank."""
     largest = np.abs(points).max(axis=0, initial=0.0)
     return points / np.where(largest > 0, largest, 1)
 
 
 def orthogonalize_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthogonalizes points [num_points, dim], starting with the longest; each step takes the longest residual.
+    """Orthogonalizes points [num_points, dim]; each step chooses the point with the longest residual.
 
     Returns:
         Coordinates [num_points, rank] in [-1, 1], in which the chosen points form a triangular matrix with a diagonal
@@ -31,7 +31,7 @@ def orthogonalize_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def orthogonalize_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthogonalizes all differences of two arms [num_arms, dim], with the start of Kumar and Yildirim.
+    """Orthogonalizes all differences of two arms [num_arms, dim]: the initial design of Kumar and Yildirim (2005).
 
     Each step takes the longest residual as its direction, and chooses the two arms that are farthest apart along it.
     The next direction is orthogonal to all chosen differences, so that these are linearly independent.

@@ -20,7 +20,7 @@ class Design(NamedTuple):
         rank: d, the dimension of the points' span.
         value: max |z|^2_{V(weights)^-1} over all points z, >= d. V is as in `g_optimal`; if the points do not span the
             space, V^-1 is the pseudo-inverse.
-        gap: value / rank - 1.
+        gap: value / rank - 1, or 0 if rounding makes this negative.
     """
 
     support: np.ndarray
@@ -39,7 +39,7 @@ class PairDesign(NamedTuple):
         rank: d, the dimension of the differences' span.
         value: max |z|^2_{V(weights)^-1} over all differences z, >= d. V is as in `g_optimal`; if the differences do not
             span the space, V^-1 is the pseudo-inverse.
-        gap: value / rank - 1.
+        gap: value / rank - 1, or 0 if rounding makes this negative.
     """
 
     pairs: np.ndarray
@@ -58,8 +58,9 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
 
     Args:
         points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then the matrix for coordinates
-            of their span. Each column is first divided by its largest entry. A direction counts towards the rank if the
-            points' components along it are longer than 16 dim rounding errors of the longest point.
+            of their span. Each column is first divided by its largest absolute entry. A direction counts towards the
+            rank if a point has a component along it that is longer than 16 * dim * eps times the longest point, with
+            eps the machine epsilon of float64.
         gap: largest relative distance of `value` from the optimum, > 0.
 
     Returns:
@@ -74,8 +75,8 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
         Kiefer and Wolfowitz (1960) for the certificate.
 
     Deviations:
-        Steps use only the current points until the design on these points is solved. Then all points are examined, and
-        the farthest points are added. At the end Caratheodory's theorem reduces the support.
+        Steps use only the current points until the design on these points has a quarter of the gap. Then all points are
+        examined, and the farthest are added. At the end the support is reduced by Caratheodory's theorem.
 
     Examples:
         >>> import numpy as np

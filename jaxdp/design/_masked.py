@@ -10,7 +10,7 @@ from jaxdp.design._coordinates import tolerance
 from jaxdp.validation import check_count, check_positive
 
 STEPS = 32  # number of steps on the current pairs before all pairs are examined again
-SHARE = 0.25  # the design on the current pairs is improved up to this share of the gap
+SHARE = 0.25  # the design on the current pairs is improved until its gap is this fraction of the requested gap
 
 _product = partial(jnp.matmul, precision="highest")
 
@@ -19,7 +19,7 @@ class MaskedDesign(NamedTuple):
     """Weights on pairs of arms, in a fixed number of slots.
 
     Attributes:
-        pairs: [num_slots, 2] int32, active arms i > j if the weight is > 0, otherwise any two arms.
+        pairs: [num_slots, 2] int32, active arms i > j if the weight is > 0, otherwise any arms.
         weights: [num_slots] float >= 0 with sum 1 (all 0 if no two active arms differ).
         value: [] float, max |z|^2_{V(weights)^-1} over all differences z of two active arms. The design has the
             requested gap if value <= rank (1 + gap). 0 if no two active arms differ; NaN if an active arm is not
@@ -58,7 +58,7 @@ class _Look(NamedTuple):
         slots: the examined design.
         value: [], the largest |x_i - x_j|^2_{V^-1}.
         farthest: [num_arms], for each arm i the largest |x_i - x_j|^2_{V^-1} with j < i.
-        steps: [] int32, number of steps that the search was allowed so far.
+        steps: [] int32, number of steps so far, including steps of length 0.
     """
 
     slots: _Slots
@@ -78,9 +78,9 @@ def masked_difference_design(
 ) -> MaskedDesign:
     """Finds a G-optimal design on the differences of active arms, for one lane, in a compiled program.
 
-    It uses the algorithm of `g_optimal_differences`, with static shapes: steps of Wynn and Fedorov towards a pair or
-    away from a pair, from the start of Kumar and Yildirim, in coordinates of the span of the differences. The span may
-    lose dimensions as arms are eliminated.
+    It uses the algorithm of `g_optimal_differences`, with static shapes. Each step moves weight towards a pair or away
+    from a pair. Points are in coordinates of the span of the differences, which may lose dimensions as arms are
+    eliminated.
 
     Args:
         arms: [num_arms, dim] float32 or float64, at least two arms.
@@ -261,7 +261,7 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
 def _check_sizes(
     arms: jax.Array, active: jax.Array, num_slots: int | None, max_steps: int, gap: float
 ) -> tuple[int, int]:
-    """Checks the arguments, and returns (number of slots, number of batches of steps)."""
+    """Checks the arguments, and returns (number of slots, largest number of runs of `STEPS` steps)."""
     if arms.ndim != 2 or len(arms) < 2 or arms.shape[1] == 0 or active.shape != arms.shape[:1]:
         raise ValueError(
             "arms must be [num_arms, dim] with at least two arms and active [num_arms], "

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-SHARE = 0.25  # weights of the current points are improved up to this share of the gap; then all points are examined
+SHARE = 0.25  # all points are examined when the gap on the current points is this fraction of the requested gap
 NEW = 4  # after an examination, at most NEW * rank points are added
 MAX_EXAMINATIONS, MAX_STEPS = 500, 10_000
 

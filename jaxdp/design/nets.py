@@ -23,16 +23,17 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
 
     Args:
         dim: dimension of the ball, >= 1.
-        radius: radius of the net, > 0; if it is >= 1, the centre is a net. For utilities w.x with |w| <= 1, the regret
-            of an algorithm against the ball's best point is larger than its regret against the net's best point by at
-            most `radius` in each round.
+        radius: radius of the net, > 0; if it is >= 1, the net is the centre alone. For utilities w.x with |w| <= 1, the
+            regret of an algorithm against the ball's best point is larger than its regret against the net's best point
+            by at most `radius` in each round.
         most: largest allowed number of points.
 
     Returns:
         [num_points, dim] float64, including the centre. The number of points grows as (1 / radius)^dim.
 
     Raises:
-        ValueError: if dim is not an integer >= 1, radius is not > 0, or the net has more than `most` points.
+        ValueError: if dim or most is not an integer >= 1, radius is not finite and > 0, or the net has more than `most`
+            points.
 
     Source:
         Textbook.
@@ -96,8 +97,8 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
         [num_points, dim] float64.
 
     Raises:
-        ValueError: if low and high are not finite numbers of the same shape [dim] with low <= high, radius is not > 0,
-            or the net has more than `most` points.
+        ValueError: if low and high are not finite numbers of the same shape [dim] with low <= high, radius is not
+            finite and > 0, most is not an integer >= 1, or the net has more than `most` points.
 
     Source:
         Textbook.

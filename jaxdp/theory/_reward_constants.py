@@ -47,7 +47,7 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
 def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
     """Returns the largest possible kappa: L^2 / d as printed, or (2 L)^2 / d if corrected.
 
-    The trace of the covariance is at most max |x|^2.
+    Kappa is at most the mean eigenvalue, trace / d, and the trace is at most max |x|^2.
 
     Source:
         Section 4.3, "kappa = O(L^2 / d)".

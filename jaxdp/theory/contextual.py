@@ -4,7 +4,7 @@ Contexts and the model lie in the unit ball. Order bounds hold up to an unspecif
 if the source omits them. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64
 arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of the functions:
 
-- `epsilon`: > 0; at infinity only the terms without epsilon remain.
+- `epsilon`: > 0; at infinity a term with epsilon is 0, and so are `linear_order` and `generalized_linear_order`.
 - `delta`: in (0, 1).
 - `horizon`: T, >= 1; `generalized_linear_order` requires T > d.
 - `dim`: d, >= 1.
@@ -53,7 +53,7 @@ def linear_order(
         '1000'
     """
     noise = _noise(epsilon, delta)
-    growth = np.sqrt(np.log(1 / _share("failure_prob", failure_prob)))
+    growth = np.sqrt(np.log(1 / _probability("failure_prob", failure_prob)))
     growth = growth * (at_least("horizon", horizon, 1) * at_least("dim", dim, 1)) ** 0.75
     return between("scale", scale, 0, np.inf) * growth * (np.sqrt(noise) if corrected else noise)
 
@@ -90,8 +90,9 @@ def joint_linear_order(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `linear_ucb_joint`, of order sqrt(T).
 
-    It is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). The noise of a counter grows like a power of ln
-    T, while the noise of single reports grows like sqrt(T). So regret has the same order in T as without privacy.
+    The bound is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). Counters sum the users' moments, and their
+    noise grows like a power of ln T; the sum of the users' noise in `linear_ucb` grows like sqrt(T). So regret has the
+    same order in T as without privacy, except for logarithms.
 
     Source:
         Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
@@ -114,7 +115,7 @@ def oful_upper(
     regularizer: ArrayLike = 2.0,
     noise_proxy: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns an upper bound on the regret of OFUL with the radius of its paper.
+    r"""Returns an upper bound on the regret of OFUL with the published radius of its confidence ellipsoid.
 
     `linear_ucb` at epsilon = inf is OFUL with lambda = 2 and a larger radius, for which this bound is not proved.
 
@@ -135,16 +136,16 @@ def oful_upper(
     """
     rounds, size = at_least("horizon", horizon, 1), at_least("dim", dim, 1)
     start = at_least("regularizer", regularizer, 1)
-    log_share = np.log(1 / _share("failure_prob", failure_prob))
+    tail = np.log(1 / _probability("failure_prob", failure_prob))
     spread = np.sqrt(between("noise_proxy", noise_proxy, 0, np.inf))
-    radius = np.sqrt(start) + spread * np.sqrt(2 * log_share + size * np.log1p(rounds / (start * size)))
+    radius = np.sqrt(start) + spread * np.sqrt(2 * tail + size * np.log1p(rounds / (start * size)))
     return 4 * np.sqrt(rounds * size * np.log(start + rounds / size)) * radius
 
 
 def _noise(epsilon: ArrayLike, delta: ArrayLike) -> np.ndarray:
     """Returns sqrt(ln(1 / delta)) / epsilon, the size of the noise up to a constant."""
-    return np.sqrt(np.log(1 / _share("delta", delta))) / above("epsilon", epsilon, 0)
+    return np.sqrt(np.log(1 / _probability("delta", delta))) / above("epsilon", epsilon, 0)
 
 
-def _share(name: str, values: ArrayLike) -> np.ndarray:
+def _probability(name: str, values: ArrayLike) -> np.ndarray:
     return between(name, values, 0, 1)

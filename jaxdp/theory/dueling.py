@@ -7,10 +7,10 @@ Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, where r are the
 1/2. Arguments are numbers or arrays, finite except epsilon; results are float64 arrays. Every function raises a
 ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
-- `epsilon`: > 0; at infinity only the terms without epsilon remain.
+- `epsilon`: > 0; at infinity the terms with epsilon are 0.
 - `horizon`: T, >= 2; for the upper bound also >= K, the number of arms.
 - `gaps`: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms except the best; leading axes broadcast.
-- `scale`: the unspecified constant, > 0.
+- `scale`: the unspecified constant of the lower bound, > 0.
 """
 
 import numpy as np
@@ -22,15 +22,15 @@ from jaxdp.theory.arguments import above, at_least, between
 def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.ndarray:
     r"""Returns an upper bound on the regret of `ebs_elimination`.
 
-    It is the sum over arms i except the best of 16 ln(KT) / Delta(1, i) + 128 ln(KT) ln(T)^2.5 / epsilon.
+    Each arm i except the best adds 16 ln(K T) / Delta(1, i) + 128 ln(K T) (ln T)^2.5 / epsilon.
 
     Source:
         Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
 
     Deviations:
-        None. The constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is false for the
-        logistic link (utility gaps are at least 4 Delta). It does not count plays as the right arm. Its Lemma 6 omits
-        the confidence interval of the best arm (with it, 64 replaces 8, and privacy noise is larger).
+        None in the formula, but its constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is
+        false for the logistic link (there they are at least 4 Delta(1, i)), and does not count plays as the right arm.
+        Its Lemma 6 omits the confidence interval of the best arm (with it, 64 replaces 8, and privacy noise is larger).
 
     Math:
         $$
@@ -47,15 +47,15 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
 def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
     r"""Returns a lower bound on the regret of every private algorithm on some instance.
 
-    It is K / epsilon plus the sum over arms i except the best of ln T / Delta(1, i).
+    The bound is K / epsilon, plus ln T / Delta(1, i) for each arm i except the best.
 
     Source:
         Theorem 2, an order bound, for K / epsilon <= T / 2.
 
     Deviations:
-        None. The second term is proved only for the instance `lower_bound_matrix`, with all gaps 1/4, for epsilon <= 1
-        and for regret in preference gaps. The proof uses group privacy of 1 / epsilon rounds, so delta must be small
-        compared with epsilon; the statement omits this condition.
+        None in the formula. The term K / epsilon is proved only for the instance `lower_bound_matrix`, with all gaps
+        1/4, for epsilon <= 1 and for regret in preference gaps. The proof uses group privacy of 1 / epsilon rounds, so
+        delta must be small compared with epsilon; the statement omits this condition.
 
     Math:
         $$

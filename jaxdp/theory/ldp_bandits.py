@@ -1,8 +1,8 @@
 """Bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and after tuning.
 
-Source of all bounds: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits
-Learning*, Table 1; and bounds of the non-private algorithms that the paper uses, in terms of the second moment of
-reports.
+Source of the orders: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits
+Learning*, Table 1. The other bounds are for the non-private algorithms that the paper uses, with the second moment or
+the range of their reports; each docstring names the source.
 
 Arguments are numbers or arrays that broadcast, finite except epsilon. Results are float64: expected regrets against the
 best fixed point or arm, unless a function says otherwise. Every function raises a ValueError for an argument that is
@@ -118,7 +118,8 @@ def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: 
     exploration rho balances bias and noise: for convex losses sqrt(M2 T) / rho + rho T becomes T^(3/4) M2^(1/4), which
     grows like c^(1/2). Theorem 3 instead multiplies the whole regret by the size of a report, which gives 1 / epsilon.
 
-    `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the orders without privacy.
+    `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the orders without privacy, and orders in 1 /
+    epsilon are 0.
 
     Source:
         Table 1, an order bound, improved by tuning.
@@ -148,7 +149,8 @@ def fkm_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `fkm`: D d sqrt(M2 T) / rho + s G rho T.
 
-    If rho = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is less than R, this is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
+    If rho = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is at most R, the bound is 2 sqrt(s D d G) M2^(1/4) T^(3/4); otherwise
+    rho = R.
 
     Source:
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
@@ -188,7 +190,7 @@ def strongly_convex_one_point_upper(
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
 
     Deviations:
-        As for `fkm_upper`.
+        None on a ball, where s is 4. The constants for a box are derived here.
 
     Math:
         $$
@@ -217,13 +219,14 @@ def two_point_upper(
     M2 is the second moment of a reported slope: G^2 c^2 for randomized response, G^2 + v with noise of variance v.
 
     Returns:
-        The regret of the mean of both points.
+        The bound, on the regret of the mean loss of both points.
 
     Source:
-        Agarwal, Dekel & Xiao (2010), for convex losses on a ball; Theorem 6 has order d^3 sqrt(T) / epsilon^2.
+        Agarwal, Dekel & Xiao (2010), for convex losses on a ball. Theorem 6 of the private paper has order d^3 sqrt(T)
+        / epsilon^2.
 
     Deviations:
-        The step is tuned. For a box, the constants of the box are used.
+        The step is tuned. The constants for a box are derived here.
 
     Math:
         $$
@@ -253,13 +256,13 @@ def two_point_strongly_convex_upper(
     `two_point_upper`.
 
     Returns:
-        The regret of the mean of both points.
+        The bound, on the regret of the mean loss of both points.
 
     Source:
-        Agarwal, Dekel & Xiao (2010); Theorem 6 has order d^3 ln T / (mu epsilon^2).
+        Agarwal, Dekel & Xiao (2010). Theorem 6 of the private paper has order d^3 ln T / (mu epsilon^2).
 
     Deviations:
-        As for `fkm_upper`.
+        None on a ball, where s is 4. The constants for a box are derived here.
 
     Math:
         $$

@@ -1,13 +1,13 @@
 """Bounds of Saha & Asi (2024), DP-Dueling, on the regret for arms with features under central privacy.
 
-Source of all bounds: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User
-Privacy*.
+Source of all bounds except `corrected_regret_upper`: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback
+without Compromising User Privacy*.
 
 Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, with r(x) = w*.x, for arms in the unit ball of d
 dimensions and |w*| <= 1. Arguments are numbers or arrays, finite except epsilon, and broadcast; results are float64
-arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of all functions:
+arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of the functions:
 
-- `epsilon`: > 0; at infinity only the term without epsilon remains.
+- `epsilon`: > 0; at infinity the term with epsilon is 0.
 - `horizon`: T, >= 2 and > d / kappa^2.
 - `dim`: d, >= 1.
 - `failure_prob`: b, in (0, 1).
@@ -74,9 +74,9 @@ def corrected_regret_upper(
 
 
 def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, slope: ArrayLike) -> np.ndarray:
-    r"""Returns the epsilon above which Theorem 3's private term is smaller than its other term ("privacy for free").
+    r"""Returns the epsilon above which, in Theorem 3, the term with epsilon is the smaller term ("privacy for free").
 
-    It is a ratio of two orders, so its constant is unspecified.
+    This epsilon is a ratio of two orders, so it holds up to an unspecified constant.
 
     Source:
         Remark 4.

@@ -11,7 +11,7 @@ the true parameter and theta^ an estimate.
 Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64 arrays. Every function raises
 a ValueError for an argument that is out of range or NaN. Arguments of the functions:
 
-- `epsilon`: > 0; infinity is no privacy. `delta`: in [0, 1).
+- `epsilon`: > 0; infinity is no privacy. `delta`: in [0, 1); in (0, 1) for a standard deviation.
 - `num_samples`: n, >= 1; >= 4 for one pass of SGD.
 - `dim`: d, >= 1. `num_actions`: K, >= 2.
 - `feature_norm`: L, > 0, |phi| <= L, so that |x| <= 2 L.
@@ -308,9 +308,9 @@ def central_sample_size(
     failure_prob: ArrayLike,
     corrected: bool = False,
 ) -> np.ndarray:
-    r"""Returns the smallest n for which Theorem 5.3 is proved.
+    r"""Returns the number of samples from which on Theorem 5.3 is proved, not rounded to an integer.
 
-    The number is 8 L^2 ln(d / alpha) / kappa as printed, and 32 L^2 ln(d / alpha) / kappa with `corrected`.
+    It is 8 L^2 ln(d / alpha) / kappa as printed, and 32 L^2 ln(d / alpha) / kappa with `corrected`.
 
     Source:
         Proof of Theorem 5.3 (Lemma D.2).

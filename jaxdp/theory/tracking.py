@@ -1,17 +1,18 @@
 """Bounds of Asi, Raman & Saha (2025), Tracking, on dynamic regret under central privacy.
 
-Source of all bounds: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*. Table 1 has the five orders
-without logarithms of T and 1 / delta.
+Source of all bounds: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*. Its Table 1 lists the orders of
+all bounds here except `window_upper`, without logarithms of T and 1 / delta.
 
-In section 2.1 a stochastic adversary has S distributions, which means S - 1 shifts. Arguments are numbers or arrays
-that broadcast, finite except epsilon. Results are float64 arrays, expected dynamic regrets unless a function says
-otherwise. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of all functions:
+In section 2.1 of the paper, S is the number of distributions of a stochastic adversary, which therefore shifts S - 1
+times; here S is the number of the comparator's switches. Arguments are numbers or arrays that broadcast, finite except
+epsilon. Results are float64 arrays, expected dynamic regrets unless a function says otherwise. Every function raises a
+ValueError for an argument that is out of range or NaN. Arguments of the functions:
 
-- `epsilon`: > 0; at infinity only the terms without epsilon remain.
+- `epsilon`: > 0; at infinity the terms with epsilon are 0.
 - `horizon`: T, >= 2.
 - `num_experts`: N, >= 2.
-- `num_switches`: S, the number of switches of the comparator, >= 0 and < T. Upper bounds hold only for S >= 1; at S = 0
-  the functions return 0.
+- `num_switches`: S, the number of switches of the comparator, >= 0 and < T; the lower bounds restrict it further. Upper
+  bounds hold only for S >= 1; at S = 0 the functions return 0.
 - `delta`: in (0, 1).
 - `scale`: the unspecified constant of an order bound, > 0.
 """
@@ -31,20 +32,20 @@ def window_upper(
     *,
     corrected: bool = False,
 ) -> np.ndarray:
-    r"""Returns an upper bound on the regret of `limited_updates` in w rounds.
+    r"""Returns the published or the corrected upper bound on the regret of `limited_updates` in w rounds.
 
-    The bound is 16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)), where w is `window`, in [1, T], and b is `failure_prob`, in
-    (0, 1). `corrected` multiplies the first term by ln T.
+    The published bound is 16 ln(N T / b) / epsilon + 9 sqrt(w ln(T N / b)), where w is `window`, in [1, T], and b is
+    `failure_prob`, in (0, 1). With `corrected`, ln T multiplies the first term.
 
     Returns:
-        The regret against the best fixed expert of these rounds.
+        The bound, on the regret against the best fixed expert of these rounds.
 
     Source:
         Theorem 3.1, for losses of one distribution, with probability 1 - b for all windows together.
 
     Deviations:
-        The theorem lacks a factor ln T in its first term, which the paper's Lemmas 3.3 and A.2 have; `corrected=True`
-        includes this factor.
+        The theorem lacks the factor ln T that the first term has in the paper's Lemmas 3.3 and A.2. So the default, the
+        published bound, is not proved; `corrected=True` includes the factor.
 
     Math:
         $$
@@ -99,11 +100,11 @@ def shifting_lower(
 ) -> np.ndarray:
     r"""Returns a lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
 
-    It requires 0 < S <= N, because each phase has separate experts.
+    It requires 0 < S <= N: in the proof, each of the S phases of the adversary has its own experts.
 
     Source:
-        Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious, so the
-        bound also holds for learners against oblivious adversaries.
+        Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses in the proof do not
+        react to the learner, so the bound also holds for oblivious adversaries.
 
     Math:
         $$
@@ -132,12 +133,12 @@ def oblivious_upper(
     The bound is sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3).
 
     Source:
-        Corollary 4.1.1, an order bound, for epsilon < 1: Theorem 4.1 with Proposition 1, a claim of Asi, Koren, Liu &
-        Talwar (2024).
+        Corollary 4.1.1, an order bound for epsilon < 1. It combines Theorem 4.1 with Proposition 1, a claim of Asi,
+        Koren, Liu & Talwar (2024).
 
     Deviations:
-        `lazy_weights` runs the reduction, but its proved bound is of order T^(2/5) epsilon^(-3/5); see
-        `lazy_weights_parameters`.
+        `lazy_weights` runs the reduction of Theorem 4.1, but the second term of its proved bound has the order T^(2/5)
+        epsilon^(-3/5); see `lazy_weights_parameters`.
 
     Math:
         $$
@@ -156,14 +157,14 @@ def adaptive_lower(
 ) -> np.ndarray:
     r"""Returns a lower bound on the dynamic regret against some adversary that reacts to the learner.
 
-    The bound is min(T, S / (epsilon ln(T/(S+1)))^2), and requires T > S + 1. At S = 0 and at epsilon = infinity the
-    bound is 0 (the proof has S + 1 instead of S).
+    The bound is min(T, S / (epsilon ln(T / (S + 1)))^2), and requires T > S + 1. It is 0 at S = 0 and at epsilon =
+    infinity; the proof has S + 1 in place of S, so at S = 0 it shows more than this formula.
 
     Source:
         Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
 
     Deviations:
-        The proof treats the learner's state as a release, which is right only for delta = 0.
+        The proof treats the learner's state as a release, which is valid only for delta = 0.
 
     Math:
         $$
