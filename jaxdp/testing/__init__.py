@@ -1,4 +1,4 @@
-"""Checks the contract of every mechanism, learner and estimator. Each check raises an AssertionError."""
+"""Checks that mechanisms, learners and estimators keep their contract. A check that fails raises an AssertionError."""
 
 from jaxdp.testing.checks import Check
 from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism

@@ -13,13 +13,12 @@ STRUCTURE, DISTRIBUTION = "structure", "distribution"
 class Check:
     """A check of one duty of an algorithm. Call it to run it.
 
-    Checks from one call of `checks_of` share their computations. So all checks together cost little more than the most
-    expensive check.
+    Checks from one call of `checks_of` share their computations: what several checks need is computed once.
 
     Attributes:
         name: the duty, in a few words.
-        kind: "structure" for properties of single rounds; "distribution" for properties that blocks and counts must
-            share with single rounds.
+        kind: "distribution" for properties that a learner's blocks and counts must share with its single rounds;
+            "structure" for all other properties.
         run: raises an exception if the algorithm fails.
     """
 
@@ -100,7 +99,7 @@ def _and_others(names: Collection[str]) -> str:
 
 
 class Shared:
-    """A property that is computed at its first use. If that fails, each use raises the same exception."""
+    """A property that is computed at its first use. If the computation fails, each use raises the same exception."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function

@@ -26,11 +26,17 @@ def check_estimator(
 ) -> None:
     """Runs the checks of an estimator on one data set.
 
-    - Arguments have the names that callers use. `params` and `guarantee` take the same values and refuse a bad epsilon.
-    - jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons.
+    - Arguments have the names that callers use. `params` and `guarantee` take the same values; `params` refuses a bad
+      epsilon.
+    - Compiled and eager runs have the same results, and so have `jax.vmap` over seeds and epsilons and a loop over
+      them. One trace serves all epsilons. The program suits a GPU (see below).
     - No key is used twice in a function, and none is the same in every run, such as `jax.random.key(0)`.
-    - At epsilon = inf the report does not depend on the key. A guarantee that claims something depends on epsilon.
+    - A guarantee that claims something claims the epsilon of the values, or implies it at their delta. At epsilon = inf
+      it claims infinity, and the report does not depend on the key.
     - If features are not declared public, the estimate depends on them only through the report.
+
+    A program suits a GPU if it lowers for CUDA, without operations that are slow, inexact or random there. This is read
+    from the trace, and needs no GPU.
 
     The checks cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.audit`
     attacks the claim.
@@ -47,7 +53,7 @@ def check_estimator(
 
     Raises:
         AssertionError: if checks fail. Its message has the name and the reason of each failed check.
-        ValueError: if there is no check of a name in skip or only.
+        ValueError: if skip or only has a name that no check has, or estimator is not an `Estimator`.
     """
     programs = EstimatorPrograms(estimator, values, features, labels, key=key, tolerance=tolerance)
     run_checks(programs.checks(), skip=skip, only=only)
@@ -70,17 +76,22 @@ def check_learner(
 ) -> None:
     """Runs the checks of a learner on one environment.
 
-    - Arguments have the names that callers use. `params` and `guarantee` take the same values and refuse a bad epsilon.
-    - Shapes fit, states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons.
+    - Arguments have the names that callers use. `params` and `guarantee` take the same values; `params` refuses a bad
+      epsilon.
+    - Shapes fit, and states keep their shapes and dtypes. Compiled and eager rounds have the same results, and so have
+      `jax.vmap` over seeds and epsilons and a loop over them. One trace serves all epsilons. The program suits a GPU
+      (see `check_estimator`).
     - In single rounds no key is used twice in a function, and no key is the same in every run.
-    - At epsilon = inf neither `privatize` nor `update` depends on its key, in any round; for `update` see
-      `draws_in_update`. A guarantee that claims something depends on epsilon.
-    - Every play, by rounds, blocks and counts, is an action that the environment declares. This is checked in nine
-      lanes: three seeds at epsilon, at epsilon / 2 and at infinity.
+    - A guarantee that claims something claims the epsilon of the values, or implies it at their delta (but see
+      `may_claim_less` and `multiple`). At epsilon = inf neither `privatize` nor `update` depends on its key, in any
+      round; for `update` see `draws_in_update`.
+    - Every play, by rounds and blocks, is an action that the environment (or else the learner) declares, and no action
+      has a negative count. This is checked in nine lanes: three seeds at epsilon, at epsilon / 2 and at infinity (three
+      lanes if values have no epsilon).
     - If the learner and the environment have blocks, blocks give the results of rounds, bit for bit, including released
       values, and results do not depend on the checkpoints.
-    - Counts play the right number of rounds up to each checkpoint, and their outcomes, metrics and released values have
-      the same distribution as with rounds, at epsilon and at smaller values. `num_lanes` lanes are drawn.
+    - If they have counts, counts play the right number of rounds up to each checkpoint. Their outcomes, metrics and
+      released values have the same distribution as with rounds, at epsilon, epsilon / 4, epsilon / 16 and infinity.
 
     The checks cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.grey_box`
     measures it. The checks find a difference in the distribution of counts only if it occurs within the horizon, which
@@ -93,8 +104,8 @@ def check_learner(
         horizon: number of rounds to play, >= 2.
         key: key of the checks.
         tolerance: relative and absolute difference that is allowed between programs that should compute the same.
-        num_lanes: number of lanes of each engine for comparisons of distributions, >= 1. With 10,000 lanes the checks
-            find counts with noise of half the scale, if noise matters about as much as the data.
+        num_lanes: number of lanes of each engine and epsilon for comparisons of distributions, >= 1. With 10,000 lanes
+            the checks find counts with noise of half the scale, if noise matters about as much as the data.
         draws_in_update: whether `update` draws the next play even without privacy, from weights or among equal scores.
             At epsilon = inf the key of `update` may then decide integers of the public state, but no float of the
             public state and nothing in the private state. The checks do not test that these integers have the
@@ -108,7 +119,8 @@ def check_learner(
 
     Raises:
         AssertionError: if checks fail. Its message has the name and the reason of each failed check.
-        ValueError: if there is no check of a name in skip or only.
+        ValueError: if skip or only has a name that no check has; if learner or environment has another type; or if
+            horizon or num_lanes is too small.
     """
     programs = LearnerPrograms(
         learner,
@@ -139,8 +151,8 @@ def check_mechanism(
 ) -> None:
     """Runs the checks of a mechanism on one input.
 
-    These are the checks of `check_estimator`, except checks of the estimator's functions. In addition, the release must
-    equal `exact(data)` at epsilon = inf.
+    These are the checks of `check_estimator`, except the names of arguments, equal values of `params` and `guarantee`,
+    and features. In addition, the release must equal `exact(data)` at epsilon = inf.
 
     Args:
         params: (**values) -> pytree.
@@ -155,7 +167,7 @@ def check_mechanism(
 
     Raises:
         AssertionError: if checks fail. Its message has the name and the reason of each failed check.
-        ValueError: if there is no check of a name in skip or only.
+        ValueError: if skip or only has a name that no check has.
     """
     programs = MechanismPrograms(params, guarantee, release, values, [data], exact=exact, key=key)
     run_checks(programs.checks(), skip=skip, only=only)

@@ -1,4 +1,4 @@
-"""Checks, without a GPU, that a program can run on a GPU and gives the same results in every run."""
+"""Checks from a trace, without a GPU, that a program lowers for a GPU and has no operations that are unfit for it."""
 
 import math
 import re
@@ -11,13 +11,15 @@ import jax.numpy as jnp
 from jaxdp.numerics.equations import equations
 from jaxdp.testing.keys import place_of
 
-OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER, cuBLAS, the GPU's Threefry
+# Calls that CUDA has begin with one of these: cuSOLVER, cuBLAS, and the GPU's Threefry, for example.
+OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")
 
 
 def check_for_gpu(trace: Any, allowed: Collection[str] = ()) -> None:
-    """Checks that a traced program lowers for CUDA, without operations that are slow, rounded or random on a GPU.
+    """Checks that a traced program lowers for CUDA, without operations that are slow, inexact or random on a GPU.
 
-    `trace` is the result of `jax.jit(...).trace(...)`, and `allowed` has names of permitted calls that are not CUDA's.
+    `trace` is the result of `jax.jit(...).trace(...)`. `allowed` has names of calls that are permitted although CUDA
+    does not have them.
     """
     for equation in equations(trace.jaxpr):
         fault = _fault(equation)

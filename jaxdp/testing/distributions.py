@@ -1,4 +1,4 @@
-"""Tests whether a learner's counts have the distribution of its rounds, from two samples."""
+"""Tests by two samples whether a learner's outputs have one distribution with the engines "rounds" and "counts"."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from jaxdp.simulation import Snapshot, simulator
 from jaxdp.simulation.run.snapshot import RecordFn, is_at_stop
 from jaxdp.simulation.run.values import select_values
 
-FALSE_ALARM = 1e-9  # largest probability that a correct learner fails any of the comparisons
+FALSE_ALARM = 1e-9  # largest probability that a correct learner fails any of the comparisons, from 458 lanes on
 PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon; noise should matter in at least one of them
 LOOKS = 8
 TILE = 1024  # lanes that are computed together; bounds the memory
@@ -30,7 +30,7 @@ class Sampling(NamedTuple):
         epsilons: the values of epsilon at which lanes are drawn; [None] if the grid point has no epsilon.
         horizon: number of rounds to play.
         looks: the checkpoints.
-        num_lanes: number of lanes at each epsilon, for rounds and also for counts.
+        num_lanes: number of lanes at each epsilon and for each engine.
         key: key of the lanes.
         tolerance: values with a smaller relative or absolute difference count as equal.
     """
@@ -46,7 +46,8 @@ class Sampling(NamedTuple):
     tolerance: float
 
 
-Samples = dict[str, np.ndarray]  # by output: [num_lanes, num_epsilons, ...], with num_looks third unless read at a stop
+# By output: [num_lanes, num_epsilons, num_looks, ...]; no num_looks for outputs that are read when a learner stops.
+Samples = dict[str, np.ndarray]
 
 
 def sampling(
@@ -68,12 +69,12 @@ def sampling(
     if "epsilon" in values:
         epsilons = [math.inf, *(values["epsilon"] * PARTS).tolist()]
     looks = {max(1, horizon * look // LOOKS) for look in range(1, LOOKS + 1)}
-    looks |= {1, max(1, horizon - 1)}  # a plan of one round, at the start and at the end
+    looks |= {1, max(1, horizon - 1)}  # so that the first and the last step between checkpoints have one round
     return Sampling(learner, environment, values, epsilons, horizon, sorted(looks), num_lanes, key, tolerance)
 
 
 def draw(plan: Sampling, engine: str) -> Samples:
-    """Returns the outputs of the lanes by the engine "rounds" or "counts"; the two engines get different keys."""
+    """Returns the outputs of the lanes by the engine "rounds" or "counts". The two engines get independent keys."""
     learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
     key = jax.random.split(plan.key)[int(engine != "rounds")]
     record = record_public(learner, learner.params(**select_values(learner.params, values)))
@@ -109,7 +110,7 @@ def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) ->
     """
     pairs = list(_columns(rounds, counts, plan.epsilons, plan.looks))
     # Massart's inequality for two samples of the same size (Wei & Dudley, 2012), for any distribution, and a union
-    # bound.
+    # bound. The factor 2 is proved for 458 lanes or more.
     bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / plan.num_lanes)
     for place, first, second in pairs:
         gap = distance(first, second, plan.tolerance)
@@ -120,23 +121,26 @@ def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) ->
 
 
 def check_distribution(learner: Learner, environment: Environment, values: Mapping[str, float], **options: Any) -> None:
-    """Checks by samples that the engines "rounds" and "counts" give all outputs the same distribution.
+    """Checks by samples that all outputs have the same distribution with the engines "rounds" and "counts".
 
     Args:
-        learner: a learner that has both engines.
-        environment: its world.
-        values: the learner's values.
+        learner: a learner with counts.
+        environment: an environment with feedback totals.
+        values: a grid point of both.
         **options: further arguments of `sampling`.
 
     Raises:
-        AssertionError: as `check_same_distribution`.
+        AssertionError: if the distribution of an output differs (see `check_same_distribution`).
     """
     plan = sampling(learner, environment, values, **options)
     check_same_distribution(plan, draw(plan, "rounds"), draw(plan, "counts"))
 
 
 def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
-    """Returns the largest distance between two empirical distribution functions; close values count as equal."""
+    """Returns the largest distance between two empirical distribution functions.
+
+    Values within the tolerance count as equal, and NaN counts as infinity.
+    """
     first, second = (values.astype(np.float64) for values in (first, second))
     first, second = (np.sort(np.where(np.isnan(values), np.inf, values)) for values in (first, second))
 
@@ -149,7 +153,10 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
 
 
 def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
-    """Returns functions, by name, that record each leaf of the public state; a large leaf is recorded in part."""
+    """Returns functions, by name, that record the leaves of the public state, except empty leaves and random keys.
+
+    Some entries and the mean of a large leaf are recorded.
+    """
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 
     def entries(index: int) -> RecordFn:

@@ -49,11 +49,12 @@ def check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> N
 def check_claim(
     guarantee: Callable[..., Guarantee], values: Mapping[str, float], multiple: float = 1.0, *, or_less: bool = False
 ) -> None:
-    """Checks that a guarantee claims the epsilon of the values, at this epsilon and at infinity.
+    """Checks that a guarantee claims `multiple` times the epsilon of the values, at this epsilon and at infinity.
 
     Args:
         guarantee: (**values) -> Guarantee.
-        values: a grid point with `epsilon`, and with `delta` if a zCDP or Gaussian claim is converted.
+        values: a grid point with `epsilon`; also with `delta` for a zCDP or Gaussian claim, which must imply the
+            epsilon at this delta.
         multiple: the claimed epsilon divided by the epsilon of the values.
         or_less: whether a finite claim may be smaller.
     """

@@ -34,7 +34,7 @@ class EstimatorPrograms(Programs):
         tolerance: float = TOLERANCE,
     ) -> None:
         check_made("estimator", estimator, Estimator)
-        # `fit` gets the features; if it must not read them, it also gets other features.
+        # If features are private, `fit` is run again with other features, which must not change the estimate.
         feature_sets = [features] if estimator.features_public else [features, 1 - 2 * features]
         super().__init__(
             estimator.params,

@@ -1,9 +1,9 @@
-"""Tests whether a traced function uses a random key twice, also in branches and loops, or through its 32-bit words.
+"""Tests whether a traced function uses a random key twice, including uses in branches and loops.
 
 `jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way hold the
-same keys. For example, two calls of `fold_in(key, 1)` give the same key. Reading the words of a key by `key_data`, as
-`jaxdp.random` does, is a use. A key that depends on no random number, such as `key(0)`, is the same in every run, and
-must not be used.
+same keys. For example, two calls of `fold_in(key, 1)` give the same key. Reading the 32-bit words of a key by
+`key_data`, as `jaxdp.random` does, is a use. A key that depends on no random number, such as `key(0)`, is the same in
+every run, and must not be used.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+# Operations that return the same keys.
 SAME = {"reshape", "squeeze", "transpose", "expand_dims", "copy", "copy_p", "convert_element_type", "device_put", "rev"}
-PARTS = {"slice", "dynamic_slice", "gather"}
+PARTS = {"slice", "dynamic_slice", "gather"}  # operations that take keys out of an array
 SELECT = "select_n"
-MAKES = {"random_seed", "random_wrap"}
+MAKES = {"random_seed", "random_wrap"}  # operations that make keys from numbers
+# Operations that take keys without using them.
 FREE = {"eq", "ne", SELECT, "random_fold_in", "random_clone", "optimization_barrier", "stop_gradient"}
 
 
@@ -50,31 +52,34 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
 
 
 class _Walk:
-    """A walk through a jaxpr that numbers values, equal computations alike, and counts the uses of keys."""
+    """A walk through a jaxpr that numbers the values and records the uses of keys.
+
+    Values have the same number if they are computed in the same way.
+    """
 
     def __init__(self) -> None:
+        # Keys and words are given by their numbers, places as text.
         self.numbers: dict[Hashable, int] = {}
-        self.loops: dict[int, frozenset[int]] = {}  # by number: the loops in which it changes
-        self.wholes: dict[int, set[int]] = {}  # by element or choice: the keys that contain it
-        self.used: dict[int, str] = {}  # by number of a key: the place
-        self.used_parts: dict[int, str] = {}  # by number of an array: the place where a part was used
+        self.loops: dict[int, frozenset[int]] = {}  # by number of a value: the loops in which it changes
+        self.wholes: dict[int, set[int]] = {}  # by key: the arrays with this key, or the keys that it may be equal to
+        self.used: dict[int, str] = {}  # by key: the place of its use
+        self.used_parts: dict[int, str] = {}  # by array or key (see `wholes`): the place where a part was used
         self.free: set[int] = set()  # keys that may be used freely
         self.made: set[int] = set()  # keys that are the same in every run
         self.random: set[int] = set()  # drawn numbers
         self.copies: dict[int, int | None] = {}  # by array of repeated keys: the key, if there is only one
         self.called = ""  # place of the call of a function that JAX traced earlier
         self.active: tuple[int, ...] = ()  # the loops around the current equation
-        self.words: dict[
-            int, tuple[int, tuple[int, ...]]
-        ] = {}  # by words that were read: the key, and the loops active then
-        self.once: dict[int, set[int]] = {}  # by key: loops into which its words came from outside
+        # By words that were read: their key, and the loops that were active then.
+        self.words: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self.once: dict[int, set[int]] = {}  # by key: the loops into which its words came from outside
 
     def fresh(self, loops: Iterable[int] = ()) -> int:
-        """Returns the number of a new value that equals no other value; the given loops change it."""
+        """Returns the number of a new value that equals no other value, and that changes in the given loops."""
         return self.number(("fresh", len(self.numbers)), loops)
 
     def number(self, content: Hashable, loops: Iterable[int] = ()) -> int:
-        """Returns a number that equal computations share: a new one if `content` is new."""
+        """Returns the number of a value; values with equal `content` have the same number."""
         number = self.numbers.setdefault(content, len(self.numbers))
         self.loops.setdefault(number, frozenset(loops))
         return number
@@ -117,7 +122,7 @@ class _Walk:
         self.once.setdefault(key, set()).update(set(self.active) - set(loops))
 
     def _wholes_of(self, number: int) -> list[int]:
-        """Returns the numbers of all keys that have a key as an element or a choice."""
+        """Returns all entries of `wholes` for a key, and the entries for these, and so on."""
         wholes = [*self.wholes.get(number, ())]
         for whole in wholes:  # grows during the loop
             wholes += [outer for outer in self.wholes.get(whole, ()) if outer not in wholes]
@@ -137,7 +142,7 @@ class _Walk:
 
     def _step(self, eqn: Any, inputs: list[int]) -> list[int]:
         name, params = eqn.primitive.name, eqn.params
-        if name == "random_unwrap":  # a use only if the words serve for more than another key
+        if name == "random_unwrap":  # not a use if the words only make the same key again, by `random_wrap`
             words = self.fresh(self.loops[inputs[0]])
             self.words[words] = inputs[0], self.active
             return [words]
@@ -196,7 +201,7 @@ class _Walk:
         return outputs
 
     def _cond(self, branches: Sequence[Any], inputs: list[int]) -> list[int]:
-        """Walks through branches. Only one branch runs, so each branch may use a key."""
+        """Walks through branches. Only one branch runs, so all of them may use the same key."""
         before, all_used, all_parts, outputs = dict(self.used), {}, {}, []
         parts = dict(self.used_parts)
         for branch in branches:
@@ -226,7 +231,7 @@ class _Walk:
         elements: list[int] = []
         state, outputs = self.loop(body, carry, is_repeated=is_repeated)
         for element, array in zip(elements, arrays, strict=True):
-            if element in self.used:  # every element, one in each iteration
+            if element in self.used:  # then all elements are used, one in each iteration
                 self.used[array] = self.used[element]
         return [*state, *(self.fresh(self.loops[number]) for number in outputs[len(carry) :])]
 
@@ -260,7 +265,7 @@ class _Walk:
         loop = self.fresh()
         self.active += (loop,)
         used, parts = dict(self.used), dict(self.used_parts)
-        constant = [False] * len(carry)  # state that an iteration passes on unchanged
+        constant = [False] * len(carry)  # which parts of the state an iteration returns unchanged
         while True:
             state = [
                 number if same else self.choice([number], {loop} | self.loops[number])
@@ -308,7 +313,7 @@ def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
 
 
 def place_of(eqn: Any) -> str:
-    """Returns the function and the line of the user's code as text; empty if they are unknown."""
+    """Returns the function and line of the user's code that made an equation, as text; empty if they are unknown."""
     traceback = getattr(eqn.source_info, "traceback", None)
     place, frame = "", traceback.as_python_traceback() if traceback is not None else None
     while frame is not None:

@@ -27,7 +27,7 @@ from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch, find_reus
 from jaxdp.validation import check_count
 
 OTHER = 1  # folded into root keys on which results must not depend
-ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step hidden from the learner
+ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step that only the environment gets
 NUM_LANES = 10_000  # number of lanes of each engine for comparisons of distributions
 EAGER_ROUNDS = 1  # number of rounds that are played operation by operation
 
@@ -76,7 +76,7 @@ class LearnerPrograms(Programs):
         check_count("horizon", horizon, 2)
         check_count("num_lanes", num_lanes)
         self.space = next((side.interface.action for side in (environment, learner) if side.interface), None)
-        # Plays are checked here, so a learner without an interface needs no warning.
+        # These checks find wrong actions, so that the simulator need not warn of a learner without an interface.
         self.algorithm = self.learner = learner._replace(interface=learner.interface or environment.interface)
         self.environment, self.counting = environment, count_plays(environment, self.space)
         self.horizon, self.num_lanes, self.draws_in_update = horizon, num_lanes, draws_in_update
@@ -85,13 +85,13 @@ class LearnerPrograms(Programs):
         super().__init__(
             run.params, lambda **point: run.guarantee(**point)["learner"], values, key=key, tolerance=tolerance
         )
-        # The learner may discard state after the last round.
+        # horizon - 1 is included, because the learner may discard state after the last round.
         self.looks = sorted({1, horizon - 1, horizon})
 
     # ---- programs ----------------------------------------------------------------------------------------------------
     @Shared
     def record(self) -> dict[str, RecordFn]:
-        """Functions that record the public state, which may change without a change in any outcome."""
+        """Functions that record the public state, because not every wrong state shows in an outcome."""
         return record_public(self.learner, self.learner.params(**select_values(self.learner.params, self.values)))
 
     @Shared
@@ -101,7 +101,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def trace(self) -> Any:
-        """The trace of the run by rounds at the values; it fails if functions do not fit."""
+        """The trace of the run by rounds at the values; tracing fails if functions do not fit together."""
         return self.simulate.trace(self.keys[0], self.first_point)
 
     @Shared
@@ -138,7 +138,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def lanes(self) -> list[list[list[Step]]]:
-        """The steps of each lane of each point."""
+        """The steps of every lane, by point and seed."""
         assert self.trace is not None
         return [[self._lane(key, jax.tree.map(jnp.asarray, point)) for key in self.keys] for point in self.points]
 
@@ -152,7 +152,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def lane_outputs(self) -> list[Any]:
-        """Outputs of lanes by single steps, at the checkpoints of `batch_outputs` and in its form."""
+        """Outputs of lanes that are played by single steps, with the checkpoints and in the form of `batch_outputs`."""
         shapes = self.trace.out_info
 
         def outputs_at_looks(steps: list[Step]) -> dict[str, jax.Array]:
@@ -201,7 +201,7 @@ class LearnerPrograms(Programs):
         check_keys_of(self.step.trace(roots, params, play).jaxpr, num_carried=len(jax.tree.leaves(play)), free=free)
 
     def check_eager(self) -> None:
-        """Checks that compiled rounds have the results of single operations."""
+        """Checks that compiled rounds have the same results as operations run one by one."""
         for compiled, eager in zip(self.lanes[0][0], self.eager_outputs[0], strict=False):
             check_close(eager, (compiled.after, compiled.report), self.tolerance)
 
@@ -217,7 +217,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def counts(self) -> Any:
-        """The outputs of the same lanes by counts, only at the horizon, so that plans are as long as they may be."""
+        """The outputs of the same lanes by counts, only at the horizon, so that steps are as long as they may be."""
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 
@@ -277,18 +277,21 @@ class LearnerPrograms(Programs):
         chex.assert_trees_all_equal(_at_horizon(outputs), _at_horizon(self.blocks))
 
     def check_ends(self) -> None:
-        """Checks that a loop of the declared number of blocks, as on a GPU, plays the same rounds."""
+        """Checks that the program for a GPU, a loop over the declared number of blocks, has the same outputs."""
         with trace_for("gpu"):
             outputs = compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
         chex.assert_trees_all_equal(outputs, self.blocks)
 
     def check_blocks(self) -> None:
-        """Checks that blocks have the outputs of rounds, bit for bit, except the count of undeclared plays."""
+        """Checks that blocks have the outputs of rounds, bit for bit, except the number of undeclared plays."""
         first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batch_outputs[0]))
         chex.assert_trees_all_equal(first, second)
 
     def check_rounds_of_counts(self) -> None:
-        """Checks that counts have the arrays of rounds, and play up to the checkpoints."""
+        """Checks that outputs by counts have the shapes and dtypes of outputs by rounds, and count all rounds.
+
+        The number of rounds is not checked for a learner that may stop.
+        """
         chex.assert_trees_all_equal_shapes_and_dtypes(_at_horizon(self.counts), _at_horizon(self.lane_outputs[0]))
         if self.learner.done is None:
             looks = self._sampling().looks
@@ -297,7 +300,7 @@ class LearnerPrograms(Programs):
             assert not len(wrong), f"counts must play {looks} rounds, got {played}"
 
     def check_counts(self) -> None:
-        """Checks that counts have the distribution of rounds."""
+        """Checks that outputs by counts have the distribution of outputs by rounds."""
         plan = self._sampling()
         rounds, counts = (
             {name: values for name, values in samples.items() if name not in (OUTSIDE, PLAYED)}

@@ -43,7 +43,7 @@ class MechanismPrograms(Programs):
         assert self.claim is not None
 
     def check_claim(self) -> None:
-        """Checks that the guarantee depends on epsilon."""
+        """Checks that the guarantee claims the epsilon of the values."""
         assert self.claim is not None
         check_claim(self.guarantee, self.values)
 

@@ -16,9 +16,10 @@ OUTSIDE, PLAYED = "jaxdp_outside_plays", "jaxdp_rounds_played"
 
 
 def count_plays(environment: Environment, space: Any) -> Environment:
-    """Adds two outcomes to an environment: rounds played, and plays outside the space (for totals, negative counts).
+    """Adds two outcomes to an environment: the number of rounds played, and the number of plays outside the space.
 
-    `space` is a pytree of spaces of the actions; None accepts all actions.
+    With feedback totals, the second outcome is the number of actions with a negative count. `space` is a pytree of
+    spaces of the actions; None accepts all actions.
     """
     integer = jnp.result_type(int)
 
@@ -52,7 +53,7 @@ def count_plays(environment: Environment, space: Any) -> Environment:
 
 
 class Planned(NamedTuple):
-    """A world, and the smallest count that was planned so far (0 if no count was negative).
+    """A world, and the smallest count of an action in a step so far (0 if no count was negative).
 
     Attributes:
         world: the environment's world.
@@ -68,7 +69,7 @@ class Planned(NamedTuple):
 def first_outside(
     learner: Learner, environment: Environment, space: Any, horizon: int, engine: str, key: jax.Array, params: Any
 ) -> str:
-    """Returns, as text, the first action outside the space that a lane plays with this engine."""
+    """Returns, as text, the first action outside the space that a lane plays; for counts, the smallest count."""
     if engine == "counts":
         return _negative(learner, environment, horizon, key, params)
     spaces = jax.tree.leaves(space, is_leaf=is_space)

@@ -95,7 +95,7 @@ class Programs:
 
     def _count(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
         self.traces.append(key)
-        with jax.default_matmul_precision("highest"):  # as simulations are traced
+        with jax.default_matmul_precision("highest"):  # simulations are traced with this precision
             return self.run(key, params, *inputs)
 
     @Shared
@@ -134,7 +134,7 @@ class Programs:
         assert self.claim is not None
 
     def check_claim(self) -> None:
-        """Checks that a guarantee which claims something depends on epsilon."""
+        """Checks that a guarantee which claims something claims the epsilon of the values (see `check_claim`)."""
         if self.claim.is_private:
             check_claim(self.guarantee, self.values, self.multiple, or_less=self.may_claim_less)
 
@@ -193,8 +193,8 @@ class Programs:
     def ways(self) -> list[Check]:
         """Returns the checks of the program's structure.
 
-        The program can be traced, once for all epsilons; it has the same results compiled, in a batch and operation by
-        operation; it uses no key twice; and it can be lowered for a GPU.
+        They check that the program can be traced, once for all epsilons; that it has the same results compiled, in a
+        batch and operation by operation; that it uses no key twice; and that it suits a GPU.
         """
         return [
             Check("shapes fit under jit", STRUCTURE, self.check_trace),

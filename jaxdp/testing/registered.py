@@ -24,8 +24,8 @@ def checks_of(
 ) -> list[Check]:
     """Returns the checks of an algorithm's contract, which you can call one by one.
 
-    The checks share their computations. All checks together need about one compiled program; a check that you call
-    separately computes only the values that it needs. The how-to on own learners shows the checks in pytest.
+    The checks share their computations; a check that you call separately computes only the values that it needs. The
+    how-to on own learners shows the checks in pytest.
 
     Args:
         algorithm: a name from `python -m jaxdp list`, or an entry of `jaxdp.registry`, which is checked on its tiny
@@ -43,7 +43,8 @@ def checks_of(
         an AssertionError if the algorithm fails.
 
     Raises:
-        ValueError: if a name is not registered, or an argument that the algorithm needs is missing.
+        ValueError: if a name is not registered, or algorithm has another type; if an argument that the algorithm needs
+            is missing; or if a registered algorithm is given arguments that only a `Learner` or an `Estimator` takes.
 
     Examples:
         >>> [check.name for check in checks_of("laplace")][:3]
@@ -70,8 +71,7 @@ def check_registered(
     entry draws must have the form of users in the neighbours. `python -m jaxdp audit` tests whether the noise is large
     enough.
 
-    An algorithm of yours is found if the module that calls this function registers it, or an entry point of the group
-    `jaxdp.register`.
+    Your own algorithm must be registered before this call, or by an entry point of the group `jaxdp.register`.
 
     Args:
         name: a name from `python -m jaxdp list`.
@@ -82,7 +82,7 @@ def check_registered(
 
     Raises:
         AssertionError: if checks fail. Its message has the name and the reason of each failed check.
-        ValueError: if the name is not registered, or there is no check of a name in skip or only.
+        ValueError: if the name is not registered, or skip or only has a name that no check has.
 
     Examples:
         >>> check_registered("laplace")
@@ -164,7 +164,8 @@ def _check_neighbours(entry: Any, key: jax.Array) -> None:
     assert forms[0] == forms[1], f"neighbours must have equal shapes and dtypes, got {forms[0]} and {forms[1]}"
     if isinstance(entry, LearnerEntry) and entry.draw_user is not None:
         form = _forms(jax.tree.map(lambda leaf: leaf[0], first))
-        drawn_form = form if entry.is_adaptive else _forms(jax.eval_shape(entry.make_user, key))  # `play` compares them
+        # For an adaptive entry, `play` makes this comparison.
+        drawn_form = form if entry.is_adaptive else _forms(jax.eval_shape(entry.make_user, key))
         assert drawn_form == form, f"draw_user must draw a user as neighbours have them, {form}, got {drawn_form}"
     for make in paths(entry).values():
         attack = make()
