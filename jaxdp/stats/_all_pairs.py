@@ -10,11 +10,11 @@ from jaxdp.validation import check_probability
 
 
 def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidence: float = 0.95) -> xr.Dataset:
-    """Compares the means at every two labels of a dimension, paired by seed.
+    """Compares the means of all pairs of labels of a dimension, paired by seed.
 
     You may look at the means first and then choose pairs, for example all pairs that include the smallest mean. If you
-    report every pair with p_adjusted <= 1 - confidence as different, the probability that any of these reports is wrong
-    is at most 1 - confidence, at each point of the other dimensions.
+    call every pair with p_adjusted <= 1 - confidence different, the probability that you are wrong for any pair is at
+    most 1 - confidence, at each point of the other dimensions.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.
@@ -26,7 +26,8 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
         A Dataset along the labels and along `against`, which has the same labels: `difference` (label minus `against`),
         `low` and `high`; and `p_adjusted`, the two-sided p-value of the hypothesis of no difference. Intervals and
         p-values have Bonferroni's correction for the number of pairs. An interval excludes 0 if and only if p_adjusted
-        < 1 - confidence, up to rounding. On the diagonal differences are 0 and p_adjusted is 1.
+        < 1 - confidence, up to rounding. For a label against itself, the difference and its limits are 0, and
+        p_adjusted is 1.
 
     Raises:
         ValueError: if values lack a dimension, a label is repeated, or another argument is out of its range.

@@ -118,7 +118,7 @@ def _find_crossings(values: np.ndarray, quantile: float) -> _Crossings:
     mean, count = values.mean(-1), values.shape[-1]
     centred = values - mean[..., None]
     factor = quantile**2 / (count * max(count - 1, 1))
-    margins = factor * (centred**2).sum(-1)  # squares of half the widths of Student's intervals
+    margins = factor * (centred**2).sum(-1)  # squared half widths of Student's intervals
     joint = factor * (centred[..., :-1, :] * centred[..., 1:, :]).sum(-1)
     start, step = mean[..., :-1], np.diff(mean)
     start_margin, step_margin = margins[..., :-1], margins[..., :-1] + margins[..., 1:] - 2 * joint

@@ -36,10 +36,10 @@ def paired(
 
     Returns:
         A Dataset along the other labels: `difference` (label minus `against`), `low` and `high`; `p_value`, the
-        two-sided p-value of the hypothesis of no difference (1 if all differences are 0); and `p_adjusted`, corrected
-        by Holm's method for all comparisons in the result, along all dimensions. If you report all comparisons with
-        p_adjusted <= 0.05 as different, the probability that any of these reports is wrong is at most 5%. The p-values
-        of a comparison with a NaN are NaN, but the comparison counts in the correction.
+        two-sided p-value of the hypothesis of no difference (1 if all differences are 0, NaN for a single seed); and
+        `p_adjusted`, corrected by Holm's method for all comparisons in the result, along all dimensions. If you call
+        all comparisons with p_adjusted <= 0.05 different, the probability that you are wrong for any of them is at most
+        5%. The p-values of a comparison with a NaN are NaN, but the comparison counts in the correction.
 
     Raises:
         ValueError: if values lack a dimension, a label is repeated, `against` is not a label or is the only label, or

@@ -15,8 +15,8 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     The slope is the sum over x of w(x) ln mean(x), with weights w that depend only on x. By the delta method its
     standard error is the standard error of the mean over seeds s of sum_x w(x) value(s, x) / mean(x). The interval is
     Student's interval with this error. Seeds must be independent, but the values of one seed at several x may depend on
-    each other. The interval covers the slope that infinitely many seeds would give. It does not test whether the mean
-    is a power of x.
+    each other. The interval covers the slope that infinitely many seeds would give. Nothing tests whether the mean is a
+    power of x.
 
     For Gaussian values with a standard deviation of a fifth of the mean, a 95% interval covers at least 94.5% from 8
     seeds on. For skew values with a standard deviation of 70% of the mean (products of two gamma variables, one of them

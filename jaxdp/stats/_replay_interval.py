@@ -16,10 +16,11 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
     """Computes the mean reward of the matched rounds of a replay, with its interval over rounds and seeds.
 
     All seeds replay the same rounds of a log, so the sampling error of the rounds is common to all seeds. Its variance
-    is added to the variance of the mean over seeds. With propensities, each seed draws its coins independently, so two
-    seeds share only some matched rounds. The common error then comes from the rounds that another seed would also keep
-    if it played the same arms; if seeds play different arms, the interval is wider than needed. With one seed the
-    interval covers only the sampling error of the rounds: it is too narrow unless seeds hardly differ.
+    is added to the variance of the mean over seeds. With propensities, each seed draws independent coins that decide
+    which matched rounds it keeps, so two seeds share only some of these rounds. The common error then comes from the
+    rounds that another seed would also keep if it played the same arms; if seeds play different arms, the interval is
+    wider than needed. With one seed the interval covers only the sampling error of the rounds: it is too narrow unless
+    seeds hardly differ.
 
     Args:
         totals: results of `jaxdp.sweep` or of a run, with the outcomes of `logged_contexts` or `logged_rewards`, and
@@ -37,7 +38,8 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
             with different seeds may learn from different rounds.
 
     Raises:
-        ValueError: if totals lack an outcome or the dimension `over`, or confidence is outside (0, 1).
+        ValueError: if totals are not a Dataset, or lack an outcome or the dimension `over`; or if confidence is outside
+            (0, 1).
 
     Examples:
         >>> sums = {"matched": [400.0, 420.0], "reward": [200.0, 200.0], "squared_reward": [200.0, 200.0]}
@@ -66,14 +68,14 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
 
 
 def replay_sample_size(errors: xr.Dataset, played: xr.DataArray, over: str) -> xr.DataArray:
-    """Returns the number of independent rounds with a mean that has the same sampling error as the mean over seeds.
+    """Returns the number of independent rounds that give a mean with the same sampling error as the mean over seeds.
 
     `errors` are each seed's mean and errors by `replay_errors`, and `played` is each seed's number of matched rounds.
     """
     separate, shared = (errors[name].mean(over, skipna=False) ** 2 for name in ("round_error", "shared_error"))
     rounds = played.mean(over, skipna=False)
     size = rounds * separate / (shared + (separate - shared) / errors.sizes[over])
-    size = size.where(separate > 0, rounds)  # all rewards are equal
+    size = size.where(separate > 0, rounds)  # if all rewards are equal, all errors are 0
     return size.where(errors.reward.notnull().all(over))
 
 
@@ -95,6 +97,7 @@ def replay_half_width(errors: xr.Dataset, played: xr.DataArray, over: str, confi
     """Returns the half width of the interval for the mean reward over seeds, the dimension `over`.
 
     `errors` are each seed's mean and errors by `replay_errors`, and `played` is each seed's number of matched rounds.
+    With one seed, the interval covers only the error of rounds.
     """
     probability, count = (1 + confidence) / 2, errors.sizes[over]
     rounds = played.mean(over)

@@ -9,7 +9,8 @@ def seeds_needed(at_least: float, *, confidence: float = 0.95, sides: int = 1) -
     """Returns the smallest number of seeds that can show that a share is at least `at_least`.
 
     This number suffices only if all seeds are hits; if some seeds miss, more seeds are needed. Use it before a sweep:
-    fewer seeds cannot show the share. A share of at most p needs as many seeds as a share of at least 1 - p.
+    fewer seeds cannot show the share. To show that a share is at most p, as many seeds are needed as to show that a
+    share is at least 1 - p.
 
     Args:
         at_least: the share to show, in (0, 1).

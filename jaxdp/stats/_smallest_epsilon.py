@@ -26,8 +26,8 @@ def smallest_epsilon(
     """Returns the smallest epsilon of the grid down to which tests show that the mean reaches a bound.
 
     The bound is `at_most` or `at_least`. Epsilons are tested from the largest down, until the first test fails. The
-    result is the last epsilon that passed. Tests in this order need no correction. With `at_most`, the true mean is at
-    most `at_most` at the returned epsilon and at all larger epsilons of the grid, with probability at least
+    result is the last epsilon that passed. Tests in this fixed order need no correction. With `at_most`, the true mean
+    is at most `at_most` at the returned epsilon and at all larger epsilons of the grid, with probability at least
     `confidence`, even if the mean does not fall with epsilon. The probability is for each point of the other dimensions
     separately, not for all points together. Nothing is shown about epsilons between grid points. Smaller epsilons may
     also be sufficient, and more seeds may show it.
@@ -48,7 +48,8 @@ def smallest_epsilon(
 
     Returns:
         An array of epsilons, float64, without `along` and `over`. It is NaN if even the largest epsilon is not shown to
-        be sufficient, and infinity if only the algorithm without privacy is shown to be sufficient.
+        be sufficient, and infinity if only the algorithm without privacy is shown to be sufficient. At an epsilon with
+        a NaN the test fails.
 
     Warns:
         RuntimeWarning: if no values of the metric could pass a test with this number of seeds. "t" needs two seeds; for

@@ -9,7 +9,7 @@ from jaxdp.stats.arrays import check_array, means, student_quantile
 from jaxdp.validation import INT64_MAX, check_choice, check_count, check_probability
 
 METHODS = ("t", "bootstrap")
-CELLS = 2**22  # numbers in one array of the bootstrap: 32 MB
+CELLS = 2**22  # largest number of entries in an array of the bootstrap (32 MB)
 
 
 def mean_interval(
@@ -26,13 +26,13 @@ def mean_interval(
     "t" is Student's interval. It is exact for any number of Gaussian values. For few values of a skew distribution it
     is too narrow: for exponential values a 95% interval covers 89% at 8 seeds and 92% at 20 seeds.
 
-    "bootstrap" is for skew values. It is the studentized bootstrap: quantiles of (mean* - mean) / error* over resamples
-    of the seeds replace Student's quantiles. If Student's limit is further from the mean, it is used instead. A 95%
-    interval covers at least 94.5% from 8 seeds on for Gaussian and gamma values (shape 4, skewness 1), from 20 seeds on
-    for exponential values (skewness 2), and from 100 seeds on for lognormal values with sigma = 1 (skewness 6). For 8
-    Gaussian values it covers 96.4% and is wider than Student's interval. Do not use it for fewer than 8 seeds. Its
-    limits are infinite if too many resamples consist of one repeated value, as happens with 2 or 3 seeds, or if values
-    rarely differ.
+    "bootstrap" is for skew values. It is the studentized bootstrap: quantiles of (mean* - mean) / error*, where mean*
+    and error* are a resample's mean and standard error, replace Student's quantiles. If Student's limit is further from
+    the mean, it is used instead. A 95% interval covers at least 94.5% from 8 seeds on for Gaussian and gamma values
+    (shape 4, skewness 1), from 20 seeds on for exponential values (skewness 2), and from 100 seeds on for lognormal
+    values with sigma = 1 (skewness 6). For 8 Gaussian values it covers 96.4% and is wider than Student's interval. Do
+    not use it for fewer than 8 seeds. Its limits are infinite if too many resamples consist of one repeated value, as
+    happens with 2 or 3 seeds, or if values rarely differ.
 
     Use `share_interval` for shares of hits.
 
@@ -97,7 +97,7 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
         >>> print(f"{interval.share:.2f} in [{interval.low:.3f}, {interval.high:.3f}]")
         0.75 in [0.194, 0.994]
     """
-    from jaxdp.audit.intervals import clopper_pearson  # imports all of jaxdp.audit
+    from jaxdp.audit.intervals import clopper_pearson  # only if needed: this imports all of jaxdp.audit
 
     check_array("hits", hits, over)
     total, is_known = count_hits(hits, over)
