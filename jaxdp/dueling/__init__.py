@@ -1,4 +1,4 @@
-"""Dueling bandits: environments, and one file per algorithm."""
+"""Dueling bandits: environments and learners."""
 
 from jaxdp.dueling._ballot_duels import ballot_duels, ballot_matrix
 from jaxdp.dueling._double_thompson import double_thompson

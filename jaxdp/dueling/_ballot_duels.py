@@ -55,10 +55,10 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     """Plays duels of alternatives; in each round the next voter answers from their ballot.
 
     The voters answer in a random order, which each lane draws from the world's key. After all voters have answered, a
-    new pass starts in another order. There are `answers_per_voter` passes. A voter names
-    the arm that their ballot ranks higher. The answer is a fair coin if the voter did not rank both arms, ranks them as
-    tied, or is asked about an arm and itself. The answer to a duel does not depend on which arm is on the left, and
-    does not show whether a coin was tossed. Coins of different rounds are independent, even for the same voter.
+    new pass starts in another order. There are `answers_per_voter` passes. A voter names the arm that their ballot
+    ranks higher. The answer is a fair coin if the voter did not rank both arms, ranks them as tied, or is asked about
+    an arm and itself. The arm that wins does not depend on which arm is on the left, and the answer does not show
+    whether a coin was tossed. Coins of different rounds are independent, even for the same voter.
 
     An unranked arm does not count as worse than a ranked arm, so a fair coin decides: by PrefLib's definition an
     incomplete order says nothing about an unranked arm, and `Ballots.answers` calls such an answer "unknown". All lanes
@@ -84,7 +84,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
 
         The engine "counts" cannot be used: voters are asked without replacement, so totals of answers depend on all
         earlier duels and are not binomial. For this engine use `matrix_duels` on `ballot_matrix(ballots)`, which draws
-        voters from the ballots with replacement, as from a large electorate with the same shares of ballots.
+        voters from the ballots with replacement, as from a large electorate with the same proportions of ballots.
 
     Raises:
         ValueError: if there is no voter or fewer than two arms; if ranks are not whole numbers >= 0 in a matrix (NaN is
@@ -93,10 +93,10 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
 
     Privacy:
         - The coins that voters toss are part of their answers.
-        - Replacing one ballot changes the answers of at most answers_per_voter rounds, but not the order in which
-          voters are asked.
+        - For given duels and coins, replacing one ballot changes the answers of at most answers_per_voter rounds. It
+          never changes the order in which voters are asked.
         - So a learner's claim for the outcome of one duel holds for a whole ballot at
-          `Guarantee.at_user_level(answers_per_voter)`: epsilon times answers_per_voter.
+          `Guarantee.at_user_level(answers_per_voter)`: for a pure claim, at epsilon times answers_per_voter.
         - The number of voters is public.
         - Regrets, `correct` and `coins` are computed from the exact ballots: use the simulation only if you may see
           the ballots.
@@ -188,17 +188,18 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
 
 
 def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
-    """Computes the ballots' preference matrix: the probability that a random voter answers for the row's arm.
+    """Computes the ballots' preference matrix: how probably a random voter prefers the row's arm to the column's arm.
 
     Args:
         ballots: as for `ballot_duels`.
 
     Returns:
-        [num_arms, num_arms] float64: the share of voters who rank the row's arm above the column's arm, plus half of
-        the share of voters who rank neither arm above the other.
+        [num_arms, num_arms] float64: the fraction of voters who rank the row's arm above the column's arm, plus half of
+        the fraction of voters who rank neither arm above the other.
 
     Raises:
-        ValueError: if the ballots are bad, as for `ballot_duels`.
+        ValueError: if there is no voter or fewer than two arms; if ranks are not whole numbers >= 0 in a matrix, or
+            take more memory than the host has free.
 
     Source:
         Standard.

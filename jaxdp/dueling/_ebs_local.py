@@ -47,7 +47,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """The reports so far, and values computed from them.
+    """The remaining arms, and sums of the reports so far.
 
     Attributes:
         active: [num_arms] bool, the remaining arms.
@@ -80,7 +80,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
 
     Raises:
         ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1, or constants is
-            neither "tight" nor "paper".
+            neither "tight" nor "paper"; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -55,16 +55,17 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
 
     Args:
         num_arms: number of arms, >= 2.
-        constants: the number n (see Math). "tight": the sum of two error bounds is at most D / 4; "split": each is at
-            most D / 8. For the same failure_prob, the n of "split" is 1 to 4 times as large (equal at D = 4 epsilon, 4
-            times without privacy).
+        constants: how n is chosen (see Math). Two terms bound the error of a share of wins. "tight": their sum is at
+            most D / 4; "split": each is at most D / 8. For the same failure_prob, the n of "split" is 1 to 4 times as
+            large (equal at D = 4 epsilon, 4 times without privacy).
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
         1 if the left arm wins, clipped to {0, 1}. Counts are for ordered pairs, in the order of a flattened matrix.
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants is unknown.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants is unknown; from
+            `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

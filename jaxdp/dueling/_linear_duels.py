@@ -33,7 +33,9 @@ class Params:
 
 @factory
 def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = logistic) -> Environment:
-    """Plays duels of arms with features x and utilities r(x) = scale x.weights: left wins with F(r[left] - r[right]).
+    """Plays duels of arms with features: the left arm wins with probability F(r[left] - r[right]).
+
+    The utility of an arm with features x is r = scale x.weights.
 
     Args:
         features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.
@@ -48,8 +50,8 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         arms: `simple_regret` is the pseudo-regret of a duel of the arm with itself, and `correct` says whether it is
         zero.
 
-        `feedback_totals` draws one binomial variate for each pair that is played. But in each lane and phase it reads
-        and writes the counts of all num_arms^2 pairs: 40,000 for 200 arms, 4 million for 2,000.
+        `feedback_totals` draws one binomial variate for each pair that is played. But each call reads and writes, in
+        every lane, the counts of all num_arms^2 pairs: 40,000 for 200 arms, 4 million for 2,000.
 
     Raises:
         ValueError: if features are not as above, weights have another shape or are not finite, or the link is unknown;

@@ -126,7 +126,8 @@ def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns the weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
 
     With these weights, the weighted number of wins divided by the weighted number N of duels has the least variance, at
-    most 1 / (4 N): a block's sum of n outcomes has a variance of at most n / 4, and its noise of 2 / epsilon^2.
+    most 1 / (4 N): the sum of a block's n outcomes has a variance of at most n / 4, and the block's noise has the
+    variance 2 / epsilon^2.
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))

@@ -54,7 +54,7 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
         loads: numbers > 0, 8 x / D^2 for a radius of D / 4.
 
     Returns:
-        For each load, a whole number, or infinity if the number would be above 10^30.
+        For each load, a whole number, or infinity if the number would be 10^30 or more.
     """
     # eps0 never decreases with n, so n / load never increases with the load: the result for a load bounds the result
     # for the next larger load.

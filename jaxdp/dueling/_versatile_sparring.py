@@ -145,8 +145,8 @@ def versatile_sparring(
         report: "rr", randomized response; or "gaussian", the outcome plus Gaussian noise of standard deviation s, from
             the analytic calibration. A Gaussian report is mapped to (report + m) / (1 + 2 m), clipped to [0, 1], where
             m = s sqrt(2 ln(2 T / failure_prob)).
-        losses: how a player estimates the losses of a round in which it drew arm I, with reported loss y: "importance",
-            importance weighting, y 1[i = I] / w_i; or "reduced_variance" (see Math).
+        losses: how a player who drew arm I, with reported loss y, estimates the losses of all arms i: "importance",
+            importance weighting, 1[i = I] y / w_i; or "reduced_variance" (see Math).
         horizon: rounds T, >= 1; required for Gaussian reports, and not allowed otherwise.
 
     Returns:
@@ -209,7 +209,7 @@ def versatile_sparring(
         )
     rounds = 0 if horizon is None else check_horizon(horizon)
     rate_factor = 2.0 if estimate is importance else 4.0
-    steps = KERNELS  # right for any number of arms
+    steps = KERNELS  # these kernels serve any number of arms; tests compare them with PLAIN
 
     def params(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Params:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))

@@ -60,7 +60,8 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
         order of a flattened matrix. Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi,
         2024, equation 2); `borda_regret`, `strong_regret` and `weak_regret` as for `matrix_duels` (the last two only if
         a single arm has the largest utility); `best_duels`, the number of rounds with a pseudo-regret of zero;
-        `left_wins`, the number of rounds that the left arm wins.
+        `left_wins`, the number of rounds that the left arm wins. The regrets of an arm outside [0, num_arms) are NaN.
+        Recommendations are arms, as for `matrix_duels`.
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
@@ -75,7 +76,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
         DP-Dueling (Saha & Asi, 2024), section 1.2.
 
     Deviations:
-        As for `matrix_duels`.
+        In float32 the probability of a win is a multiple of 2^-23, as for `matrix_duels`.
     """
     plain = utility_matrix(utilities, link)
     utilities = np.asarray(utilities, np.float64)

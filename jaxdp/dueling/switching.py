@@ -80,7 +80,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
 
     Deviations:
-        As for `matrix_duels`.
+        In float32 the probability of a win is a multiple of 2^-23, as for `matrix_duels`.
     """
     matrices = [
         check_preferences(f"preference_matrices[{stage}]", matrix)

@@ -47,8 +47,11 @@ def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns whether lower bounds on win probabilities are at most 1/2, given the numbers of duels won and lost."""
-    lead, duels = won - lost, won + lost  # `spread` is exploration_rate ln t
+    """Returns whether lower bounds on win probabilities are at most 1/2, given the numbers of duels won and lost.
+
+    `spread` is exploration_rate ln t. Without duels the result is True.
+    """
+    lead, duels = won - lost, won + lost
     # With N duels, the bound is at most 1/2 if and only if c lead / (2 N) <= c sqrt(spread / N); c cancels.
     return (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
 
@@ -70,9 +73,9 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     r"""Draws two arms from the posterior: an arm that beats the most others, and an arm that beats this one (D-TS).
 
-    * An arm i is a candidate for the left arm if its upper bounds on P[i, j] exceed 1/2 for the largest number of arms
-      j. The left arm is the candidate that beats the most arms in a draw from the posterior of all pairs; ties are
-      broken at random.
+    * Let P[i, j] be the probability that arm i beats arm j. An arm i is a candidate for the left arm if its upper
+      bounds on P[i, j] exceed 1/2 for the largest number of arms j. The left arm is the candidate that beats the most
+      arms in a draw from the posterior of all pairs; ties are broken at random.
     * Candidates for the right arm are the left arm itself, which wins with probability 1/2, and each arm for which the
       lower bound on its probability of beating the left arm is at most 1/2. The right arm is the candidate with the
       largest probability of beating the left arm in a second draw.
@@ -93,7 +96,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
 
     Values:
         epsilon: the privacy budget, > 0.
-        exploration_rate: > 1/2, by default 0.51.
+        exploration_rate: > 1/2, by default 0.51: alpha in the bounds (see Math).
 
     Privacy:
         - Claim: epsilon-DP, in the local model ("local") or the central model ("blocks").

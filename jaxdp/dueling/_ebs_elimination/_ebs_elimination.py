@@ -1,4 +1,6 @@
-"""Elimination by effective Borda scores from private counters of wins: single rounds, as in the paper.
+"""Elimination by effective Borda scores from private counters of wins: single rounds, as in DP-Dueling.
+
+The source, and "the paper" in this package, is DP-Dueling (Saha & Asi, 2024), Algorithm 1.
 
 * `arms` and `counters` have the steps; `calibration` sets the noise and the widths of the bounds.
 * `kernels` has hand-optimised forms of some steps.
@@ -76,9 +78,9 @@ def ebs_elimination(
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
         constants: the radius r of the bounds on an arm's score.
-            "tight": n r = c sqrt(n x / 2) plus a bound on the error of the arm's counter, with c and x of
-            `docs/proofs/ebs_elimination.md`, which proves the bounds at all times at once, each term with half of
-            failure_prob. Counters are trees that combine nodes (`tree_counter`).
+            "tight": n r = c sqrt(n x / 2) plus a bound on the error of the arm's counter, for an arm with n duels, with
+            c and x of `docs/proofs/ebs_elimination.md`. It proves the bounds at all times at once, each of the two
+            terms with half of failure_prob. Counters are trees that combine nodes (`tree_counter`).
             "paper": the radius in Math, with binary trees that do not combine nodes; for Laplace noise only.
         noise: the noise of the counters, "laplace" or "gaussian".
         arity: the arity of the counters' trees, >= 2; None means the best arity for the horizon, or 2 with the paper's
@@ -89,7 +91,8 @@ def ebs_elimination(
         left arm wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if an argument is out of its range, or constants="paper" is combined with Gaussian noise.
+        ValueError: if an argument is out of its range, or constants="paper" is combined with Gaussian noise; from
+            `params`, if a value is out of range, or makes noise or bounds that JAX's integers or floats cannot hold.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -106,7 +109,7 @@ def ebs_elimination(
         - Sensitivity: an outcome enters only the left arm's counter, at most twice: once itself, and later its
           negative. So the counters of all arms together have L1 sensitivity 2, and L2 sensitivity sqrt(2), since the
           signs are opposite. With Laplace noise each entry is counted with budget epsilon / 2. Earlier releases
-          determine which counters receive an entry in which round, and so the counters' clocks.
+          determine which counters receive an entry in which round, and so the counters' clocks (numbers of entries).
         - Slack: none in transcripts. An outcome enters only once, and spends at most epsilon / 2, if the right arm of
           its duel is not dropped, or the left arm is. The released estimates can spend all of epsilon only in the limit
           of rare outcomes if the removed duel was the arm's only duel: `docs/proofs/ebs_elimination.md`.
@@ -117,10 +120,10 @@ def ebs_elimination(
         DP-Dueling (Saha & Asi, 2024), Algorithm 1.
 
     Deviations:
-        * Upon a drop the printed algorithm adds -1 to a counter; here the number of wins over the dropped arms is
-          removed.
-        * The printed algorithm feeds counters only after wins. Then clocks depend on the outcomes, which breaks
-          privacy.
+        * When an arm is dropped, the printed algorithm adds -1 to a counter; here the number of wins over the dropped
+          arms is subtracted.
+        * The printed algorithm adds entries to counters only after wins. Then clocks depend on the outcomes, which
+          breaks privacy.
         * A counter's budget is epsilon / 2 instead of epsilon / 4, because an outcome is in one counter, not two.
         * The printed radius has log(log(K / delta)) where a union bound over rounds gives log(K T / delta), as in Math.
           Its noise term is Lemma 1 at the budget epsilon / 4. If this lemma holds (for T >= 16, about), the term is
@@ -167,7 +170,7 @@ def ebs_elimination(
         arity = 2 if is_paper else best_arity(entries, noise=noise)
     arity = check_count("arity", arity, 2)
     levels = num_digits(entries, arity)
-    steps = KERNELS  # right for any number of arms
+    steps = KERNELS  # these kernels serve any number of arms; tests compare them with PLAIN
     trees = Trees(arity, level_variances(arity, levels, not is_paper), node_noise(noise, levels), noise)
 
     sizes = Sizes(num_arms, horizon, entries, is_paper)

@@ -20,10 +20,10 @@ class Params:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         noise: parameters of the noise of the counters' nodes.
         quantum: [] float, a power of two; noisy nodes are rounded to multiples of it.
-        squared_radius: [num_arms + 1] float >= 0; entry k is r^2 for k active arms: the number of wins in n duels
-            deviates from its mean by less than r sqrt(n).
-        intercepts: [lines] float >= 0. Each line bounds a counter's error by its intercept plus the sum, over levels,
-            of its slope times the digit of the counter's clock (its number of entries).
+        squared_radius: [num_arms + 1] float >= 0; entry k is r^2 for k active arms: r sqrt(n) bounds the error of the
+            number of wins in n duels (see `radii.score_radii`).
+        intercepts: [lines] float >= 0. Line j bounds a counter's error by intercepts[j] plus the sum over levels h of
+            slopes[h, j] times digit h of the counter's clock, which is its number of entries.
         slopes: [levels, lines] float >= 0, the slopes of these lines.
     """
 
@@ -80,7 +80,7 @@ def duels(public: Public) -> jax.Array:
 def least_played(public: Public) -> jax.Array:
     """Returns the active arm that was on the left least often in duels with active arms, [] int32.
 
-    Ties go to the arm with the earliest turn.
+    The arm with the smallest `Public.turn` wins a tie.
     """
     played, num_arms = duels(public), len(public.active)
     least = jnp.min(jnp.where(public.active, played, jnp.iinfo(played.dtype).max))

@@ -1,4 +1,7 @@
-"""Elimination by effective Borda scores in blocks of rounds, with the results of single rounds bit for bit."""
+"""Elimination by effective Borda scores in blocks of rounds, with the results of single rounds bit for bit.
+
+A block consists of sweeps. In a sweep each of the least played arms is on the left once, in the order of `Public.turn`.
+"""
 
 import functools
 from typing import Any, NamedTuple
@@ -23,10 +26,10 @@ LONE = 256  # rounds in a block when only one arm is left
 
 
 class Columns(NamedTuple):
-    """A table of the active arms in the order of their turns. Arrays of a block have one column per active arm.
+    """The active arms in the order of `Public.turn`; arrays of a block have one column for each of them.
 
     Attributes:
-        arm: [columns] int32, the arm of each column.
+        arm: [columns] int32, the arm of each column; 0 for a column without an arm.
         active: [columns] bool, whether the column holds an arm.
         column: [num_arms] int32, the column of each active arm.
     """
@@ -56,7 +59,7 @@ def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
 
 
 def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: SwitchWhenFn) -> Blocks:
-    """Builds blocks of sweeps, in which the least played arms take turns on the left until an arm is dropped."""
+    """Builds blocks of sweeps; a block ends early when an arm is dropped, or another arm becomes a least played arm."""
     # A block has one slot for each sweep and column, sorted by sweep; slots of columns without a turn stay empty. A
     # block has at most as many sweeps as the smallest inner node has entries. So each counter completes at most one
     # inner node of the lowest level in a block, possibly together with nodes above it.

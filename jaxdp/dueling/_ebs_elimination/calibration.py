@@ -1,4 +1,7 @@
-"""Calibrates elimination by effective Borda scores: the noise of the counters, and the widths of the bounds."""
+"""Calibrates elimination by effective Borda scores: the noise of the counters, and the widths of the bounds.
+
+"The paper" is DP-Dueling (Saha & Asi, 2024).
+"""
 
 import math
 from typing import NamedTuple
@@ -14,7 +17,7 @@ from jaxdp.mechanisms._grid import LARGEST_SCALE
 from jaxdp.validation import WITH_X64, check_epsilon, check_positive, check_probability, largest_integer
 
 LATTICE_BITS = 12  # noisy nodes are multiples of about 2^-12 times the noise's scale
-TAILS = {"laplace": 44, "gaussian": 10}  # bounds on the size of the noise, in units of its scale
+TAILS = {"laplace": 44, "gaussian": 10}  # the noise is almost never larger than this number times its scale
 
 
 class Sizes(NamedTuple):

@@ -26,7 +26,7 @@ class Trees(NamedTuple):
 
     Attributes:
         arity: number of children of a node.
-        variances: [levels], variances of the blocks' estimates, in units of a node's noise variance.
+        variances: [levels], variances of the blocks' estimates, divided by the variance of a node's noise.
         noise: the noise of a node.
         name: the noise's name, "laplace" or "gaussian".
     """
@@ -38,7 +38,7 @@ class Trees(NamedTuple):
 
     @property
     def in_floats(self) -> bool:
-        """Whether floats hold all sums exactly. Then large sums need no precautions."""
+        """Whether JAX's default floats hold all sums exactly. If not, `add_noise` adds noise to the integer sums."""
         return self.arity**self.levels <= 2 ** (jnp.finfo(default_float()).nmant + 1)
 
     @property
@@ -48,7 +48,7 @@ class Trees(NamedTuple):
 
 
 def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
-    """Draws the noise of nodes: integers of the default type, in units of min(1, quantum)."""
+    """Draws the noise of nodes: integers of the default type, which count steps of min(1, quantum)."""
     noise = params.noise
     if isinstance(noise, LaplaceParams):
         return lattice_laplace(key, shape, params.quantum, noise.epsilon, noise.l1_sensitivity)
@@ -83,7 +83,7 @@ def feed(
     """Adds an integer entry to the counter of each arm in `fed`, a public set: [num_arms] bool.
 
     keys[0] is for the noise of leaves, keys[1] for the noise of larger blocks. If `shared`, only one arm's counter
-    receives an entry, and only noise for this counter is drawn.
+    receives an entry, and noise is drawn for this counter only.
     """
     done = tree.ending_blocks(nodes, entries, fed, trees.arity)
     arms = (1,) if shared else entries.shape
@@ -129,10 +129,10 @@ def estimated_wins(estimates: jax.Array) -> jax.Array:
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns a line that bounds each counter's error: (intercept, slope per leaf), [num_arms] float each.
 
-    It holds until the counter's next inner node ends. The digits are [levels, num_arms]; the digits of leaves are not
-    used.
+    The line holds until the counter's next inner node ends. The digits are [levels, num_arms]; the digits of leaves are
+    not used.
     """
-    # The line is the lowest at half of the leaves.
+    # This is the line that is lowest when half of the leaves under the next inner node have come.
     intercepts, slopes = jnp.asarray(params.intercepts), jnp.asarray(params.slopes)
     counts = digits.astype(intercepts.dtype)
     above = jnp.sum(slopes[1:, :, None] * counts[1:, None, :], axis=0)  # [lines, num_arms], exact: see `on_lattice`
@@ -147,7 +147,7 @@ def _record_and_draw(
     """Records exact sums on an auditor's tape, and draws their noise; an entry changes at most `nodes` of the sums."""
     noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
     units = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
-    unit = jnp.where(scale > 0, units / scale, 0)  # the scale is zero if nothing is private
+    unit = jnp.where(scale > 0, units / scale, 0)  # at epsilon = inf the scale is zero
     if trees.name == "laplace":
         entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=unit, distribution="laplace")
     else:

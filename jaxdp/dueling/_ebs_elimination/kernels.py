@@ -25,9 +25,9 @@ def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns a line that bounds each counter's noise: (intercept, slope per leaf), each [num_arms] float.
+    """Returns a line that bounds each counter's error: (intercept, slope per leaf), each [num_arms] float.
 
-    It holds until the counter's next inner node ends. The digits are [levels, num_arms].
+    The line holds until the counter's next inner node ends. The digits are [levels, num_arms].
     """
     float_ = params.intercepts.dtype
     counts, half = digits.astype(float_), jnp.asarray(trees.arity // 2, float_)

@@ -28,7 +28,9 @@ class NoiseLines(NamedTuple):
 def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
     """Bounds the errors of sums of wins at all times, for each size of the active set.
 
-    `docs/proofs/ebs_elimination.md`, section "Shares of wins", has the proof.
+    With probability 1 - failure_prob, at all times and for all active sets, the best arm's wins are at most r sqrt(n)
+    below their mean, and the other arms' wins at most r sqrt(n) above. `docs/proofs/ebs_elimination.md`, section
+    "Shares of wins", has the proof.
 
     Args:
         num_arms: K, >= 2.
@@ -36,7 +38,7 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
         failure_prob: in (0, 1).
 
     Returns:
-        [num_arms + 1] float64: entry k is r^2; for sets of k arms, wins deviate from their mean by less than r sqrt(n).
+        [num_arms + 1] float64: entry k is r^2 for sets of k arms; 0 for k < 2.
 
     Source:
         Ville (1939); Howard, Ramdas, McAuliffe & Sekhon (2021) for the stitching of several lines.

@@ -18,12 +18,12 @@ from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import own_kernel, tree_reduce
 
-CHAIN = 4  # successive sums in one kernel, which recomputes each of them
+CHAIN = 4  # number of successive sums in one kernel, which computes earlier sums again for each later sum
 PACKED, BITS = 8, 4  # a 32-bit word holds the counts of 8 opponents, in 4 bits each (fewer than 16 duels)
 
 
 class Turns(NamedTuple):
-    """The least played arms. They take turns on the left until their number of duels reaches another arm's number.
+    """The least played arms, which are on the left one after the other until another arm is a least played arm too.
 
     Attributes:
         turns: [num_arms, ...] bool, whether the arm is a least played arm.
@@ -221,9 +221,10 @@ def _intervals(
 
 
 def _first_drop(low: jax.Array, high: jax.Array, turns: Turns) -> jax.Array:
-    """Returns the number, from 0, of the first round that drops an arm, or the block's length: [1, lanes] int32."""
+    """Returns the first round, from 0, that drops an arm, or num_sweeps * num_arms if none does: [1, lanes] int32."""
     num_sweeps, num_arms, lanes = len(low) - 1, *low.shape[1:]
-    # After an arm's turn in a sweep, it and earlier arms have this sweep's bounds; later arms have the last sweep's.
+    # After an arm was on the left in a sweep, this arm and the arms before it have this sweep's bounds, and the arms
+    # after it have the previous sweep's bounds.
     highest, lowest = (
         _windows(operation, ends.reshape(-1, lanes), num_arms)
         for operation, ends in ((jnp.maximum, low), (jnp.minimum, high))

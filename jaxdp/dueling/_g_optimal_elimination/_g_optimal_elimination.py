@@ -128,15 +128,16 @@ def g_optimal_elimination(
     sigma(r[left] - r[right]), for the logistic function sigma. Phase l = 1, 2, ... has the margin xi = 2^-l:
 
     1. A G-optimal design pi for the differences z = x - y of active arms is computed; it has m pairs. Its value g is
-    the largest z.V(pi)^-1.z over all differences; if the design is optimal, g is the rank d of the differences.
+    the largest z.V^-1.z over all differences, for V = sum_z pi(z) z z^T; if the design is optimal, g is the rank d of
+    the differences.
     2. Each pair of the design duels T(z) = ceil(N pi(z)) times, and Laplace(1 / epsilon) noise is added once to its
     number of wins, O(z).
     3. w minimises the sum of T(z) ln(1 + e^{z.w}) - O(z) z.w over |w| <= radius.
     4. Arm x stays if its estimated utility x.w is at most xi below the largest estimated utility of an active arm.
 
     The first design is computed on the host. Later designs are computed within the program, for the remaining arms of
-    each lane. N (see Math) uses the value g of the computed design, so the bound holds even if the design is not
-    optimal. The last remaining arm duels with itself.
+    each lane. N (see Math) is computed from the value g of the actual design, so the guarantee (see Values) also holds
+    for a design that is not optimal. The last remaining arm duels with itself.
 
     Args:
         features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.

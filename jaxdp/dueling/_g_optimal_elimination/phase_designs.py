@@ -1,4 +1,7 @@
-"""Designs for all arms (on the host) and for active arms (within the program), and the number of duels in a phase."""
+"""Designs for all arms (on the host) and for active arms (within the program), and the number of duels in a phase.
+
+"The paper" is DP-Dueling (Saha & Asi, 2024).
+"""
 
 import math
 

@@ -9,7 +9,7 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30
-LENGTHS = 4.0 ** -np.arange(10)  # lengths of a step; a step has the longest length that fits
+LENGTHS = 4.0 ** -np.arange(10)  # possible lengths of a step, as fractions of the full step; the longest valid is taken
 SHORT = float(np.log(1.5))  # a step that changes no utility by more than this has length 1
 WIDENINGS = 6  # iterations of `widen` in each step, from the previous step's result
 
@@ -50,7 +50,7 @@ def fit_in_ball(
     unspanned = jnp.diag((~is_spanned).astype(dtype))
 
     def excess(weights: jax.Array) -> jax.Array:
-        """Returns the model's expected wins minus the noisy wins, as shares of all duels: [num_pairs]."""
+        """Returns the model's expected wins minus the noisy wins, as fractions of all duels: [num_pairs]."""
         return shares * jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1)) - won
 
     def step(state):
@@ -85,7 +85,7 @@ def fit_in_ball(
 
 
 def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the x that minimises x.matrix.x / 2 - rhs.x for |x| <= radius, and c >= 0 with (matrix + c) x = rhs."""
+    """Returns the x that minimises x.matrix.x / 2 - rhs.x for |x| <= radius, and c >= 0 with (matrix + c I) x = rhs."""
     # Newton's method for 1 / |x| = 1 / radius approaches the least such c. It starts at `widening`, or at a lower bound
     # on c if that bound is larger. Without the bound, floats might not hold x if the matrix is small relative to rhs.
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)

@@ -87,8 +87,9 @@ KERNELS = Steps(kernels.view, kernels.duel, kernels.count_duel)
 def rucb(*, num_arms: int, release: str = "local") -> Learner:
     r"""Plays an arm that may beat all others against the arm that may beat it most easily (RUCB).
 
-    In round t, arm i is a champion if its upper bounds on P[i, j] are at least 1/2 for all j. An arm that is the only
-    champion becomes the hypothesis. It stays the hypothesis as long as it is a champion.
+    Let P[i, j] be the probability that arm i beats arm j. In round t, arm i is a champion if its upper bounds on P[i,
+    j] are at least 1/2 for all j. An arm that is the only champion becomes the hypothesis. It stays the hypothesis as
+    long as it is a champion.
 
     * The left arm is the hypothesis if it is the only champion. If there are other champions, the left arm is the
       hypothesis with probability 1/2, and each other champion with equal probability. Without a hypothesis the left arm
@@ -116,7 +117,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
 
     Values:
         epsilon: the privacy budget, > 0.
-        exploration_rate: > 1/2, by default 0.51.
+        exploration_rate: > 1/2, by default 0.51: alpha in the bounds (see Math).
 
     Privacy:
         - Claim: epsilon-DP, in the local model ("local") or the central model ("blocks").

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxdp.dueling._pair_blocks import Released
 from jaxdp.dueling._rucb.draws import UNMET
-from jaxdp.dueling._rucb.kernels import draw_index, line, written_hypothesis, written_left
+from jaxdp.dueling._rucb.kernels import draw_index, line, unrolled_hypothesis, unrolled_left
 from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.numerics.rounding import round_product
 
@@ -22,13 +22,13 @@ from jaxdp.numerics.rounding import round_product
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns this round's champions, [] uint32 with one bit per arm, and the hypothesised best arm, or -1."""
     packed = own_kernel(_champions, *released[1:], spread)
-    return packed, own_kernel(functools.partial(written_hypothesis, len(released.duels)), packed, hypothesis)
+    return packed, own_kernel(functools.partial(unrolled_hypothesis, len(released.duels)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
     """Draws the left and the right arm, [2] int32, from two uniforms; `spread` is exploration_rate ln t in round t."""
     packed, hypothesis = view(released, hypothesis, spread)
-    left = own_kernel(functools.partial(written_left, len(released.duels)), uniforms[0], packed, hypothesis)
+    left = own_kernel(functools.partial(unrolled_left, len(released.duels)), uniforms[0], packed, hypothesis)
     return jnp.stack([left, own_kernel(_right, uniforms[1], *released[1:], left, spread)])
 
 

@@ -16,19 +16,19 @@ from jaxdp.dueling.reports import count_report
 from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST_ARMS = MAX_UNROLLED  # up to this number of arms, lanes are the fast axis, and one word has a bit per arm
+MOST_ARMS = MAX_UNROLLED  # up to this number, arrays are contiguous along lanes, and one word has a bit per arm
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns this round's champions, [] uint32 with one bit per arm, and the hypothesised best arm, or -1."""
     packed = own_kernel(_champions, wins, spread)
-    return packed, own_kernel(functools.partial(written_hypothesis, len(wins)), packed, hypothesis)
+    return packed, own_kernel(functools.partial(unrolled_hypothesis, len(wins)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
     """Draws the left and the right arm of this round, [2] int32, from two uniforms; arguments as in `_rucb.duel`."""
     packed, hypothesis = view(wins, hypothesis, spread)
-    left = own_kernel(functools.partial(written_left, len(wins)), uniforms[0], packed, hypothesis)
+    left = own_kernel(functools.partial(unrolled_left, len(wins)), uniforms[0], packed, hypothesis)
     right = own_kernel(_right, uniforms[1], wins, left, spread, unmet)
     return jnp.stack([left, right])
 
@@ -54,7 +54,8 @@ def members(num_arms: int, packed: jax.Array) -> list[jax.Array]:
     return [(packed >> i) & 1 == 1 for i in range(num_arms)]
 
 
-def written_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
+def unrolled_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
+    """Returns the result of `draws.next_hypothesis` for packed champions, with a loop over arms that is unrolled."""
     champions, indices = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     is_alone = functools.reduce(jnp.add, [is_champion.astype(jnp.int32) for is_champion in champions]) == 1
     arms = list(zip(indices, champions, strict=True))
@@ -63,7 +64,8 @@ def written_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) 
     return jnp.where(is_alone, last, jnp.where(is_kept, hypothesis, -1))
 
 
-def written_left(num_arms: int, uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
+def unrolled_left(num_arms: int, uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
+    """Returns the result of `draws.draw_left` for packed champions, with a loop over arms that is unrolled."""
     champions, indices = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     none = ~functools.reduce(jnp.logical_or, champions)
     candidates = [is_champion | none for is_champion in champions]
