@@ -18,7 +18,18 @@ from jaxdp.simulation.run.values import parameters
 
 
 class Base(NamedTuple):
-    """The audited learner, the source of its users, and the visits of all rounds if there are visits."""
+    """Everything that is the same in all runs of an audit.
+
+    Attributes:
+        learner: the audited learner.
+        answer: (answers, history, action) -> feedback.
+        params: the learner's params, as arrays.
+        guarantee: the learner's claim.
+        path: "rounds", "blocks" or "counts".
+        draw_user: (key) or (key, history=...) -> a user; see `draws_without_history`.
+        rounds: number of rounds.
+        visits: the visits of all rounds, [rounds] each; None if the learner does not use visits.
+    """
 
     learner: Learner
     answer: Answer
@@ -31,7 +42,10 @@ class Base(NamedTuple):
 
 
 def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, UserData]]:
-    """Returns a function (key of users, key of the run) -> (scene of a played run, its users [rounds, ...])."""
+    """Returns a function (key of users, key of the run) -> (the learner with the run's transcript, its users).
+
+    Users are [rounds, ...].
+    """
     example, needs_no_history = _example(base), draws_without_history(base)
 
     @jit_quickly
@@ -70,7 +84,10 @@ def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) ->
 
 
 def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> UserData:
-    """Draws users [n, ...] given the past before these rounds [n]."""
+    """Draws users [n, ...] for these rounds [n], who react to the past as far as the claim shows it.
+
+    The past has the actions before the user's round, and public states and reports before the step with this round.
+    """
     starts = np.flatnonzero(np.asarray(scene.transcript.length))
     start = jnp.asarray(starts[np.searchsorted(starts, np.asarray(rounds), side="right") - 1])
 

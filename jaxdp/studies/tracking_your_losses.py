@@ -84,8 +84,9 @@ def tracking_your_losses(
     Returns:
         A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in units of `scale`, and
         `gained`: the learner's gain over uniform play as a share of the best sequence's gain (1: as good as the best
-        sequence; below 0: worse than uniform play; NaN: nothing to gain). Dimensions (learner, epsilon, seed);
-        coordinates `claim` along learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches` and `asked_share`.
+        sequence; below 0: worse than uniform play; NaN: nothing to gain). It has the dimensions (learner, epsilon,
+        seed), the coordinates `claim` along learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches`, `delta`
+        and `asked_share` (the option `share`), and the attribute `privacy`.
     """
     check_delta(delta)
     check_within("share", share, 0.0, 1.0)
@@ -135,10 +136,10 @@ def figure(results: xr.Dataset) -> Figure:
         yscale="linear",
         ylabel="gain over uniform play, as a share of\nthe best sequence's gain",
     )
-    fixed, share = fixed_share(results), float(results.asked_share)
+    best_expert, share = best_expert_share(results), float(results.asked_share)
     ax.axhline(share, color="0.4", linewidth=0.9, linestyle="--")
-    if fixed > 0:
-        ax.axhline(fixed, color="0.4", linewidth=0.9, linestyle=":")
+    if best_expert > 0:
+        ax.axhline(best_expert, color="0.4", linewidth=0.9, linestyle=":")
     figure.explain(
         title=f"Tracking on {int(results.horizon):,} rounds of {int(results.num_experts):,} experts",
         note=f"1: the best sequence of experts with at most {int(results.num_switches):,} switches. 0: an expert drawn "
@@ -147,8 +148,11 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-def fixed_share(results: xr.Dataset) -> float:
-    """Returns the best single expert's gain as a share of the best sequence's gain."""
+def best_expert_share(results: xr.Dataset) -> float:
+    """Returns the best single expert's gain over uniform play as a share of the best sequence's gain.
+
+    The result is NaN if the best sequence gains nothing.
+    """
     uniform, first = float(results.uniform_loss), results.isel(learner=0, epsilon=0, seed=0)
     possible = uniform - float(first.best_sequence_loss)
     return (uniform - float(first.best_loss)) / possible if possible > 0 else float("nan")
@@ -178,7 +182,10 @@ def best_learners(results: xr.Dataset) -> str:
 
 
 def smallest_epsilons(results: xr.Dataset, share: float) -> str:
-    """Formats the smallest epsilon of the grid from which on each learner is shown to gain the share."""
+    """Formats, for each learner, the smallest epsilon from which on it is shown to gain the share.
+
+    It gains the share at this epsilon and at all larger epsilons of the grid.
+    """
     head = f"smallest ε of the grid that is shown to gain {share:.0%} (95% confidence, separately for each learner)"
     if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
         return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"

@@ -15,7 +15,7 @@ from jaxdp.registry.distributions import label_distribution
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms._releases import RELEASED, at_sizes
 
-HUGE = 2.0**100  # its square overflows
+HUGE = 2.0**100  # its square overflows in 32-bit floats
 
 
 def entry(
@@ -34,10 +34,12 @@ def entry(
     grid: Mapping[str, tuple[float, ...]] | None = None,
     reached: float | None = None,
 ) -> MechanismEntry:
-    """Makes an entry of a local randomizer; its functions make the randomizer at each call.
+    """Makes the registry entry of a local randomizer. Each function of the entry makes the randomizer when it is called.
 
     `clipped` maps a user's data to the exact report at epsilon = inf. `report` draws a report, by default by the
-    randomizer. If the randomizer has totals of reports, `total` draws the total for one user.
+    randomizer's `report`. If the randomizer can draw totals of reports, `total` draws such a total for a single user.
+    Data are labels if `distribution` is `label_distribution`, otherwise float arrays with the shape of the first
+    neighbour.
     """
     sizes = sizes or {}
     make = partial(factory, **variant)
