@@ -203,7 +203,7 @@ def test_your_losses(yours):
     np.testing.assert_array_equal(results.best_sequence_loss, 0)
     np.testing.assert_array_equal(results.best_loss, 200)
     np.testing.assert_allclose(results.gained, 1 - results.loss / results.uniform_loss, atol=1e-6)
-    assert tracking_your_losses.fixed_share(results) == pytest.approx(0.25)
+    assert tracking_your_losses.best_expert_share(results) == pytest.approx(0.25)
     text = study.report(results)
     assert "uniform play 267, of the best expert 200, of the best sequence of at most 1 switches 0" in text
     assert re.search(r"ε = ∞ \(no privacy\): Mirror descent\n", text)

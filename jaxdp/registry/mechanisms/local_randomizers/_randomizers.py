@@ -34,7 +34,7 @@ def entry(
     grid: Mapping[str, tuple[float, ...]] | None = None,
     reached: float | None = None,
 ) -> MechanismEntry:
-    """Makes the registry entry of a local randomizer. Each function of the entry makes the randomizer when it is called.
+    """Makes the registry entry of a local randomizer. Each of its functions makes the randomizer when it is called.
 
     `clipped` maps a user's data to the exact report at epsilon = inf. `report` draws a report, by default by the
     randomizer's `report`. If the randomizer can draw totals of reports, `total` draws such a total for a single user.
