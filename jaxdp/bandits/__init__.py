@@ -1,4 +1,4 @@
-"""Bandits: environments, and one factory for each algorithm."""
+"""Bandits: environments, one factory for each algorithm, and evaluation from logs."""
 
 from jaxdp.bandits import contextual, convex
 from jaxdp.bandits._adap_klucb import adap_klucb

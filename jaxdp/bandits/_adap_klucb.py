@@ -20,8 +20,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.
-        exploration_rate: [] float > 0. After t rounds, the noise of a mean exceeds its allowance with probability at
-            most (t + 1)^-exploration_rate / 2.
+        exploration_rate: [] float > 0. After t rounds, the noise of a total exceeds x / epsilon (see `adap_klucb`) with
+            probability at most (t + 1)^-exploration_rate / 2.
     """
 
     epsilon: Scalar
@@ -30,18 +30,18 @@ class Params:
 
 @factory
 def adap_klucb(*, num_arms: int) -> Learner:
-    r"""Plays arms in doubling blocks, and chooses each by KL-UCB from the noisy total of the arm's last block.
+    r"""Plays arms in doubling blocks, and chooses the next arm by KL-UCB from the noisy totals of the last blocks.
 
     A block plays one arm as often as it was played before, and at least once: an arm's plays are 1, 2, 4, 8, ... At a
     block's end its total is released with Laplace(1 / epsilon) noise, and replaces the arm's earlier total: rewards of
-    earlier blocks are forgotten. Let m be the number of rewards in an arm's total, and x = exploration_rate ln(t + 1)
-    after t rounds. The index of the arm is the largest mean at a relative entropy of at most x / m from the noisy mean
-    plus x / (epsilon m), clipped to [0, 1]. The arm with the largest index is played next. Arms that have not been
-    played go first. Among equal indices, each arm is equally likely.
+    earlier blocks are forgotten. Let m be the number of rewards in an arm's total, x = exploration_rate ln(t + 1) after
+    t rounds, and p the arm's noisy mean plus x / (epsilon m), clipped to [0, 1]. The index of the arm is the largest q
+    with kl(p, q) <= x / m. The arm with the largest index is played next. Arms that have not been played go first.
+    Among equal indices, each arm is equally likely.
 
-    It is a published baseline. In 10^5 rounds on the paper's five arms, of means 0.75 to 0.25, `ucb_central` loses less
-    at epsilon 1/4, 1 and 10, and more at 0.03 and 0.1. On five arms of means 0.9 to 0.5 it loses more at 0.1, 1 and 10.
-    `imed_central` loses far less than both.
+    This is a published baseline. In 10^5 rounds on the paper's five arms, of means 0.75 to 0.25, `ucb_central` loses
+    less at epsilon 1/4, 1 and 10, and more at 0.03 and 0.1. On five arms of means 0.9 to 0.5, `ucb_central` loses more
+    at 0.1, 1 and 10. `imed_central` loses far less than both.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -55,7 +55,7 @@ def adap_klucb(*, num_arms: int) -> Learner:
 
     Values:
         epsilon: the privacy budget, > 0.
-        exploration_rate: > 0 and finite, by default 3.1, as in the paper's experiments. Its bound of the regret needs
+        exploration_rate: > 0 and finite, by default 3.1, as in the paper's experiments. The paper's regret bound needs
             more than 3.
 
     Privacy:
@@ -71,8 +71,8 @@ def adap_klucb(*, num_arms: int) -> Learner:
         Azize & Basu (2022), Algorithm 1 with the index of AdaP-KLUCB.
 
     Deviations:
-        An anonymous version of the paper, without its supplement, was at hand: the constants in its bound of the regret
-        were not seen. The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is then 1,
+        An anonymous version of the paper, without its supplement, was at hand: the constants in its regret bound were
+        not seen. The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is then 1,
         the number of rewards. The paper does not say how it breaks ties. It adds Laplace noise of scale 1 / (epsilon m)
         to the mean; here noise is added to the total, before the division by m. Noise is integer, as in `laplace`.
 

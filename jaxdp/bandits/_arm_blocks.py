@@ -25,16 +25,15 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """Public state: released values, and statistics of them. After "tree": for `ucb_central(release="tree")`.
+    """Public state: released values, and statistics of them. Parentheses say what differs for release="tree".
 
     Attributes:
         round: [] integer, rounds played.
-        plays: [num_arms] integer, plays of each arm in blocks that have ended; "tree", in all rounds.
-        sums: [num_arms] noisy sums of each arm's rewards, compensated, of its last block alone if the learner forgets;
-            "tree", the counters' estimates.
-        arm: [] int32, the arm of the current block or, between two blocks, of the next block; "tree", the arm of the
-            next round.
-        played: [] integer, rounds played in the current block; "tree", 0.
+        plays: [num_arms] integer, plays of each arm in blocks that have ended (tree: in all rounds).
+        sums: [num_arms] compensated noisy sums of each arm's rewards: in all its blocks that have ended, or only in the
+            last one if the learner forgets (tree: the counters' estimates, [num_arms] float).
+        arm: [] int32, the arm of the current block or, between two blocks, of the next block (tree: of the next round).
+        played: [] integer, rounds played in the current block (tree: 0).
     """
 
     round: jax.Array
@@ -78,7 +77,7 @@ class ArmBlocks(NamedTuple):
     def length(self, params, public: Public) -> jax.Array:
         """Returns the length of the block in rounds: `growth` times the arm's plays before it, at least 1.
 
-        If the arm's plays would exceed the largest integer, it returns this integer: the block never ends.
+        If the arm's plays would exceed the largest integer, the length is this integer, and the block never ends.
         """
         before, largest = public.plays[public.arm], jnp.iinfo(public.plays.dtype).max
         grown = self.growth(params) * before.astype(default_float())
@@ -109,9 +108,10 @@ class ArmBlocks(NamedTuple):
         return State(Private(total), in_flagged_lanes(is_end, end_block, after, key, params, total, after))
 
     def num_rewards(self, plays: jax.Array) -> jax.Array:
-        """Returns the numbers of rewards in noisy sums, [num_arms] integer: half the plays if all else is forgotten.
+        """Returns the number of rewards in each arm's noisy sum, [num_arms] integer.
 
-        The plays of doubling blocks are 1, 2, 4, 8, ...; the last block has half of them, but one if there is only one.
+        If the learner forgets, this is the length of the last block: an arm has 1, 2, 4, 8, ... plays, of them half,
+        rounded up, in the last block.
         """
         return (plays + 1) // 2 if self.forgets else plays
 

@@ -1,7 +1,7 @@
 """Plays many rounds of the learners of `_arm_blocks` at once: in blocks, and by counts of plays.
 
 The results of blocks equal the results of single rounds bit for bit. All rounds that are played at once lie in one
-block of the algorithm, in which one arm is played.
+block of the algorithm (`ArmBlocks`), in which one arm is played.
 """
 
 from collections.abc import Callable

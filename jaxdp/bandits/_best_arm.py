@@ -1,4 +1,7 @@
-"""Shared parts of best-arm learners: reports of rewards, and sums of reports."""
+"""Shared parts of best-arm learners: reports of rewards, sums of reports, and plays by sweeps.
+
+In a sweep each active arm is played once, in the order of indices.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -52,7 +55,7 @@ class Reports(NamedTuple):
         return compensated.zero(jnp.zeros(num_arms, default_float()))
 
     def add(self, sums: Sums, is_played: jax.Array, reports: jax.Array) -> Sums:
-        """Adds a report, [] or [num_arms], to the sum of each arm in `is_played`; the other sums keep their bits."""
+        """Adds a report, [] or [num_arms], to the sum of each arm in `is_played`; the other sums do not change."""
         if isinstance(sums, compensated.Sum):
             added = compensated.add(sums, reports.astype(sums.total.dtype))
             return jax.tree.map(lambda new, old: jnp.where(is_played, new, old), added, sums)
@@ -143,7 +146,7 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
         num_arms: >= 2.
 
     Raises:
-        ValueError: if report or rewards is not one of the names above, and for Laplace noise.
+        ValueError: if report or rewards is not one of the names above; the error for "laplace" gives the reason.
     """
     is_rr = check_report(report, REPORTS) == "rr"
     binary = check_choice("rewards", rewards, REWARDS) == "binary"

@@ -24,7 +24,7 @@ def divergence(estimate: jax.Array, mean: jax.Array, epsilon: Scalar) -> jax.Arr
     """
     log_ratio = jnp.where(mean > estimate, logit(mean) - logit(estimate), 0)
     slope = jnp.minimum(log_ratio, jnp.minimum(epsilon, LARGEST_SLOPE))
-    # Both forms are the same number. Each is accurate in its half, up to means next to 0 or 1.
+    # Both forms are the same number. Each is accurate in its half of the means, even next to 0 or 1.
     low = -slope * estimate - jnp.log1p(mean * jnp.expm1(-slope))
     high = slope * (1 - estimate) - jnp.log1p((1 - mean) * jnp.expm1(slope))
     return jnp.where(mean < 0.5, low, high)

@@ -40,7 +40,7 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
 
     Args:
         means: [num_arms] in [0, 1], the means in the phases without drift.
-        drift: the default of the value; None is the smallest mean.
+        drift: the default of the value `drift`; None stands for the smallest mean.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks. Outcomes and

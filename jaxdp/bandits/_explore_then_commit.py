@@ -42,7 +42,7 @@ class Params:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         low: [] float, lower end of the interval to which rewards are clipped.
         high: [] float, upper end of this interval.
-        scale: [] float, number of integer units in a reward of 1: 2^20 / (high - low).
+        scale: [] float, the factor from a reward to the integer that is summed: 2^20 / (high - low).
     """
 
     epsilon: Scalar
@@ -102,9 +102,9 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: A reward enters one arm's total once. The totals, in units of reward_high - reward_low for
-          bounded rewards, therefore have L1 sensitivity 1. They are released once, with Laplace(1 / epsilon) noise for
-          each arm.
+        - Sensitivity: A reward enters one arm's total once. The totals, divided by reward_high - reward_low for bounded
+          rewards, therefore have L1 sensitivity 1. They are released once, with Laplace(1 / epsilon) noise for each
+          arm.
         - Released: `best_arm`, which is post-processing of the noisy totals.
         - Private: `totals`.
 

@@ -31,16 +31,18 @@ class Params:
 
 @factory
 def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
-    r"""Plays arms in growing blocks, and chooses each by a divergence that accounts for the noise of released totals.
+    r"""Plays arms in growing blocks, and chooses the next arm by a divergence that accounts for the totals' noise.
 
     A block plays one arm. The first block of an arm has one play. A later block has `growth` times the arm's plays in
     earlier blocks, rounded down, but at least one. At a block's end its total is released with Laplace(1 / epsilon)
     noise, and the next arm is chosen. All totals of an arm are added: nothing is forgotten. Arms that have not been
     played go first, one after the other. Among equal indices, each arm is equally likely.
 
-    * "imed": plays the arm with the least n d + ln n. Here d is the divergence of the largest estimated mean from the
-      arm's own, and n the number of the arm's plays. The arm with the largest estimated mean has d = 0.
-    * "kl_ucb": plays the arm with the largest mean at a divergence of at most ln t / n from the estimated mean.
+    * "imed": plays the arm with the least n d + ln n. Here d is the divergence (see Math) between the arm's estimated
+      mean and the largest estimated mean, and n the number of the arm's plays. The arm with the largest estimated mean
+      has d = 0.
+    * "kl_ucb": plays the arm with the largest index. An arm's index is the largest mean at a divergence of at most ln t
+      / n from its estimated mean.
 
     Args:
         num_arms: number of arms, >= 2.

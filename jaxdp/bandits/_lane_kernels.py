@@ -1,8 +1,8 @@
 """Compiles formulas of learners as separate XLA kernels on CPU.
 
-For up to 16 arms, the lanes of `jax.vmap` are the fast (last) axis of a kernel's arrays. On other devices the formula
-runs unchanged. Tests check that results are the same: bit for bit, or up to rounding where a compiler may fuse a
-product and a sum.
+For up to 16 arms, a kernel's arrays are contiguous along the lanes of `jax.vmap`. On other devices the formula runs
+unchanged. Tests check that results are the same: bit for bit, or up to rounding where a compiler may fuse a product and
+a sum.
 """
 
 from collections.abc import Callable

@@ -71,7 +71,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         A learner that stops; its actions and recommendations are arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or report, rewards or constants is not one of the names above.
+        ValueError: if num_arms < 2, or report, rewards or constants is not one of the names above; from `params`, if a
+            value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -41,10 +41,10 @@ def logged_rewards(
         ValueError: if an argument is not as described above, or needs more memory than the device has free.
 
     Source:
-        As `logged_contexts`.
+        Li, Chu, Langford & Schapire (2010), section 4; see `logged_contexts`.
 
     Deviations:
-        As `logged_contexts`.
+        The stream ends with the log, so the number of rounds that count is random; see `logged_contexts`.
 
     Examples:
         >>> import jax, jaxdp

@@ -75,7 +75,8 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         blocks and counts. It stops after num_rounds rounds.
 
     Raises:
-        ValueError: if num_arms < 2, or num_rounds is not a positive multiple of it or exceeds the largest integer.
+        ValueError: if num_arms < 2, or num_rounds is not a positive multiple of it or exceeds the largest integer; from
+            `params`, if epsilon is not > 0.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -84,10 +85,10 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity: Replacing a reward changes one arm's total, by at most 1. Fix the noise of all arms except arm i.
-          Arm i is selected if its noise exceeds a threshold: the largest other noisy total less the total of arm i. The
-          threshold moves by at most 1, not by 2 as for scores that move in different directions. Exponential noise of
-          mean 1 / epsilon exceeds t with probability min(1, exp(-epsilon t)), so this probability changes by a factor
-          of at most exp(epsilon).
+          Arm i is selected if its noise exceeds a threshold: the largest other noisy total minus the total of arm i.
+          The threshold moves by at most 1, not by 2 as for scores that move in different directions. Exponential noise
+          of mean 1 / epsilon exceeds t with probability min(1, exp(-epsilon t)), so this probability changes by a
+          factor of at most exp(epsilon).
         - Released: `best_arm`.
         - Private: `totals`.
 

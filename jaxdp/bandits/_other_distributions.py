@@ -137,8 +137,8 @@ def heavy_tailed_bandit(
 
     Args:
         means: [num_arms] finite.
-        degrees_of_freedom: the default of the value.
-        scale: the default of the value.
+        degrees_of_freedom: the default of the value `degrees_of_freedom`.
+        scale: the default of the value `scale`.
         visits: as for `bernoulli_bandit`.
         taste: as for `bernoulli_bandit`, without clipping.
 

@@ -89,17 +89,16 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
         counts: `engine="counts"` takes one step from test to test, which long runs need. It stops. With probability <=
-        failure_prob its recommendation is not the best arm (with a tolerance w: is worse than the best arm by more than
-        w).
+        failure_prob its recommendation is worse than the best arm (with a tolerance w: by more than w).
 
     Raises:
-        ValueError: if num_arms < 2.
+        ValueError: if num_arms < 2; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        tolerance: w in [0, 1), by default 0: largest amount, in units of the reward, by which the recommended arm may
-            be worse than the best arm.
+        tolerance: w in [0, 1), by default 0: the amount by which the mean reward of the recommended arm may be below
+            the best arm's mean.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -145,7 +144,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
             raise ValueError(f"tolerance must be < 1, got {tolerance}")
         randomizer = reports.params(epsilon=epsilon)
         slopes = min(epsilon, LARGEST_SLOPE) * 0.5 ** np.arange(NUM_SLOPES)
-        # If an arm is worse by more than w, at least this share of discordant pairs is won by the better one.
+        # If an arm is worse by more than w, the better arm wins a discordant pair with at least this probability.
         share = 1 / (1 + math.exp(-4 * tolerance * math.tanh(epsilon / 2)))
         tests = (num_arms - 1) * (1 if tolerance == 0 else 2)
         dtype = default_float()

@@ -91,7 +91,7 @@ class Public(NamedTuple):
         active: [num_arms] bool, the arms that remain.
         epoch: [] int32, epochs that have ended.
         played: [] integer, rounds of this epoch played.
-        rates: [num_arms] float, each arm's noisy share of ones in the first epoch.
+        rates: [num_arms] float, each arm's noisy rate of ones in the first epoch.
         sums: [num_arms] compensated sums of each arm's noisy totals of the epochs after the first.
         near: [num_arms] bool, the arms that tests have shown to be worse than each other active arm by at most the
             tolerance.
@@ -128,17 +128,17 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
-        blocks and counts. It stops. With probability <= failure_prob its recommendation is not the best arm (with a
-        tolerance w: is worse than the best arm by more than w).
+        blocks and counts. It stops. With probability <= failure_prob its recommendation is worse than the best arm
+        (with a tolerance w: by more than w).
 
     Raises:
-        ValueError: if num_arms < 2.
+        ValueError: if num_arms < 2; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        tolerance: w in [0, 1), by default 0: largest amount, in units of the reward, by which the recommended arm may
-            be worse than the best arm.
+        tolerance: w in [0, 1), by default 0: the amount by which the mean reward of the recommended arm may be below
+            the best arm's mean.
         log_odds_ratio: the planned effect, > 0: log odds of the best arm minus log odds of the second best. By default
             None: stakes for all effects, which need about 1.4 times the rounds. A wrong plan costs rounds, but changes
             neither the failure probability nor privacy.
@@ -209,7 +209,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         if check_at_least("tolerance", check_number("tolerance", tolerance), 0.0) >= 1:
             raise ValueError(f"tolerance must be < 1, got {tolerance}")
         budget = leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms))
-        longest = math.ceil(min(64 + 64 / epsilon, largest // 4))  # of first epochs
+        longest = math.ceil(min(64 + 64 / epsilon, largest // 4))  # largest number of an arm's plays in the first epoch
         if first_look is None:
             pilot, first_look = longest, longest + math.ceil(min(16 + (4 / epsilon) ** 2, largest // 8))
         else:

@@ -49,8 +49,8 @@ def evaluate_policy(
     With w = policy / propensity of the logged arm, r the reward and q(a) a prediction of arm a's reward:
 
     * "ips": the mean of w r, unbiased;
-    * "snips": the sum of w r over the sum of w. It does not change with the units of rewards, and its bias vanishes as
-      rounds grow;
+    * "snips": the sum of w r divided by the sum of w. Adding a constant to all rewards adds this constant to the
+      estimate, and its bias vanishes as the number of rounds grows;
     * "dr", doubly robust: the mean of sum_a policy(a) q(a) + w (r - q(logged arm)). It is unbiased for any q that does
       not depend on the reward of the same round, and it is precise if q is precise.
 
@@ -179,8 +179,9 @@ def _predictions(
 ) -> np.ndarray:
     """Returns the predicted reward of every arm in every round, [horizon, num_arms].
 
-    These are `predictions` if given. Otherwise they come from regressions on contexts in other rounds or, without
-    contexts, are each arm's mean reward in other rounds.
+    These are `predictions` if given. Otherwise they come from regressions on contexts in the other folds or, without
+    contexts, are each arm's mean reward there. An arm that is missing in the other folds gets the mean of all rewards
+    there.
     """
     horizon = len(rewards)
     if predictions is not None:

@@ -46,9 +46,9 @@ class Replay(NamedTuple):
 def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = False) -> Environment:
     """Rewards that are fixed in advance, such as a user's own log: an oblivious adversary.
 
-    All lanes of a run share one array. Its type is kept if it is float16 or float32, is uint8 for bools and, if scale <
-    256, for integers, and otherwise is JAX's default float type. The rewards of a round are converted to the default
-    float type when they are used.
+    All lanes of a run share one array. Arrays of float16 or float32 keep their type. Bools, and integers if scale <
+    256, are stored as uint8; other numbers as JAX's default float type. The rewards of a round are converted to the
+    default float type when they are used.
 
     Args:
         rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array is not copied.
@@ -59,7 +59,7 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms) and rewards ([] float in [0, 1]; if binary
         [] int32 in {0, 1}), with blocks. Outcome: `reward`, of the arm played. Summaries: `best_reward`, the total
-        reward of the best fixed arm so far; `regret`, `best_reward` less the total reward of the arms played. An arm
+        reward of the best fixed arm so far; `regret`, `best_reward` minus the total reward of the arms played. An arm
         outside [0, num_arms) pays NaN, and so do all arms in rounds beyond the horizon. If binary, the feedback is then
         0, but the outcomes are NaN.
 

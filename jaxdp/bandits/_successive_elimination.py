@@ -78,7 +78,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         failure_prob.
 
     Raises:
-        ValueError: if num_arms < 2, or report or rewards is not one of the names above.
+        ValueError: if num_arms < 2, or report or rewards is not one of the names above; from `params`, if a value is
+            out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -98,8 +99,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     Source:
         Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in LDP-Bandits (Zheng, Cai, Huang, Li & Wang,
-        2020), Appendix B.2. By a union bound over arms and r, no mean is ever off by more than b_r, except with
-        probability sum 2 exp(-r b_r^2 / (2 s^2)) = failure_prob.
+        2020), Appendix B.2. By a union bound, no mean is ever off by more than b_r, except with probability
+        failure_prob, which is the sum of 2 exp(-r b_r^2 / (2 s^2)) over arms and r.
 
     Deviations:
         The randomized bit of a binary reward is used in place of the reward, with s^2 = 1/4. Means are nearer to 1/2 by

@@ -15,7 +15,7 @@ from jaxdp.bandits._best_arm import Reports, Sums, num_active, rank, sweep_count
 from jaxdp.core import BlockPlan, Blocks, Counts, State, default_float
 from jaxdp.numerics.kernels import across_lanes
 
-SWEEPS = 16  # in a block
+SWEEPS = 16  # largest number of sweeps in a block
 
 
 class Algorithm(NamedTuple):
@@ -98,8 +98,8 @@ def blocks(algorithm: Algorithm) -> Blocks:
 def counts(algorithm: Algorithm) -> Counts:
     """Returns the functions that play many rounds at once, from each arm's number of plays and of reports that are 1.
 
-    A sweep changes a lead by at most one bit, and the radius only grows. So with radius - (largest lead) sweeps, no arm
-    can be dropped before the last of them, and their order does not matter.
+    A sweep adds one bit to each sum, so it changes a lead by at most 1, and the radius only grows. So no arm can be
+    dropped before the last of the next radius - (largest lead) sweeps, and the order of their rounds does not matter.
     """
 
     def sweeps_ahead(params: Any, public: Any) -> jax.Array:

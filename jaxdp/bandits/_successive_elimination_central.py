@@ -95,7 +95,8 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         counts.
 
     Raises:
-        ValueError: if num_arms < 2, or constants is not one of the names above.
+        ValueError: if num_arms < 2, or constants is not one of the names above; from `params`, if a value is out of
+            range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -50,7 +50,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or posterior or rewards is not one of the names above.
+        ValueError: if num_arms < 2, or posterior or rewards is not one of the names above; from `params`, if a value is
+            out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -111,7 +112,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         return State((), no_means(num_arms))
 
     def evidence(params: Params, public: Means) -> tuple[jax.Array, jax.Array]:
-        """Returns the parameters of the Beta posteriors less 1, [num_arms] float each: k and n - k, or a and b."""
+        """Returns the parameters of the Beta posteriors minus 1, [num_arms] float each: k and n - k, or a and b."""
         ones = jnp.maximum(public.sums.total - public.sums.excess, 0)
         plays = public.plays.astype(ones.dtype)
         if is_debiased:

@@ -43,9 +43,10 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.
         growth: [] float > 0, plays of a block divided by the arm's plays before this block.
-        noise_weight: [] float > 0, the share of the noise's variance that widens the posterior.
+        noise_weight: [] float > 0, the factor by which the noise's variance enters the width of the posterior.
         low, high: [] float, low < high, the interval to which bounded rewards are clipped; for binary rewards 0 and 1.
-        scale: [] float, integer units in a reward of 1: 2^20 divided by the length of this interval.
+        scale: [] float, the factor from a reward to the integer that is summed: 2^20 divided by the length of this
+            interval.
     """
 
     epsilon: Scalar
@@ -107,7 +108,8 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         growth: > 0 and finite, by default 1/8.
-        noise_weight: > 0 and finite, by default 1: the share of the noise's variance that widens the posterior.
+        noise_weight: > 0 and finite, by default 1: the factor by which the noise's variance enters the width of the
+            posterior (nu in Math).
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
             default 0 and 1.
 
@@ -128,7 +130,7 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
 
     Deviations:
         *The posterior is a heuristic*, and no regret bound is proved. The proofs of Hu & Hegde need a posterior that
-        is shifted upwards, and their lazy algorithm forgets earlier blocks; here S is the sum of all blocks of an arm.
+        is shifted upwards, and their lazy algorithm forgets earlier blocks; here the totals of all blocks are added.
         Only the abstract of their paper was available. They add Laplace noise. Geometric noise is for whole numbers,
         and has a lower variance. Bounded rewards are rounded to multiples of 2^-20 of their range, and summed as
         integers; Agrawal & Goyal toss a coin for each instead. The defaults were chosen by simulation, for 8 arms.
@@ -204,7 +206,7 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
         )
 
     def evidence(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
-        """Returns the parameters of the Beta posteriors less 1, [num_arms] float each."""
+        """Returns the parameters of the Beta posteriors minus 1, [num_arms] float each."""
         sums = public.sums.total - public.sums.excess
         plays, blocks = public.plays.astype(sums.dtype), public.blocks.astype(sums.dtype)
         ones = jnp.clip(sums, 0, plays)

@@ -93,8 +93,8 @@ def tsallis_inf(
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, estimator, report or rewards is not one of the names above, or horizon < 1; or if
-            horizon is missing for Gaussian reports, or given for others.
+        ValueError: if num_arms < 2, estimator, report or rewards is not one of the names above, or horizon < 1; if
+            horizon is missing for Gaussian reports, or given for others; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -152,7 +152,7 @@ def tsallis_inf(
         True
     """
     num_arms = check_count("num_arms", num_arms, 2)
-    added = sum_kernels(ADDED[check_choice("estimator", estimator, tuple(ADDED))])  # kernels for any num_arms
+    added = sum_kernels(ADDED[check_choice("estimator", estimator, tuple(ADDED))])  # these kernels serve any num_arms
     randomizer, space, names, randomizer_params, claim = reward_reports(report, rewards, REPORTS)
     is_gaussian = report == "gaussian"
     if is_gaussian != (horizon is not None):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, mean_reports, no_means
-from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPU, at all numbers of arms
+from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPU; they serve any num_arms
 from jaxdp.bandits._reports import feedback_privatizer, randomizer_values, reward_clip, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -78,7 +78,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or report or rewards is not one of the names above.
+        ValueError: if num_arms < 2, or report or rewards is not one of the names above; from `params`, if a value is
+            out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -146,7 +147,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         proxy = randomizer.variance_proxy(**randomizer_values({name: values[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
-    bounds = array_kernel(upper_bounds)  # kernels for XLA on CPU, for every num_arms
+    bounds = array_kernel(upper_bounds)  # one kernel on a CPU; it serves any num_arms
 
     def init(key, params: Params) -> State:
         del params

@@ -32,7 +32,7 @@ from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 RELEASES = ("blocks", "tree")
-LARGEST_TAIL = 80.0  # of x = exploration_rate ln t: exp(-80), a probability that a bound fails, is a normal float32
+LARGEST_TAIL = 80.0  # largest x = exploration_rate ln t, so that exp(-x), a failure probability, is a normal float32
 
 
 @pytree_dataclass

@@ -72,7 +72,7 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and feedback totals.
-        Outcomes: `pseudo_regret`, the largest mean less the mean of the arm played; `best_arm_plays`, plays of arms
+        Outcomes: `pseudo_regret`, the largest mean minus the mean of the arm played; `best_arm_plays`, plays of arms
         with gap zero. An arm outside [0, num_arms) pays 0, and its regret is NaN. Recommendations are arms: `correct`
         is whether the arm's gap is zero, `simple_regret` the gap.
 
@@ -117,7 +117,7 @@ def gaussian_bandit(
 
     Args:
         means: [num_arms] finite.
-        stddev: standard deviation of a reward, > 0; the default of the value.
+        stddev: standard deviation of a reward, > 0; the default of the value `stddev`.
         visits: as for `bernoulli_bandit`.
         taste: as for `bernoulli_bandit`, without clipping.
 
@@ -216,7 +216,7 @@ def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, feedback_
         feedback_totals: as `Environment.feedback_totals`, or None.
         rewards: the space of rewards.
     """
-    params()  # raises now if no values could be valid
+    params()  # raises now if the default values are not valid
 
     def block(keys, params: Params, world, contexts: None, actions):
         del contexts

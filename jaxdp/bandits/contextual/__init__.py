@@ -1,4 +1,4 @@
-"""Contextual bandits: environments, and one factory for each algorithm."""
+"""Contextual bandits: environments, one factory for each algorithm, and replay of logs."""
 
 from jaxdp.bandits._replay import LoggedFeedback, on_logged
 from jaxdp.bandits.contextual._context_sequence import context_sequence

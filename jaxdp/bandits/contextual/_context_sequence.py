@@ -55,9 +55,9 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
-        rewards ([] float), with blocks. Outcomes: `pseudo_regret`, the largest reward of the round less the reward of
-        the arm played; `reward`; `best_arm_plays`, whether this regret is 0. An arm outside [0, num_arms) pays NaN, and
-        its regret is NaN. Contexts and rewards beyond the horizon are NaN.
+        rewards ([] float), with blocks. Outcomes: `pseudo_regret`, the largest reward of the round minus the reward of
+        the arm played; `reward`; `best_arm_plays`, rounds in which this regret is 0. An arm outside [0, num_arms) pays
+        NaN, and its regret is NaN. Contexts and rewards beyond the horizon are NaN.
 
     Raises:
         ValueError: if contexts or rewards are not as described above, or need more memory than the device has free.

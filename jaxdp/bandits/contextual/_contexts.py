@@ -18,7 +18,7 @@ from jaxdp.random._simulation_bits import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
 DISTRIBUTIONS = ("sphere", "ball", "cube")
-LANES_LAST = 64  # up to this number of arms, lanes are the fast axis
+LANES_LAST = 64  # up to this number of arms, arrays are contiguous along lanes
 TOLERANCE = 1e-6  # a norm may exceed 1 by this, or by twice the precision of its type if that is more
 Draw = Callable[[jax.Array], jax.Array]
 

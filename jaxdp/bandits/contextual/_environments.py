@@ -86,7 +86,7 @@ def linear_contexts(
     Returns:
         An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norm at most 1) and rewards ([]
         float), with blocks, which equal rounds up to rounding. Outcomes: `pseudo_regret`, the largest mean among this
-        round's arms less the mean of the arm played, against the policy that knows theta; `best_arm_plays`. An arm
+        round's arms minus the mean of the arm played; `best_arm_plays`, rounds in which this regret is 0. An arm
         outside [0, num_arms) pays NaN, and its regret is NaN. A recommendation is a model ([dim] float): `theta_error`
         is its distance from theta. If each lane draws theta, all values have their defaults and rewards are not
         "gaussian", no reward exceeds 1 in absolute value, which is the default bound to which learners clip.
@@ -97,8 +97,8 @@ def linear_contexts(
     Values:
         theta_norm: |theta|, in (0, 1], by default the norm of the argument theta, or 1/2 if lanes draw theta.
         noise: >= 0, by default 1/2, for rewards that are not binary.
-        gap: only if the argument gap is given, which is the default; > 0 and at most 2 theta_norm. Contexts are moved
-            along theta until the best arm's mean exceeds each other mean by at least this value.
+        gap: only if the argument gap is given; by default this argument; > 0 and at most 2 theta_norm. Contexts are
+            moved along theta until the best arm's mean exceeds each other mean by at least this value.
 
     Source:
         Standard.
@@ -139,7 +139,8 @@ def generalized_linear_contexts(
         gap: as for `linear_contexts`.
 
     Returns:
-        As `linear_contexts`.
+        An environment with the actions, contexts, outcomes and recommendations of `linear_contexts`. Rewards are []
+        float; with uniform or Gaussian noise they may lie outside [0, 1].
 
     Raises:
         ValueError: if an argument is out of range, or there is no such link; from `params`, if a value is out of range.
@@ -263,7 +264,7 @@ def _environment(
     is_binary = kind == "binary"
     names = ("theta_norm", *(() if is_binary else ("noise",)), *(("gap",) if with_gap else ()))
     values = only(params, names)
-    values()  # raises now if no values could be valid
+    values()  # raises now if the default values are not valid
     return Environment(
         params=values,
         init=init,

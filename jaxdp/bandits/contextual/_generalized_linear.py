@@ -126,10 +126,10 @@ def generalized_linear(
     Privacy:
         - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Sensitivity: Both moments leave the device in one release of `moment_randomizer`. Its reward is the residual r
-          = g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0. The iterate w is public; no property of r is
-          assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5); see `docs/proofs/linear_models.md`. The
-          action does not leave the device.
+        - Sensitivity: Both moments leave the device in one release of `moment_randomizer`, which gets the residual r =
+          g(x . w) - y in place of a reward: clipped to [-Y, Y] on the device, and 0 if it is NaN. The iterate w is
+          public; no property of r is assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5); see
+          `docs/proofs/linear_models.md`. The action does not leave the device.
         - Released: all reports, and everything computed from them.
         - Private: none.
 
@@ -202,7 +202,7 @@ def generalized_linear(
             **{name: randomizer_inputs[name] for name in randomizer_names}, reward_bound=residual_bound
         )
         bound, outer_stddev = float(reports.reward_bound), float(reports.noise_stddev)
-        cross_stddev = float(reports.cross_stddev)  # of r x / Y
+        cross_stddev = float(reports.cross_stddev)  # the noise's standard deviation in each entry of r x / Y
         radius = float(reports.report_radius) if outer_stddev > 0 else 0.0
         sizes: dict[str, Any] = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
         # Noise of the sums from which the model is computed. In every direction the noise of a report's x x^T w is at

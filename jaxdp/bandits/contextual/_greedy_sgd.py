@@ -68,11 +68,11 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
     Arms with equal products are equally likely. The learner explores only through the variety of contexts.
 
     The user of round t computes the gradient (x . theta - y) x, where x is the context of the arm played and y the
-    reward. It is scaled down to the length G, and reported as a random point of the sphere of radius B. The step is
-    d / (t + (d B / Y)^2), which needs no horizon, and theta is kept in the ball of radius Y, as |y| <= Y. These are the
-    steps of a Kalman filter: if theta* had the distribution N(0, (Y^2 / d) I), and reports the mean
-    (theta - theta*) / d and independent Gaussian noise of covariance (B^2 / d) I, then theta, without the ball, would
-    be the mean of theta* given the reports. At epsilon = inf reports are gradients, and B has its limit.
+    reward. A gradient longer than G is scaled down to the length G. It is reported as a random point of the sphere of
+    radius B. The step is d / (t + (d B / Y)^2), which needs no horizon, and theta is kept in the ball of radius Y, as
+    |y| <= Y. These are the steps of a Kalman filter: if theta* had the distribution N(0, (Y^2 / d) I), and reports the
+    mean (theta - theta*) / d and independent Gaussian noise of covariance (B^2 / d) I, then theta, without the ball,
+    would be the mean of theta* given the reports. At epsilon = inf reports are gradients, and B is its limit.
 
     Args:
         num_arms: K, contexts in a round, >= 2.
@@ -83,7 +83,7 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
         scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -95,10 +95,11 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Why: The gradient leaves the device in one release, by `randomize_in_ball`. Its proof holds for every vector,
-          and for floats: for any gradient, either of two opposite points has a probability between
-          1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon). Theta, bounds and steps are computed from earlier reports
-          and from public values. The action does not leave the device, because it depends on the user's context.
+        - Why: The gradient leaves the device in one release, by `randomize_in_ball`. The proof of `randomize_in_ball`
+          holds for every vector, and for floats: for any gradient, either of two opposite points has a probability
+          between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon). Theta, bounds and steps are computed from earlier
+          reports and from public values. The action does not leave the device, because it depends on the user's
+          context.
         - Released: all reports, and the models computed from them.
         - Private: none.
 

@@ -100,7 +100,7 @@ def linear_ucb(
             "paper" plays uniform arms until V is computed for the first time: in the first round, or in more rounds if
             update_every > 1.
         update_every: when V, theta and beta are recomputed. An integer n >= 1: every n rounds. A number g in (0, 1):
-            when t has grown by about the share g. "doubling": when det V has doubled.
+            when t has grown by about the fraction g. "doubling": when det V has doubled.
 
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
@@ -176,7 +176,7 @@ def linear_ucb(
         randomizer_inputs = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
         reports: MomentParams = randomizer.params(**{name: randomizer_inputs[name] for name in randomizer_names})
         outer_stddev = float(reports.noise_stddev)
-        cross_stddev = float(reports.cross_stddev) * float(reports.reward_bound)  # of y x; reports have y x / Y
+        cross_stddev = float(reports.cross_stddev) * float(reports.reward_bound)  # noise in y x; reports have y x / Y
         proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
         sizes: Any = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
         if is_paper:  # one sigma: the two standard deviations are equal for the paper's Y = 2

@@ -106,8 +106,8 @@ def linear_ucb_joint(
         horizon: rounds T, >= 1.
         counter: "toeplitz", with noise correlated as in the square-root factorisation; or "tree", a tree of noisy
             blocks, which needs more noise and more time.
-        update_every: when theta and beta are recomputed, as for `linear_ucb`; with a number of rounds or a share, the
-            counter is read only in rounds with an update.
+        update_every: when theta and beta are recomputed, as for `linear_ucb`; unless it is "doubling", the counter is
+            read only in rounds with an update.
 
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
@@ -190,7 +190,7 @@ def linear_ucb_joint(
     ) -> Params:
         bound = scalar_leaf("reward_bound", check_positive("reward_bound", reward_bound))
         proxy = float(bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
-        # The counter rounds each entry of either vector by at most half a unit.
+        # The counter rounds each entry of either vector by at most half a step of 2^-20.
         sensitivity = math.sqrt(4.5) * (1 + 4 * norm_error(dim)) + math.sqrt(num_entries) / UNITS
         multiplier = check_positive("confidence_multiplier", confidence_multiplier)
         return Params(

@@ -141,7 +141,7 @@ def model_updater(update_every: int | float | str) -> SolveFn:
 
     Args:
         update_every: when a model that was computed after t rounds is replaced: a number n >= 1, after n more rounds; a
-            share g in (0, 1), after max(1, floor(t / ceil(1 / g))) more rounds, about g t; or "doubling", when the
+            fraction g in (0, 1), after max(1, floor(t / ceil(1 / g))) more rounds, about g t; or "doubling", when the
             determinant of V has doubled.
 
     Returns:
@@ -151,12 +151,12 @@ def model_updater(update_every: int | float | str) -> SolveFn:
         every round, because det V is needed.
 
     Raises:
-        ValueError: if update_every is something else.
+        ValueError: if update_every is something else, or such a number of rounds or 1 / g exceeds the largest integer.
     """
     if update_every == "doubling":
         return _update_on_doubling
     every = _every(update_every)
-    rounds = None if isinstance(every, int) else math.ceil(1 / every - 1e-9)  # for 1 / every up to rounding
+    rounds = None if isinstance(every, int) else math.ceil(1 / every - 1e-9)  # 1 / every may be rounded up
 
     def update_on_schedule(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
         due = round_ >= model.solved + (every if rounds is None else jnp.maximum(model.solved // rounds, 1))

@@ -25,8 +25,8 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
-        exploration: [] float in (0, 1], rho, the distance between the played point and x, as a share of the radius of
-            the Dikin ellipsoid at x.
+        exploration: [] float in (0, 1], rho, the distance between the played point and x, as a fraction of the radius
+            of the Dikin ellipsoid at x.
         step: [] float > 0, eta d / rho^2.
     """
 
@@ -89,9 +89,9 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Reports are as for `fkm`. eta is tuned to the report's second moment. The proof needs eta d M <= rho / 2. A
-        larger eta, as for T < 2 theta ln T M^2 / M2, is reduced to this limit; the regret bound (see Math) holds for
-        the reduced eta. The sum of gradients is compensated.
+        As for `fkm`, losses are clipped, and by default reported by randomized response. eta is tuned to the report's
+        second moment. The proof needs eta d M <= rho / 2. A larger eta, as for T < 2 theta ln T M^2 / M2, is reduced to
+        this limit; the regret bound (see Math) holds for the reduced eta. The sum of gradients is compensated.
 
     Math:
         The barrier $F$ is $-\ln(1 - |x|^2 / R^2)$ on a ball, with the parameter $\theta = 1$; on a box it is the sum of

@@ -50,12 +50,12 @@ class Public(NamedTuple):
 def barrier_strongly_convex(
     *, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball"
 ) -> Learner:
-    r"""Follows the leader regularised by a self-concordant barrier and the losses' own curvature (Hazan & Levy).
+    r"""Follows the leader regularised by a self-concordant barrier and the curvature of the losses (Hazan & Levy).
 
     The learner plays a random point near x, at a distance that shrinks as rounds add curvature (see Math). From the
-    report of the loss at this point it estimates the gradient. x moves to the minimum of the barrier of
-    `barrier_smooth`, divided by eta, plus for each past round <estimated gradient, x> and a quadratic of the losses'
-    curvature mu about that round's x.
+    report of the loss at this point it estimates the gradient. x moves to the minimum of a sum: the barrier of
+    `barrier_smooth` divided by eta and, for each past round s with estimated gradient g_s and iterate x_s, <g_s, x> +
+    mu |x - x_s|^2 / 2.
 
     Args:
         dim: as for `barrier_smooth`.
@@ -82,10 +82,11 @@ def barrier_strongly_convex(
         Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Reports are as for `fkm`. eta is tuned to the range of reports, not of losses. The proof needs eta d M <= 1 / 2,
-        so eta is reduced to this limit, which matters if T / ln T < 2 (theta + 2 beta / mu). The distance of x from the
-        centre (on a box: each coordinate) is the root of an equation in one unknown, computed by Newton's method with a
-        fixed number of steps. The sum of gradients is compensated.
+        As for `fkm`, losses are clipped, and by default reported by randomized response. eta is tuned to the range of
+        reports, not of losses. The proof needs eta d M <= 1 / 2, so eta is reduced to this limit, which matters if T /
+        ln T < 2 (theta + 2 beta / mu). The distance of x from the centre (on a box: each coordinate) is the root of an
+        equation in one unknown, computed by Newton's method with a fixed number of steps. The sum of gradients is
+        compensated.
 
     Math:
         With the barrier $F$ of `barrier_smooth`, round $t$ plays $x_t + B_t u_t$, where $u_t$ is uniform on the unit

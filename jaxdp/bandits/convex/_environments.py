@@ -39,11 +39,11 @@ def linear_losses(
 
     Returns:
         An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the expected loss of
-        the round less the expected loss of the best point of g (expectations are over noise and tilt); `loss`, the loss
-        of this round. For a probe, both outcomes are means over the two points of the probe. They are NaN if a point
-        lies outside the domain by more than rounding. At the centre losses are 0 plus `noise`; their Lipschitz constant
-        is slope + tilt + drift + push. Summary, with hindsight: `regret`, the sum of losses less the sum of losses of
-        the best fixed point in hindsight.
+        the round minus the expected loss of the best point of g (expectations are over noise, tilt and random labels);
+        `loss`, the loss of this round. For a probe, both outcomes are means over the two points of the probe. They are
+        NaN if a point lies outside the domain by more than rounding. At the centre losses are 0 plus `noise`; their
+        Lipschitz constant is slope + tilt + drift + push. Summary, with hindsight: `regret`, the sum of losses minus
+        the sum of losses of the best fixed point in hindsight.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -82,7 +82,7 @@ def linear_losses(
         ahead = rounds * params.shape["slope"] + jnp.sum(tilts * along)
         across = tilts - jnp.sum(tilts * along) * along
         total = jnp.sqrt(ahead * ahead + jnp.sum(across * across))
-        # The length of the gradient less its part along e, computed without cancellation if that part is > 0.
+        # The length of the gradient minus its part along e, computed without cancellation if that part is > 0.
         return body.radius * jnp.where(
             ahead > 0, jnp.sum(across * across) / jnp.where(ahead > 0, total + ahead, 1), total - ahead
         )
@@ -123,7 +123,7 @@ def quadratic_losses(
 
     Values:
         curvature: > 0, by default 0.5.
-        target: the distance of m from the centre, by default half the radius; it may be more than D.
+        target: >= 0, the distance of m from the centre, by default half the radius; it may be more than D.
         noise, tilt, drift, period, push: as for `linear_losses`.
 
     Source:
@@ -162,7 +162,7 @@ def quadratic_losses(
 def huber_losses(
     *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
 ) -> Environment:
-    """Losses with a mean that is a Huber function of the distance from a point m, less its value at the centre.
+    """Losses with a mean that is a Huber function of the distance from a point m, minus its value at the centre.
 
     Here m = target e, as in `quadratic_losses`. The Huber function is slope h(|x - m|) with h(r) = r^2 / (2 width) up
     to r = width, and h(r) = r - width / 2 above. Losses are convex and smooth with the constant slope / width, and not

@@ -169,7 +169,9 @@ def strongly_convex_one_point(
         Wang, 2020), Algorithm 1.
 
     Deviations:
-        As `fkm`.
+        Losses are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise, calibrated
+        by the classical formula, to unclipped losses. rho is tuned to the second moment of the report and not to the
+        loss's bound. The constants depend on the domain, by D / R. x is a compensated sum.
 
     Math:
         Round $t$ plays $x_t + \rho u_t$, and with the symbols of `fkm`

@@ -79,8 +79,7 @@ def two_point(
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one round's loss function; adjacency: replace one.
-        - Why: The two losses leave the device in one number, the clipped slope, which is reported once. The two points
-          are public.
+        - Why: Only one number leaves the device, the report of the clipped slope. The two points are public.
         - Released: all reports.
         - Private: none.
 
