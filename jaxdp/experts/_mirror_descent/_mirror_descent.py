@@ -24,16 +24,18 @@ def mirror_descent(
 ) -> Learner:
     r"""Plays by exponential updates of weights that stay away from 0, to follow a comparator that switches.
 
-    - "sampling": weights use the exact losses, and a new expert is drawn in each round. A loss vector costs the privacy
-      of D <= T draws, because fixed share forgets a part of the vector in each round. The regret bound (see Math) also
-      holds if losses react to plays.
+    - "sampling": weights use the exact losses, and a new expert is drawn in each round. Replacing one loss vector costs
+      as much privacy as D <= T draws (see Privacy), because fixed share forgets a part of the vector in each round. The
+      regret bound (see Math) also holds if losses react to plays.
     - "noisy_losses": each loss vector gets fresh noise; everything else is post-processing. For small N the regret is
       smaller than with "sampling". The regret bound is for oblivious losses.
-    - "intervals": on each dyadic interval, of length 2^k for a level k, Hedge plays by "sampling". Fixed share by
-      "noisy_losses" chooses a level; the loss of a level is the loss of the expert that the level drew. Regret is of
-      order (S + sqrt(S T)) / epsilon up to logarithms, for every N.
+    - "intervals": on each dyadic interval, of length 2^k for a level k, Hedge draws an expert in each round, as in
+      "sampling". Fixed share on noisy losses, as in "noisy_losses", weighs the levels; the loss of a level is the loss
+      of its drawn expert, and a play is the expert of a random level. Regret is of order (S + sqrt(S T)) / epsilon up
+      to logarithms, for every N.
 
-    At epsilon = inf the draws inside "sampling" and "intervals" are replaced by their distributions.
+    At epsilon = inf, "sampling" and "intervals" release weights instead of drawn experts. Plays are drawn from these
+    weights, and the loss of a level is the weighted mean of the experts' losses.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -61,9 +63,10 @@ def mirror_descent(
 
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one; losses may react to everything released.
-        - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. With fixed share, the i-th draw after a replaced
-          vector is an exponential mechanism of range 2 rate k^i, where k <= 1 is a step's contraction factor: D = k^2 +
-          k^4 + ... + k^(2T). "clipped": the range is at most 2 rate, and D = T. Released: draws. Private: the weights.
+        - "sampling": rho-zCDP in the central model, with the rho that epsilon and delta give; the rate is limited by D
+          rate^2 / 2 <= rho. With fixed share, the i-th draw after a replaced vector is an exponential mechanism of
+          range 2 rate k^i, where k <= 1 is a step's contraction factor: D = k^2 + k^4 + ... + k^(2T). "clipped": the
+          range is at most 2 rate, and D = T. Released: draws. Private: the weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
         - "intervals": rho-zCDP in the central model. Half of rho is for the draws of the levels, the other half for the
@@ -81,8 +84,10 @@ def mirror_descent(
     Deviations:
         * Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64
           bits.
-        * Shares of "sampling" with fixed share are compensated sums. In 32-bit floats a smaller rate pays for the
-          rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
+        * With fixed share, "sampling" keeps its weights as compensated sums, for learning rates up to 1/8. The largest
+          rate is a little smaller than above, mostly in 32-bit floats, for the rounding of weights when they are read.
+          No bound on rounding errors within the stored weights is proved. In 32-bit floats "clipped" sampling is
+          limited to a horizon of 10^5.
         * D is T in the source, which does not use that fixed share forgets.
         * The published privacy claim is too small by a factor N, so the library has three corrected forms. "paper" uses
           the published rate for epsilon <= 1, the range for which the rate is stated, and the rate of epsilon = 1 for
