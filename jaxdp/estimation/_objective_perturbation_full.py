@@ -282,8 +282,8 @@ def distance_bound(
             the mean objective's Hessian is at least beta.
         radius: [] float > 0, radius of the ball.
         private: [] bool. If False, beta may be 0, and the result is not a bound but the norm of the mean gradient. At a
-            finite radius it is the least of this norm and the distance to the sphere plus the norm of the mean gradient
-            without its part along -theta.
+            finite radius the result is the smaller of this norm and a sum: the distance to the sphere, plus the norm of
+            the mean gradient without its part along -theta.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:

@@ -67,7 +67,7 @@ def sgd_krr(
         proof of Theorem C.2 (section 4.4 has gamma = e^(-4 L B)). Averaging is an addition, on by default. The proof's
         curvature is gamma times the covariance of phi_j - phi_k, averaged over all K^2 ordered pairs (j, k). So
         coverage is the smallest eigenvalue of this average. If the covariance of every pair j != k has eigenvalues of
-        at least kappa', coverage is (K - 1) / K kappa', and not kappa' as in the paper.
+        at least kappa', coverage is kappa' * (K - 1) / K, and not kappa' as in the paper.
 
     Math:
         Let $p_k \propto e^{\phi_{tk}^\top \theta_t}$, and $d_k$ be the unbiased one-hot entries of the report. Sample

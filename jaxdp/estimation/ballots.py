@@ -392,7 +392,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
 
 
 def _weighted_objective(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:
-    """Builds the objective: the mean over pairs x of weights log(1 + exp(x.theta)) - wins x.theta.
+    """Builds the objective: the mean over pairs x of weight * log(1 + exp(x.theta)) - win * x.theta.
 
     `wins` and `weights` are [num_pairs] float, and the mean weight is 1.
     """

@@ -13,7 +13,7 @@ class Grid(NamedTuple):
     """The grid on which terms are summed as integers.
 
     Attributes:
-        power: [dim] float64, powers of two; absolute values of terms are smaller than 2 power.
+        power: [dim] float64, powers of two; absolute values of terms are smaller than 2 * power.
         bits: number of bits of the number of terms.
         error: [] float64, a bound on how much rounding can increase the L2 norm of the sum's change.
     """

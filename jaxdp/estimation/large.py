@@ -235,9 +235,9 @@ def block_predicted_errors(
     num_groups = int(group.max()) + 1
     shrink = np.divide(1, lengths, out=np.zeros(count), where=lengths > 0)
     sums = np.zeros((3, num_groups, dim))
-    turn = None if vectors is None else vectors.astype(default_float())
+    rotation = None if vectors is None else vectors.astype(default_float())
     for samples, rows in blocks(features):
-        squares = ((rows if turn is None else rows @ turn) / 2).astype(np.float64) ** 2
+        squares = ((rows if rotation is None else rows @ rotation) / 2).astype(np.float64) ** 2
         member = (group[samples] == np.arange(num_groups)[:, None]).astype(np.float64)
         for power in range(3):
             sums[power] += (member * shrink[samples] ** power) @ squares

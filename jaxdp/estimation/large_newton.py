@@ -236,8 +236,9 @@ def fit_blocks(
         offset: [num_samples] float64, public parts of the margins; None means 0.
 
     Returns:
-        The estimate. For `converged`, the gradient g must also satisfy sqrt(g^T A^-1 g) <= 10 tolerance, with A = Sigma
-        / 4 + (beta / n) I. At the radius, g is the Lagrangian's gradient, and its multiplier is added to beta / n.
+        The estimate. For `converged`, the gradient g must also satisfy sqrt(g^T A^-1 g) <= 10 * tolerance, with A =
+        Sigma / 4 + (beta / n) I. At the radius, g is the Lagrangian's gradient, and its multiplier is added to beta /
+        n.
     """
     count, dim = features.shape
     size = np.sqrt(np.trace(moments.second) / dim)

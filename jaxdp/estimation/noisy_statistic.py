@@ -193,7 +193,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
         return analytic_gaussian(epsilon, delta)
     if constants == "classical":
         return classical_gaussian(epsilon, delta)
-    return float(np.sqrt(8 * np.log(2 / delta) / epsilon**2 + 4 / epsilon))  # by its Theorem 5.2; 0 at infinity
+    return float(np.sqrt(8 * np.log(2 / delta) / epsilon**2 + 4 / epsilon))  # the paper's Theorem 5.2; 0 at infinity
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
@@ -278,7 +278,7 @@ def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
 
 
 def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
-    """Returns the factor of `noise_multiplier` without weights: the sensitivity, or L by the paper's constants.
+    """Returns the number that `noise_multiplier` is multiplied by without weights: the sensitivity, or the paper's L.
 
     Args:
         params: parameters of the estimator.
@@ -379,8 +379,8 @@ def add_noise(
         statistic: [dim] float64.
         error: [] float64, a bound on how much rounding can increase the L2 norm of the statistic's change.
         reach: [] float64, the L2 norm of the change by one privacy unit, without rounding.
-        unit: [] float64, the factor of `noise_multiplier`, or of 1 / epsilon: the cut if samples have weights, else
-            the result of `sensitivity_unit`.
+        unit: [] float64, the number that `noise_multiplier` (or 1 / epsilon) is multiplied by: the cut if samples have
+            weights, otherwise the result of `sensitivity_unit`.
         release: the options of the release.
         basis: [dim, rank] float, orthonormal columns that span the changes; None means the whole space.
     """

@@ -181,7 +181,7 @@ def statistic_objective(
 ) -> Objective:
     """Builds the mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
 
-    The loss is (1/n) sum_i w_i log(1 + exp(x_i . theta)) - S . theta / n + (beta / 2n) |theta|^2. It is convex for
+    The loss is (1/n) sum_i w_i log(1 + exp(x_i . theta)) - S . theta / n + beta / (2 n) * |theta|^2. It is convex for
     every real S, even if S comes from de-biased reports or has noise.
 
     Args:
@@ -225,7 +225,7 @@ def choice_objective(
 ) -> Objective:
     """Builds the mean Plackett-Luce loss of choices or rankings, given their sufficient statistic S.
 
-    The loss is (1/n) sum_i w_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + (beta / 2n)
+    The loss is (1/n) sum_i w_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + beta / (2 n) *
     |theta|^2. Depth 1 is a choice among all K actions. Depth K - 1 is a ranking: for each rank, a choice among the
     remaining actions, in the order of `features`. The loss is convex for every real S.
 

@@ -22,7 +22,7 @@ class Estimate(NamedTuple):
         theta: [dim] float, the estimate.
         certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective
             at theta; zero if and only if theta is a stationary point of the constrained problem. Infinity for one-pass
-            SGD, which has no certificate.
+            SGD, which has no certificate; `objective_perturbation_full` has another certificate.
         steps: [] int32, number of gradient evaluations.
         converged: [] bool, whether the certificate is at most the requested tolerance and, for Newton's method, the
             Newton decrement is at most 100 times the tolerance. With n samples, theta is then within 100 * tolerance *

@@ -65,8 +65,8 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian noise, in (0, 1).
-        learning_rate: > 0 and finite, by default sqrt(ln N / (T (1/8 + s^2 / 2))), where s is the standard deviation of
-            the noise of one entry.
+        learning_rate: > 0 and finite, by default sqrt(ln N / (T * (1/8 + s^2 / 2))), where s is the standard deviation
+            of the noise of one entry.
 
     Privacy:
         - Claim: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model.

@@ -68,7 +68,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         epsilon: the privacy budget, > 0.
         delta: with accounting "zcdp", in (0, 1).
         batch: rounds in a batch, a whole number in [1, horizon]. By default it minimises the regret bound among the
-            lengths tried. The rate is the largest that the budget allows, but at most sqrt(8 ln N / (batch T)), the
+            lengths tried. The rate is the largest that the budget allows, but at most sqrt(8 ln N / (batch * T)), the
             best rate without privacy.
 
     Privacy:

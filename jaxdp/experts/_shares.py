@@ -1,4 +1,7 @@
-"""Updates of weights that keep every expert's share above 0: fixed share, and projection onto a clipped simplex."""
+"""Updates of shares that keep all shares above 0: fixed share, and projection onto a clipped simplex.
+
+The shares are the experts' weights, scaled to sum 1.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -126,7 +126,7 @@ def shifting_losses(
 
     Deviations:
         In float32 a probability is a multiple of 2^-24, except in feedback totals. The integers from which times are
-        drawn are uniform up to a relative error of 2^-32 horizon.
+        drawn are uniform up to a relative error of horizon * 2^-32.
 
     Examples:
         >>> shifts = shifting_losses(num_experts=3, horizon=90, num_shifts=2, good_experts=[2, 0, 1])

@@ -132,8 +132,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     Deviations:
         * The rate is at most 1. Let a = threshold - 1 / rate for the default threshold: a bound on the errors that the
-          noise of queries causes. With the default K, and against oblivious adversaries, the loss is at most K (1 /
-          rate + 2 a + 2) with probability 1 - 2 failure_prob; see `docs/proofs/svt_lazy.md`.
+          noise of queries causes. With the default K, and against oblivious adversaries, the loss is at most K * (1 /
+          rate + 2 a + 2) with probability 1 - 2 * failure_prob; see `docs/proofs/svt_lazy.md`.
         * A selection takes place one round after the answer "above", so that its time is public before its noise is
           drawn.
         * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is drawn as in

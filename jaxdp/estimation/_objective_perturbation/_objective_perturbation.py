@@ -8,8 +8,8 @@ equivalent to noise on S:
 * 2: w is S - S~, since `release_statistic` releases S~ = S + noise. The paper's sigma is `noise_multiplier` times L.
   The other constants use the sensitivity of S in place of L: the largest |x_i|, if weights are 1 and the unit is a
   label.
-* 3: `statistic_objective` is l_D(theta) + (beta / 2n) |theta|^2 + w.theta / n, written with S~; `full_batch_estimator`
-  finds its minimiser.
+* 3: `statistic_objective` is l_D(theta) + beta / (2 n) * |theta|^2 + w.theta / n, written with S~;
+  `full_batch_estimator` finds its minimiser.
 """
 
 from functools import partial

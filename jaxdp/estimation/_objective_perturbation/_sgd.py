@@ -60,7 +60,9 @@ def sgd_objective_perturbation(
         ValueError: as `objective_perturbation`, and if average is unknown.
 
     Privacy:
-        - As `objective_perturbation`; the iterates are post-processing of S~.
+        - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
+        - Unit: one label; adjacency: replace one.
+        - Why: Labels enter only S~, as for `objective_perturbation`; the iterates are post-processing.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6 ("objective perturbation using SGD updates").
@@ -168,7 +170,7 @@ def _one_pass(
     average: str,
     weighted: Weighted | None = None,
 ) -> Estimate:
-    """Runs SGD on (1/n) sum_i w_i loss(x_i.theta, targets_i) + linear.theta / n + (beta / 2n) |theta|^2."""
+    """Runs SGD on (1/n) sum_i w_i loss(x_i.theta, targets_i) + linear.theta / n + beta / (2 n) * |theta|^2."""
     dtype, num_samples = features.dtype, features.shape[0]
     ridge = jnp.asarray(params.regularization, dtype) / num_samples
     data = Pass(

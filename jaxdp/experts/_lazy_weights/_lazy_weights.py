@@ -145,10 +145,10 @@ def lazy_weights(
         - Decisions: a vector is in one batch, and changes the sequence's loss in this batch by at most 1. The log odds
           of keeping the sequence change within a range r = ln(1 + (e^rate - 1) / p). Later decisions depend on the
           vector only through released values.
-        - Resamples: exponential mechanisms of range 2 rate, at most K of them.
-        - A mechanism of range r costs r^2 / 8 in zCDP, so rho = r^2 / 8 + K rate^2 / 2. Pure: epsilon = max(rate, ln(1
-          + (1 - p) (1 - e^-rate) / p)) + 2 rate K. The claim is the cost of the parameters in use, which is at most the
-          budget.
+        - Resamples: exponential mechanisms of range 2 * rate, at most K of them.
+        - A mechanism of range r costs r^2 / 8 in zCDP, so rho = r^2 / 8 + K * rate^2 / 2. Pure: epsilon = max(rate,
+          ln(1 + (1 - p) * (1 - e^-rate) / p)) + 2 * rate * K. The claim is the cost of the parameters in use, which is
+          at most the budget.
         - Slack: the whole claim is spent only in the limit of outcomes of probability 0, see
           `docs/proofs/selections.md`.
         - Private: the weights, and the losses of the batch. An auditor's tape records both mechanisms, with cost 0 for
@@ -168,7 +168,7 @@ def lazy_weights(
           integers. Weights of `static()`, and whether a sequence is kept, are computed from these sums in 64 bits.
         - Weights of sequences that may switch are products of floats, which are rounded; `numerical_delta` includes a
           bound on the effect (`docs/proofs/lazy_weights.md`). If there is no bound below 1, as for many rounds in
-          float32, the claim's argument says so; in measurements the range of a resample exceeded 2 rate by 3% at T =
+          float32, the claim's argument says so; in measurements the range of a resample exceeded 2 * rate by 3% at T =
           10^6 and by 8% at T = 10^7.
         - Switches drawn from the prior have probabilities that are multiples of 2^-23.
 

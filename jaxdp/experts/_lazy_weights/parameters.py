@@ -46,8 +46,8 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
     """Returns the privacy cost, rho ("zcdp") or epsilon ("pure"), of everything released; arrays broadcast.
 
     A replaced loss vector changes one decision and every later resample. The decision's log odds change within a range
-    r = ln(1 + (e^rate - 1) / p), where p is `fake_switch_prob`. A resample is an exponential mechanism of range 2 rate.
-    A mechanism of range r is (r^2 / 8)-zCDP.
+    r = ln(1 + (e^rate - 1) / p), where p is `fake_switch_prob`. A resample is an exponential mechanism of range 2 *
+    rate. A mechanism of range r is (r^2 / 8)-zCDP.
     """
     grown = np.expm1(learning_rate) / fake_switch_prob
     if accounting == "zcdp":
@@ -119,7 +119,7 @@ def lazy_weights_parameters(
 
     With B the batch, M = ceil(T / B) and p the probability of a fake switch, the bound is
 
-        ln(1 / pi(E)) / rate + rate B T / 8 + S floor(B / 2) + 1
+        ln(1 / pi(E)) / rate + rate * B * T / 8 + S * floor(B / 2) + 1
 
     for sequences E of S switches between batches, with the prior pi of the class over M steps. The third term is the
     cost of moving each switch of the comparator to the nearest end of a batch. The last term is T times the

@@ -79,7 +79,7 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
 
 
 def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns D in (0, T]: in form "sampling" with fixed share, a loss vector costs D rate^2 / 2 in zCDP.
+    """Returns D in (0, T]: in form "sampling" with fixed share, replacing a loss vector costs D * rate^2 / 2 in zCDP.
 
     D is k^2 + k^4 + ... + k^(2 T), where k is the `contraction`.
     """
@@ -149,7 +149,7 @@ def mirror_descent_parameters(
 
 
 def _gaussian(nats: float, horizon: int, stddev: float) -> tuple[float, float]:
-    """Returns the rate that minimises nats / rate + rate T (1/8 + s^2 / 2), and the minimum."""
+    """Returns the rate that minimises nats / rate + rate * horizon * (1/8 + stddev^2 / 2), and the minimum."""
     scale = horizon * (1 / 8 + stddev**2 / 2)
     return math.sqrt(nats / scale), 2 * math.sqrt(nats * scale)
 

@@ -1,4 +1,7 @@
-"""Form "sampling" of `mirror_descent`: weights use the exact losses; privacy comes only from the draw of each play."""
+"""Form "sampling" of `mirror_descent`: weights use the exact losses; privacy comes only from the draw of each play.
+
+The shares are the experts' weights, scaled to sum 1: the probabilities of the play.
+"""
 
 import math
 from collections.abc import Callable

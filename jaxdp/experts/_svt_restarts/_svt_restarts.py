@@ -135,9 +135,9 @@ def svt_restarts(
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), bounds the probability, over all `horizon` rounds, that an epoch ends although the
             losses' distribution has not changed since the epoch started.
-        margin: finite, by default 1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every queries, rounded up,
-            and b = failure_prob / 5. With a smaller margin restarts are sooner, but failure_prob is not guaranteed.
-            Privacy does not depend on failure_prob or margin.
+        margin: finite, by default 1 + 32 * (ln C + ln(2 T / b)) / epsilon, with C = T / check_every, rounded up, the
+            largest number of queries, and b = failure_prob / 5. With a smaller margin restarts are sooner, but
+            failure_prob is not guaranteed. Privacy does not depend on failure_prob or margin.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
