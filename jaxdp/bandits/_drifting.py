@@ -52,8 +52,8 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
 
     Values:
         drift: in [0, the smallest mean]; by default the argument.
-        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default the gap of `means`.
+        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
+            proportion, and the largest mean stays the same.
         best_mean: in [0, 1], the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:

@@ -25,7 +25,7 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer of the reports.
-        squared_width: [] float > 0, ((1 + b) (1 + sqrt(gamma)))^2 2 (1 + gamma) times the variance proxy of a report.
+        squared_width: [] float > 0, 2 (1 + gamma) ((1 + b) (1 + sqrt(gamma)))^2 times the variance proxy of a report.
         log_risk: [] float > 0, ln(1 / w).
         patience: [] float > 0, L: an arm wins with >= 1 + L n plays, where n counts the plays of all other arms.
     """

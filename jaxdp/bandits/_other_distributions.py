@@ -73,8 +73,8 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
             and all means are equal.
 
     Values:
-        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default the gap of `means`.
+        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
+            proportion, and the largest mean stays the same.
         best_mean: in (0, 1), the largest mean, from which gaps are subtracted; by default the largest of `means`.
         concentration: c, such that m c and (1 - m) c are >= 1 for every arm; by default 10, or the smallest c with this
             property if that is larger.
@@ -154,8 +154,8 @@ def heavy_tailed_bandit(
         degrees_of_freedom: > 1 and finite, by default the argument. The variance of t is infinite up to d = 2 degrees
             of freedom, and d / (d - 2) above.
         scale: > 0 and finite, by default the argument.
-        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default the gap of `means`.
+        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
+            proportion, and the largest mean stays the same.
         best_mean: the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:

@@ -53,8 +53,8 @@ class Public(NamedTuple):
         sums_before: [num_arms] integers, sums of reports before this batch.
         discordant: [num_arms, num_arms] float, number of discordant pairs of each two arms; each batch adds its mean
             number over all pairings of its users.
-        near: [num_arms] bool, the arms that tests have shown to be worse than each other active arm by at most the
-            tolerance.
+        near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than any other active
+            arm.
         tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
 
@@ -80,8 +80,8 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     sweeps has grown by about 1%. The order of users between two tests does not matter: the test uses the mean number of
     discordant pairs over all ways to pair these users.
 
-    With a tolerance w > 0 the learner also stops once an active arm is shown to be worse than each other active arm by
-    at most w. Without a tolerance it may never stop if several arms are equally good.
+    With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than any other
+    active arm. Without a tolerance it may never stop if several arms are equally good.
 
     Args:
         num_arms: number of arms K, >= 2.

@@ -93,8 +93,8 @@ class Public(NamedTuple):
         played: [] integer, rounds of this epoch played.
         rates: [num_arms] float, each arm's noisy rate of ones in the first epoch.
         sums: [num_arms] compensated sums of each arm's noisy totals of the epochs after the first.
-        near: [num_arms] bool, the arms that tests have shown to be worse than each other active arm by at most the
-            tolerance.
+        near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than any other active
+            arm.
         tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
 
@@ -120,8 +120,8 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
     each active arm. After n plays, a later epoch has about `growth` n plays or, if this is more, 4 sqrt(n) / epsilon
     plays, but at most n.
 
-    With a tolerance w > 0 the learner also stops once an active arm is shown to be worse than each other active arm by
-    at most w. Without a tolerance it may never stop if several arms are equally good.
+    With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than any other
+    active arm. Without a tolerance it may never stop if several arms are equally good.
 
     Args:
         num_arms: number of arms K, >= 2.

@@ -118,8 +118,8 @@ def tsallis_inf(
         is 1 + 2 m.
 
     Deviations:
-        The default is randomized response; the paper has Gaussian reports only, with sensitivity 2 although rewards in
-        [0, 1] have 1. Reports are shifted, because negative losses break the algorithm's stability. Estimated losses
+        The default is randomized response; Zheng et al. have Gaussian reports only, with sensitivity 2 although rewards
+        in [0, 1] have 1. Reports are shifted, because negative losses break the algorithm's stability. Estimated losses
         are compensated sums, and weights in float32 are accurate to about 1e-6. In float32 an arm is played with a
         probability that is a multiple of 2^-23, so an arm with a weight near 2^-23 is played too seldom or too often.
 

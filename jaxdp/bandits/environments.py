@@ -66,7 +66,7 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
         visits: the schedule of visits by people, a `jaxdp.Visits`. A round's context is then the visitor, and learners
             made by `jaxdp.per_person` learn from a person's first visits. The results of all other learners stay the
             same, bit for bit. None for an environment without people.
-        taste: standard deviation of mean rewards over people, >= 0: in each lane, each person has their own mean
+        taste: >= 0, the standard deviation of mean rewards over people. In each lane, each person has their own mean
             rewards: `means` plus normal noise, drawn once, clipped to [0, 1]. Regret is measured by `means`. Must be 0
             without visits.
 
@@ -82,8 +82,8 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
             and all means are equal.
 
     Values:
-        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default the gap of `means`.
+        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
+            proportion, and the largest mean stays the same.
         best_mean: in [0, 1], the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:
@@ -133,8 +133,8 @@ def gaussian_bandit(
 
     Values:
         stddev: > 0, of a reward; by default the argument.
-        gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default the gap of `means`.
+        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
+            proportion, and the largest mean stays the same.
         best_mean: the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:

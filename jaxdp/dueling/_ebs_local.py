@@ -64,8 +64,8 @@ class Public(NamedTuple):
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
     r"""Plays the least played active arm against a random active arm; drops arms with confidently low reported scores.
 
-    If several arms are least played, one of them is chosen at random as the left arm. An arm's score is its debiased
-    share of reported wins in its duels on the left with active arms; duels with dropped arms no longer count (see
+    The left arm is the active arm with the fewest duels on the left with active arms; ties are broken at random. An
+    arm's score is its debiased share of reported wins in these duels; duels with dropped arms no longer count (see
     Math). The last remaining arm duels with itself.
 
     Args:
@@ -76,7 +76,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
 
     Returns:
         A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
-        clipped to {0, 1}.
+        else 0 (clipped).
 
     Raises:
         ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1, or constants is

@@ -61,7 +61,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
-        1 if the left arm wins, clipped to {0, 1}. Counts are for ordered pairs, in the order of a flattened matrix.
+        1 if the left arm wins, else 0 (clipped). Counts are for ordered pairs, in the order of a flattened matrix.
 
     Raises:
         ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants is unknown; from

@@ -85,7 +85,7 @@ def count_duel(
         epsilon: [] float > 0; infinity adds no noise.
         private: the curator's state before the duel.
         released: the releases before the duel.
-        report: (pair of arms [2] int32; [] int32, 1 if the left arm won, clipped to {0, 1}).
+        report: (pair of arms [2] int32; [] int32, 1 if the left arm won, else 0 (clipped)).
 
     Returns:
         (private, released) after the duel.

@@ -151,7 +151,7 @@ def versatile_sparring(
 
     Returns:
         A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
-        clipped to {0, 1}.
+        else 0 (clipped).
 
     Raises:
         ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; or if horizon is missing for Gaussian

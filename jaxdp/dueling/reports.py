@@ -18,7 +18,7 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
         key: a PRNG key.
         epsilon: [] float > 0; at infinity the response is the outcome.
         action: [2] int32, the pair.
-        won: [] int32, 1 if the left arm won; clipped to {0, 1}.
+        won: [] int32, 1 if the left arm won, else 0 (clipped).
 
     Returns:
         (action, response [] int32 in {0, 1}).
@@ -81,7 +81,7 @@ def noisy_outcome(
         epsilon: [] float > 0.
         noise_stddev: [] float >= 0, calibrated to epsilon and delta at L2 sensitivity 1; zero at epsilon = inf.
         action: [2] int32, the pair.
-        won: [] int32, 1 if the left arm won; clipped to {0, 1}.
+        won: [] int32, 1 if the left arm won, else 0 (clipped).
 
     Returns:
         (action, report [] float: the outcome plus noise).

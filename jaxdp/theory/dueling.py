@@ -3,9 +3,10 @@
 Source of all bounds: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User
 Privacy*.
 
-Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, where r are the utilities. Delta(1, i) is P[best, i] -
-1/2. Arguments are numbers or arrays, finite except epsilon; results are float64 arrays. Every function raises a
-ValueError for an argument that is out of range or NaN. Arguments of all functions:
+Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, where r are the utilities. Arm 1 is the best arm;
+Delta(1, i) is its probability of beating arm i, minus 1/2. Arguments are numbers or arrays, finite except epsilon;
+results are float64 arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of
+the functions:
 
 - `epsilon`: > 0; at infinity the terms with epsilon are 0.
 - `horizon`: T, >= 2; for the upper bound also >= K, the number of arms.

@@ -63,8 +63,8 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     mean minus gamma_i exceeds the mean of another point by at least 2 gamma_i, the quarter of the interval outside this
     point is cut off, and the next epoch starts at level 1. Otherwise the next level starts.
 
-    In more than one dimension the paper's algorithm for stochastic convex losses has regret of order d^16 sqrt(T), and
-    is not part of this library: use `fkm` or the barrier methods.
+    In more than one dimension the algorithm of Agarwal et al. has regret of order d^16 sqrt(T), and is not part of this
+    library: use `fkm` or the barrier methods.
 
     Args:
         horizon: rounds T, >= 2.
@@ -91,9 +91,9 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         Wang, 2020), Algorithm 1.
 
     Deviations:
-        gamma is proportional to B, which is 1 in the paper. By default losses are reported by randomized response;
-        Zheng et al. add Gaussian noise. They do not clip, but without clipping unbounded losses are not private. Sums
-        are compensated.
+        gamma is proportional to B, which is 1 in the paper of Agarwal et al. By default losses are reported by
+        randomized response; Zheng et al. add Gaussian noise. They do not clip, but without clipping unbounded losses
+        are not private. Sums are compensated.
 
     Math:
         Level $i$ ends when each of the three points has been played $n_i$ times in the epoch. With $s^2$ the variance

@@ -89,7 +89,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
 
     Returns:
         A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
-        clipped to {0, 1}.
+        else 0 (clipped).
 
     Raises:
         ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown.

@@ -71,8 +71,8 @@ def ebs_elimination(
     Each arm has a counter, which receives the outcome of every duel with this arm on the left. After each round, an arm
     is dropped if its share of wins, by the counter's estimate, is confidently lower than another arm's share (see
     Math). Duels with dropped arms then no longer count: the counter of every remaining arm receives minus the number of
-    this arm's wins over the dropped arms. The last remaining arm duels with itself. A random order of the arms, fixed
-    for the run, breaks ties between least played arms.
+    this arm's wins over the dropped arms. The last remaining arm duels with itself. Least played means the fewest duels
+    on the left against active arms; a random order of the arms, fixed for the run, breaks ties.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -88,7 +88,7 @@ def ebs_elimination(
 
     Returns:
         A learner with blocks. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the
-        left arm wins, clipped to {0, 1}.
+        left arm wins, else 0 (clipped).
 
     Raises:
         ValueError: if an argument is out of its range, or constants="paper" is combined with Gaussian noise; from
@@ -110,9 +110,10 @@ def ebs_elimination(
           negative. So the counters of all arms together have L1 sensitivity 2, and L2 sensitivity sqrt(2), since the
           signs are opposite. With Laplace noise each entry is counted with budget epsilon / 2. Earlier releases
           determine which counters receive an entry in which round, and so the counters' clocks (numbers of entries).
-        - Slack: none in transcripts. An outcome enters only once, and spends at most epsilon / 2, if the right arm of
-          its duel is not dropped, or the left arm is. The released estimates can spend all of epsilon only in the limit
-          of rare outcomes if the removed duel was the arm's only duel: `docs/proofs/ebs_elimination.md`.
+        - Slack: none in transcripts, which can spend all of epsilon. But an outcome enters only once, and spends at
+          most epsilon / 2, if the right arm of its duel is not dropped, or the left arm is. The released estimates can
+          spend all of epsilon only in the limit of rare outcomes if the removed duel was the arm's only duel:
+          `docs/proofs/ebs_elimination.md`.
         - Released: the counters' estimates; everything else is post-processing.
         - Private: `wins`, `sums`.
 

@@ -105,8 +105,8 @@ def _tight_radii(
     trees: Trees, sizes: Sizes, scale: float, quantum: float, failure_prob: float
 ) -> tuple[np.ndarray, NoiseLines]:
     """Returns the proved `Params.squared_radius` and noise lines, each with half of failure_prob."""
-    share = failure_prob / (2 * sizes.num_arms * sizes.entries)
-    if not share > 0:
+    failure_prob_each = failure_prob / (2 * sizes.num_arms * sizes.entries)  # for one arm in one round
+    if not failure_prob_each > 0:
         raise ValueError(f"failure_prob must be larger: all arms and rounds share it, got {failure_prob}")
     lines = noise_lines(
         arity=trees.arity,
@@ -115,6 +115,6 @@ def _tight_radii(
         noise=trees.name,
         scale=scale,
         quantum=quantum,
-        failure_prob=share,
+        failure_prob=failure_prob_each,
     )
     return score_radii(sizes.num_arms, sizes.horizon, failure_prob / 2), lines

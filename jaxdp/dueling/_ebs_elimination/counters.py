@@ -146,11 +146,11 @@ def _record_and_draw(
 ) -> tuple[jax.Array, jax.Array]:
     """Records exact sums on an auditor's tape, and draws their noise; an entry changes at most `nodes` of the sums."""
     noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
-    units = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
-    unit = jnp.where(scale > 0, units / scale, 0)  # at epsilon = inf the scale is zero
+    size = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
+    ratio = jnp.where(scale > 0, size / scale, 0)  # at epsilon = inf the scale is zero
     if trees.name == "laplace":
-        entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=unit, distribution="laplace")
+        entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=ratio, distribution="laplace")
     else:
         moved = float(nodes) ** 0.5
-        entry = tape.Entry("gaussian", sums, "l2", key, moved, noise_stddev=scale, noise=unit, distribution="normal")
+        entry = tape.Entry("gaussian", sums, "l2", key, moved, noise_stddev=scale, noise=ratio, distribution="normal")
     return tape.record(entry), noise

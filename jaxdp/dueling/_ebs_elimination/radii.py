@@ -110,5 +110,5 @@ def on_lattice(values: np.ndarray, scale: float) -> np.ndarray:
 
     Products of these numbers with digits, and sums of them in any order, are exact in float32 up to 2^16 * scale.
     """
-    unit = 2.0 ** (math.ceil(math.log2(scale)) - LATTICE_BITS) if scale > 0 else 1.0
-    return (np.ceil(values / unit) * unit).astype(default_float())
+    step = 2.0 ** (math.ceil(math.log2(scale)) - LATTICE_BITS) if scale > 0 else 1.0
+    return (np.ceil(values / step) * step).astype(default_float())

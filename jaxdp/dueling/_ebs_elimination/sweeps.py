@@ -1,4 +1,4 @@
-"""The arithmetic of elimination in blocks: computes the effects of a block of duels, sweep by sweep.
+"""The arithmetic of elimination in blocks: computes the effects of a block of duels, sweep by sweep (see `blocks`).
 
 The last axis of arrays is lanes: there are few arms, so vector instructions work across lanes.
 """

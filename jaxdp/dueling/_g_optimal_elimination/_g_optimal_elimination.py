@@ -153,7 +153,7 @@ def g_optimal_elimination(
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
-        1 if the left arm wins, clipped to {0, 1}. Counts are for ordered pairs, in the order of a flattened matrix. Its
+        1 if the left arm wins, else 0 (clipped). Counts are for ordered pairs, in the order of a flattened matrix. Its
         recommendation is the active arm with the largest estimated utility; ties are broken at random.
 
     Raises:

@@ -59,7 +59,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Builds functions that play the rest of a phase by counts of ordered pairs, [num_arms, num_arms] flattened."""
+    """Builds functions that play many rounds of a phase by counts of ordered pairs, [num_arms, num_arms] flattened."""
     num_arms = algorithm.num_arms
 
     def count_duels(public: Any, ahead: jax.Array) -> jax.Array:

@@ -110,7 +110,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
 
     Returns:
         A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
-        clipped to {0, 1}.
+        else 0 (clipped).
 
     Raises:
         ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown.
@@ -138,7 +138,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
     Deviations:
         "local": all bounds minus 1/2 are divided by their common factor c, which changes no decision. "blocks": at
         epsilon = inf there is no noise, but bounds still change only at the end of a block. A pair without a release
-        has the bound 2, which the paper gives to a pair that has not met. Noise is integer, as in `laplace`.
+        has the bound 2, which Zoghi et al. give to a pair that has not met. Noise is integer, as in `laplace`.
 
     Math:
         Let $N_{ij}$ be the number of duels of arms $i$ and $j$ so far, and $\hat p_{ij}$ the debiased share that $i$
