@@ -39,8 +39,8 @@ from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_at_least, check_choice, check_count, check_number, check_probability
 
-PRECISION = 1e-4  # largest relative error of a person's mean from rounding down
-MOST_RANGES = 2**10  # largest factor by which totals are finer than 2^-20, for people who come often
+PRECISION = 1e-4  # bound on the error of a person's mean, relative to the range of rewards, from rounding down
+MOST_RANGES = 2**10  # totals are kept in steps of 2^-20 / k for people who come often; this is the largest k
 REWARDS = ("binary", "bounded")
 ENDS = ("reward_low", "reward_high")
 
@@ -53,7 +53,7 @@ class Params:
         epsilon: [] float > 0, budget of one release; infinity is the non-private algorithm.
         low: [] float, lower end of the interval to which rewards are clipped.
         high: [] float, upper end of this interval.
-        scale: [] float, units per 1 of reward: 2^20 / (high - low).
+        scale: [] float, 2^20 / (high - low), by which rewards above low are multiplied before they are rounded.
         log_chance: [] float > 0, ln(2 num_arms max(phases - 1, 1) / failure_prob).
         taste: [] float >= 0, bound on the standard deviation of a person's mean reward.
         rank: [num_people] int32, position of each person in the order of first visits.
@@ -91,11 +91,11 @@ class Public(NamedTuple):
     spread: jax.Array
 
 
-class Turn(NamedTuple):
-    """One visit of a person; it depends only on the schedule and on the public state.
+class PhaseVisit(NamedTuple):
+    """A visit of a person, and its position in the phase; it depends only on the schedule and on the public state.
 
     Attributes:
-        arm: [] int32, the arm of the person in this phase.
+        arm: [] int32, the person's arm in this phase if the reward counts, otherwise `best_arm`.
         is_heard: [] bool, whether the reward counts.
         nth: [] int32, earlier visits of the person in this phase.
         visits: [] int32 >= 1, visits of the person in this phase.
@@ -138,9 +138,9 @@ def person_means(
         A learner that plays arms ([] int32) in environments with these visits, round by round.
 
     Raises:
-        ValueError: if an argument is not as described, the last phase ends after the schedule, or a person comes more
-            than 107,374 times in a phase; from `params`, if a value is out of range, or 2^20 / (reward_high -
-            reward_low) exceeds the largest float.
+        ValueError: if an argument is not as described, the last phase ends after the schedule, a person comes more than
+            107,374 times in a phase, or there are too many people (2 million are always accepted); from `params`, if a
+            value is out of range, or 2^20 / (reward_high - reward_low) exceeds the largest float.
 
     Values:
         epsilon: the privacy budget of a person, > 0.
@@ -157,7 +157,7 @@ def person_means(
           comes when is public.
         - Sensitivity: in one release a person changes one arm's total, by at most 1. Totals are integers, and u stands
           for 1: each of v rewards r in [0, 1] adds floor(r * floor(u / v)). Each release has Laplace(J / epsilon) noise
-          for each arm; the J releases of a person compose. Other phases do not depend on the person.
+          for each arm; the J releases of a person compose. Totals of other phases do not depend on the person.
         - Released: `best_arm` and `active`, which are post-processing of noisy totals.
         - Private: totals of the phase. Rewards that do not count (in phases in which the person takes no part, and
           after the last phase) do not reach the learner.
@@ -167,13 +167,13 @@ def person_means(
         Own; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Totals are integers. u is a multiple of 2^20, so large that the rounding of totals makes a person's mean too
-        small by less than 1e-4 for binary rewards. For bounded rewards, which are first rounded to multiples of 2^-20
-        of their range, it is less than 2e-4.
+        Totals are integers. u is a multiple of 2^20, so large that rounding makes a person's mean too small by less
+        than 1e-4 of the range of rewards. Bounded rewards are first rounded to multiples of 2^-20 of their range; with
+        this rounding, the error is less than 2e-4.
 
     Math:
-        Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has, for rewards $x_{i, t}$ in units
-        of their range, the released mean
+        Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has, for rewards $x_{i, t}$ scaled to
+        $[0, 1]$, the released mean
 
         $$
         \hat \mu_a = \frac{1}{n_a} \Big( \sum_{i : a_i = a} \frac{1}{v_i} \sum_t x_{i, t} + Z_a \Big), \quad
@@ -259,8 +259,8 @@ def person_means(
         )
         return State(fixed_point.zero(num_arms), public)
 
-    def turn_of(params: Params, public: Public, visit: Visit) -> Turn:
-        """Returns the arm of the person who comes, whether the reward counts, and the person's visits in the phase."""
+    def phase_visit_of(params: Params, public: Public, visit: Visit) -> PhaseVisit:
+        """Returns the arm to play, whether the reward counts, and the visit's position in the phase."""
         phase = jnp.sum(public.round >= jnp.asarray(ends), dtype=jnp.int32)
         current = jnp.minimum(phase, phases - 1)
         person_rank = jnp.asarray(params.rank)[visit.person]
@@ -274,17 +274,17 @@ def person_means(
         slot = (index % size + ties.rank(public.coins[1], index // size) % size) % size
         arm = jnp.argsort(~public.active, stable=True)[slot].astype(jnp.int32)
         is_heard = (phase < phases) & (later < releases) & (before_phase <= visit.nth) & (visit.nth < before_next)
-        return Turn(
+        return PhaseVisit(
             jnp.where(is_heard, arm, public.best_arm), is_heard, visit.nth - before_phase, before_next - before_phase
         )
 
     def act(key, params: Params, public: Public, context: Visit) -> jax.Array:
         del key
-        return turn_of(params, public, context).arm
+        return phase_visit_of(params, public, context).arm
 
     def privatize(key, params: Params, public: Public, context: Visit, action, feedback) -> Report:
         del key, action
-        return Report(context, jnp.where(turn_of(params, public, context).is_heard, feedback, 0))
+        return Report(context, jnp.where(phase_visit_of(params, public, context).is_heard, feedback, 0))
 
     def units_of(params: Params, reward: jax.Array) -> jax.Array:
         """Returns a clipped reward as an integer in [0, 2^20]."""
@@ -300,14 +300,14 @@ def person_means(
 
     def update(key, params: Params, state: State, report: Report) -> State:
         public: Public = state.public
-        turn = turn_of(params, public, report.visit)
-        is_played = (jnp.arange(num_arms, dtype=jnp.int32) == turn.arm) & turn.is_heard
+        phase_visit = phase_visit_of(params, public, report.visit)
+        is_played = (jnp.arange(num_arms, dtype=jnp.int32) == phase_visit.arm) & phase_visit.is_heard
         starts = (public.round == 0) | jnp.any(public.round == jnp.asarray(ends))
-        contribution = contribution_of(units_of(params, report.reward), turn.visits)
+        contribution = contribution_of(units_of(params, report.reward), phase_visit.visits)
         totals = fixed_point.add(state.private, jnp.where(is_played, contribution, 0), restart=starts)
-        is_new = is_played & (turn.nth == 0)
+        is_new = is_played & (phase_visit.nth == 0)
         people = jnp.where(starts, 0, public.people) + is_new.astype(public.people.dtype)
-        inverse = 1 / jnp.maximum(turn.visits, 1).astype(default_float())
+        inverse = 1 / jnp.maximum(phase_visit.visits, 1).astype(default_float())
         spread = jnp.where(starts, 0, public.spread) + jnp.where(is_new, inverse, 0)
         after = public._replace(round=public.round + 1, people=people, spread=spread)
         after = branch(
@@ -371,9 +371,9 @@ def _visits_before(visits: Visits, rounds: Sequence[int]) -> np.ndarray:
 
 
 def _ranges(most_visits: int) -> int:
-    """Returns the least power of two k with most_visits / (k 2^20) < `PRECISION`.
+    """Returns k, the least power of two with most_visits / (k * 2^20) < `PRECISION`.
 
-    A person's mean of 1 then counts as k 2^20 units.
+    A person's mean of 1 is then the integer k * 2^20 (u in the docstring of `person_means`).
     """
     ranges = 1
     while most_visits >= PRECISION * ranges * fixed_point.UNITS:

@@ -14,12 +14,12 @@ from jaxdp.audit.checks import budget
 from jaxdp.audit.findings import SLACK, GreyBox, find_reuse, measure_sites, wrong_use
 from jaxdp.audit.forced import Base, replacements, run_starter
 from jaxdp.audit.noise_distributions import distribution_faults
-from jaxdp.audit.persons import audited_claim, first_visits, judge_people, replace_people
+from jaxdp.audit.persons import audited_claim, check_people, first_visits, replace_people
 from jaxdp.audit.replay import Release, Site, UnreadableError, replay
 from jaxdp.audit.same_results import blocks_equal_rounds
 from jaxdp.audit.steps import at, steps_of
 from jaxdp.audit.units import map_units
-from jaxdp.audit.unrecorded import Played, judge_changes
+from jaxdp.audit.unrecorded import Played, check_changes
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner, Visits
 from jaxdp.simulation.run.late import hear_late
@@ -156,12 +156,12 @@ def grey_box(
         all_replaced.append(np.asarray(replaced))
         if run.changed and path != "rounds":  # further runs take seconds, and would find the same
             break
-    faults, notes = judge_changes(jax.random.fold_in(key, 1), runs)
+    faults, notes = check_changes(jax.random.fold_in(key, 1), runs)
     noise_faults, num_drawn = distribution_faults(jax.random.fold_in(key, 2), runs[0])
     if visits is None:
         return _make_result(claim, runs, [*faults, *noise_faults], notes, num_drawn)
     releases = [played.run.releases for played in runs]
-    of_people, late_notes = judge_people(learner, visits, arrivals, all_replaced, releases)
+    of_people, late_notes = check_people(learner, visits, arrivals, all_replaced, releases)
     return _make_result(claim, runs, [*faults, *noise_faults, *of_people], [*notes, *late_notes], num_drawn)
 
 

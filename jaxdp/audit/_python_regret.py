@@ -37,9 +37,9 @@ def play_worlds(
     `values` are arguments of `world.params`, and `jobs` is the number of processes.
     """
     _check_world(learner, world, horizon)
-    looks = resolve(checkpoints, horizon)
+    recorded_rounds = resolve(checkpoints, horizon)
     keys = lane_keys(check_key(key), num_seeds)
-    task = learner, world, world.params(**values), horizon, looks, str(jax.random.key_impl(keys))
+    task = learner, world, world.params(**values), horizon, recorded_rounds, str(jax.random.key_impl(keys))
     data = np.asarray(jax.random.key_data(keys))
     with make_bar(total=num_seeds, unit="seed", leave=False, disable=not (progress and is_seen())) as bar:
         runs = []
@@ -48,7 +48,7 @@ def play_worlds(
             bar.update()
     dims = "seed", "round"
     arrays = {name: (dims, np.stack([run[name] for run in runs])) for name in runs[0]}
-    return xr.Dataset(arrays, coords={"seed": np.arange(num_seeds), "round": looks})
+    return xr.Dataset(arrays, coords={"seed": np.arange(num_seeds), "round": recorded_rounds})
 
 
 def _check_world(learner: Any, world: Environment, horizon: int) -> None:
@@ -97,8 +97,10 @@ def _play_in_worker(words: np.ndarray) -> dict[str, np.ndarray]:
     return _in_worker["play"](words)
 
 
-def _player(learner: Any, world: Environment, params: Any, horizon: int, looks: list[int], implementation: str) -> Any:
-    """Returns a function that plays one seed: words of the seed's key -> sums of outcomes at checkpoints `looks`."""
+def _player(
+    learner: Any, world: Environment, params: Any, horizon: int, recorded_rounds: list[int], implementation: str
+) -> Any:
+    """Returns a function that plays one seed: words of the seed's key -> sums of outcomes after `recorded_rounds`."""
 
     @jax.jit
     def start(words: jax.Array) -> tuple[Any, Any]:
@@ -115,7 +117,7 @@ def _player(learner: Any, world: Environment, params: Any, horizon: int, looks: 
     def feedback(roots: Any, round_: jax.Array, state: Any, action: Any) -> Any:
         return world.feedback(round_keys(roots, round_, horizon).feedback, params, state, action)
 
-    looks_at = frozenset(looks)
+    recorded = frozenset(recorded_rounds)
     hindsight = None if world.hindsight is None else jax.jit(world.hindsight)
 
     def play(words: np.ndarray) -> dict[str, np.ndarray]:
@@ -128,7 +130,7 @@ def _player(learner: Any, world: Environment, params: Any, horizon: int, looks: 
             state, answer_, outcomes = feedback(roots, np.int32(round_), state, jnp.asarray(action, jnp.int32))
             for name, value in outcomes.items():
                 sums[name] = sums.get(name, 0.0) + float(value)
-            if round_ + 1 in looks_at:
+            if round_ + 1 in recorded:
                 more = {} if hindsight is None else hindsight(params, state)
                 for name, value in {**sums, **more}.items():
                     rows.setdefault(name, []).append(float(value))

@@ -79,7 +79,7 @@ def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Ar
     return UserData(jax.tree.map(stack, users.answers, drawn_answers), jax.tree.map(repeat, users.contexts))
 
 
-def judge_people(
+def check_people(
     learner: Learner, visits: Visits, arrivals: np.ndarray, replaced: list[np.ndarray], runs: list[list[Release]]
 ) -> tuple[list[str], list[str]]:
     """Compares each change with a report's declared sensitivity, times the number of the person's reports heard so far.

@@ -43,7 +43,7 @@ class Played(NamedTuple):
     run: Run
 
 
-def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
+def check_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
     """Finds the faults among changes of a view that occur although every mechanism gets the base's value.
 
     The changes of plays, reports, public states and the stop are examined separately:

@@ -212,9 +212,9 @@ def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax
     times = upper * (base * 2.0**-32)  # exact, and so is its fractional part
     low_whole = jnp.floor(times)
     u = _uniform(more)
-    share = 1 - t * (1 / 2 - t * (1 / 6))  # (1 - e^-t) / t
-    part = u * (t * share)
-    correction = base * t * u * ((1 / 2 - t * (1 / 6)) - u * share**2 * (1 / 2 + part * (1 / 3 + part * (1 / 4))))
+    average = 1 - t * (1 / 2 - t * (1 / 6))  # (1 - e^-t) / t, the mean of e^-s over s in [0, t]
+    part = u * (t * average)
+    correction = base * t * u * ((1 / 2 - t * (1 / 6)) - u * average**2 * (1 / 2 + part * (1 / 3 + part * (1 / 4))))
     low = low_whole + jnp.floor((times - low_whole) + lower * (base * 2.0**-64) - correction)
     return high, jnp.clip(low, 0, base - 1), base
 

@@ -15,7 +15,7 @@ from jaxdp.simulation.run.values import select_values
 
 FALSE_ALARM = 1e-9  # largest probability that a correct learner fails any of the comparisons, from 458 lanes on
 PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon; noise should matter in at least one of them
-LOOKS = 8
+NUM_CHECKPOINTS = 8
 TILE = 1024  # lanes that are computed together; bounds the memory
 ENTRIES = 16  # a larger leaf is compared at this number of evenly spaced entries, and by its mean
 
@@ -29,7 +29,7 @@ class Sampling(NamedTuple):
         values: a grid point.
         epsilons: the values of epsilon at which lanes are drawn; [None] if the grid point has no epsilon.
         horizon: number of rounds to play.
-        looks: the checkpoints.
+        checkpoints: rounds after which outputs are compared.
         num_lanes: number of lanes at each epsilon and for each engine.
         key: key of the lanes.
         tolerance: values with a smaller relative or absolute difference count as equal.
@@ -40,13 +40,13 @@ class Sampling(NamedTuple):
     values: Mapping[str, float]
     epsilons: list[float | None]
     horizon: int
-    looks: list[int]
+    checkpoints: list[int]
     num_lanes: int
     key: jax.Array
     tolerance: float
 
 
-# By output: [num_lanes, num_epsilons, num_looks, ...]; no num_looks for outputs that are read when a learner stops.
+# By output: [num_lanes, num_epsilons, num_checkpoints, ...]; no checkpoints for outputs read when a learner stops.
 Samples = dict[str, np.ndarray]
 
 
@@ -68,9 +68,9 @@ def sampling(
     epsilons: list[float | None] = [None]
     if "epsilon" in values:
         epsilons = [math.inf, *(values["epsilon"] * PARTS).tolist()]
-    looks = {max(1, horizon * look // LOOKS) for look in range(1, LOOKS + 1)}
-    looks |= {1, max(1, horizon - 1)}  # so that the first and the last step between checkpoints have one round
-    return Sampling(learner, environment, values, epsilons, horizon, sorted(looks), num_lanes, key, tolerance)
+    checkpoints = {max(1, horizon * part // NUM_CHECKPOINTS) for part in range(1, NUM_CHECKPOINTS + 1)}
+    checkpoints |= {1, max(1, horizon - 1)}  # so that the first and the last step between checkpoints have one round
+    return Sampling(learner, environment, values, epsilons, horizon, sorted(checkpoints), num_lanes, key, tolerance)
 
 
 def draw(plan: Sampling, engine: str) -> Samples:
@@ -78,7 +78,7 @@ def draw(plan: Sampling, engine: str) -> Samples:
     learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
     key = jax.random.split(plan.key)[int(engine != "rounds")]
     record = record_public(learner, learner.params(**select_values(learner.params, values)))
-    run = simulator(learner, plan.environment, plan.horizon, engine=engine, checkpoints=plan.looks, record=record)
+    run = simulator(learner, plan.environment, plan.horizon, engine=engine, checkpoints=plan.checkpoints, record=record)
     points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
     params_batch = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
     lane_numbers = np.arange(num_lanes * len(epsilons))
@@ -108,7 +108,7 @@ def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) ->
         AssertionError: if the distribution of an outcome, a metric, the stopping time or a released number differs at a
             checkpoint.
     """
-    pairs = list(_columns(rounds, counts, plan.epsilons, plan.looks))
+    pairs = list(_columns(rounds, counts, plan.epsilons, plan.checkpoints))
     # Massart's inequality for two samples of the same size (Wei & Dudley, 2012), for any distribution, and a union
     # bound. The factor 2 is proved for 458 lanes or more.
     bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / plan.num_lanes)
@@ -178,18 +178,18 @@ def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
 
 
 def _columns(
-    rounds: Samples, counts: Samples, epsilons: list[Any], looks: list[int]
+    rounds: Samples, counts: Samples, epsilons: list[Any], checkpoints: list[int]
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yields, for each compared number, its description and the [num_lanes] values of both engines."""
     for name, values in rounds.items():
         for point, epsilon in enumerate(epsilons):
             at_epsilon = f" at epsilon = {epsilon:g}" if epsilon is not None else ""
             first_values, second_values = values[:, point], counts[name][:, point]
-            whens = [f" after round {round_}" for round_ in looks]
+            whens = [f" after round {round_}" for round_ in checkpoints]
             if is_at_stop(name, rounds):
                 whens, first_values, second_values = [""], first_values[:, None], second_values[:, None]
-            for look, when in enumerate(whens):
-                first, second = (values[:, look].reshape(len(values), -1) for values in (first_values, second_values))
+            for row, when in enumerate(whens):
+                first, second = (values[:, row].reshape(len(values), -1) for values in (first_values, second_values))
                 for entry in range(first.shape[1]):
                     index = f"[{entry}]" if first.shape[1] > 1 else ""
                     yield f"{name}{index}{when}{at_epsilon}", first[:, entry], second[:, entry]

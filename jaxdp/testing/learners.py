@@ -86,7 +86,7 @@ class LearnerPrograms(Programs):
             run.params, lambda **point: run.guarantee(**point)["learner"], values, key=key, tolerance=tolerance
         )
         # horizon - 1 is included, because the learner may discard state after the last round.
-        self.looks = sorted({1, horizon - 1, horizon})
+        self.checkpoints = sorted({1, horizon - 1, horizon})
 
     # ---- programs ----------------------------------------------------------------------------------------------------
     @Shared
@@ -155,8 +155,8 @@ class LearnerPrograms(Programs):
         """Outputs of lanes that are played by single steps, with the checkpoints and in the form of `batch_outputs`."""
         shapes = self.trace.out_info
 
-        def outputs_at_looks(steps: list[Step]) -> dict[str, jax.Array]:
-            rows = [steps[min(look, len(steps)) - 1].seen for look in self.looks]
+        def outputs_at_checkpoints(steps: list[Step]) -> dict[str, jax.Array]:
+            rows = [steps[min(checkpoint, len(steps)) - 1].seen for checkpoint in self.checkpoints]
             outputs = stack(rows)
             if self.learner.done is not None:
                 after = steps[-1].after
@@ -165,7 +165,7 @@ class LearnerPrograms(Programs):
                 outputs |= {name: rows[-1][name.removesuffix(AT_STOP)] for name in names}
             return outputs
 
-        return [stack([stack([outputs_at_looks(steps) for steps in lanes]) for lanes in self.lanes])]
+        return [stack([stack([outputs_at_checkpoints(steps) for steps in lanes]) for lanes in self.lanes])]
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
         """Returns the outputs of one lane by rounds."""
@@ -207,7 +207,7 @@ class LearnerPrograms(Programs):
 
     def _simulator(self, engine: str) -> Any:
         return simulator(
-            self.learner, self.counting, self.horizon, engine=engine, checkpoints=self.looks, record=self.record
+            self.learner, self.counting, self.horizon, engine=engine, checkpoints=self.checkpoints, record=self.record
         )
 
     @Shared
@@ -270,7 +270,7 @@ class LearnerPrograms(Programs):
                     custom_message=f"at epsilon = inf, round {step.after.round} must not depend on keys of noise",
                 )
 
-    def check_looks(self) -> None:
+    def check_checkpoints(self) -> None:
         """Checks that outputs of blocks do not depend on the checkpoints."""
         alone = simulator(self.learner, self.counting, self.horizon, engine="blocks", record=self.record)
         outputs = compile_batch(alone)(self.keys, self.params_batch)
@@ -294,10 +294,10 @@ class LearnerPrograms(Programs):
         """
         chex.assert_trees_all_equal_shapes_and_dtypes(_at_horizon(self.counts), _at_horizon(self.lane_outputs[0]))
         if self.learner.done is None:
-            looks = self._sampling().looks
-            wrong = np.argwhere(self.count_samples[PLAYED] != np.asarray(looks))
+            checkpoints = self._sampling().checkpoints
+            wrong = np.argwhere(self.count_samples[PLAYED] != np.asarray(checkpoints))
             played = [] if not len(wrong) else self.count_samples[PLAYED][tuple(wrong[0][:2])].tolist()
-            assert not len(wrong), f"counts must play {looks} rounds, got {played}"
+            assert not len(wrong), f"counts must play {checkpoints} rounds, got {played}"
 
     def check_counts(self) -> None:
         """Checks that outputs by counts have the distribution of outputs by rounds."""
@@ -321,7 +321,7 @@ class LearnerPrograms(Programs):
         if plays_blocks:
             checks += [
                 Check("blocks play declared actions", DISTRIBUTION, lambda: self.check_plays("blocks", self.blocks)),
-                Check("checkpoints do not matter", DISTRIBUTION, self.check_looks),
+                Check("checkpoints do not matter", DISTRIBUTION, self.check_checkpoints),
                 Check("blocks equal rounds", DISTRIBUTION, self.check_blocks),
             ]
             if any(blocks.ends is not None for blocks in learner.blocks):

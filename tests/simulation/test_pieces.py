@@ -78,9 +78,9 @@ def test_pieces_end_at_checkpoints(checkpoints):
     pieces = cut(checkpoints)
     assert set(pieces.lengths) <= {1, pieces.turns}
     ends = list(itertools.accumulate(pieces.lengths))
-    last = dict(zip(pieces.looks, ends, strict=True))
+    last = dict(zip(pieces.next_checkpoint, ends, strict=True))
     assert [last[index] for index in range(len(checkpoints))] == checkpoints
-    assert pieces.looks == sorted(pieces.looks)
+    assert pieces.next_checkpoint == sorted(pieces.next_checkpoint)
 
 
 def test_blocks_end_at_checkpoints_and_at_their_own_ends():

@@ -70,7 +70,7 @@ class GaussianTree(NamedTuple):
     prefixes: Any
 
 
-def fresh_shares(variances: np.ndarray) -> np.ndarray:
+def fresh_stddevs(variances: np.ndarray) -> np.ndarray:
     """Returns the stddev of the new noise in an ended block's estimate, relative to one node's noise, by level."""
     # The noise of the block itself has weight v. The noise of the inner blocks that end with the same entry has weight
     # 1 - v. The largest inner block has the same form, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
@@ -85,7 +85,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
 
     `variances`, [levels], are the variances of blocks' estimates relative to one node's noise; 1 without `combine`.
     """
-    levels, rests, shares = len(variances), 1 - variances, fresh_shares(variances)
+    levels, rests, stddevs = len(variances), 1 - variances, fresh_stddevs(variances)
     norm = np.sqrt(levels)  # L2 norm of the change of all nodes by an entry of 1
 
     def init(
@@ -107,7 +107,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
 
     def grid_of(params: GaussianParams, total: Exact, size: int) -> Grid:
         """Returns the grid of noise on `size` sums; the noise also covers rounding by up to two steps in each block."""
-        return noise_grid(params, unit_of(total), shares.min(), NORMAL_STEP, 2 * np.sqrt(levels * max(size, 1)))
+        return noise_grid(params, unit_of(total), stddevs.min(), NORMAL_STEP, 2 * np.sqrt(levels * max(size, 1)))
 
     def draw_and_record(
         key: jax.Array, params: GaussianParams, value: Exact, tops: jax.Array, grid: Grid
@@ -116,7 +116,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         dtype = jnp.asarray(params.noise_stddev).dtype
         stddev, sensitivity = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        noise, drawn = _draw(key, tops, shares / shares.min(), grid, shape_of(value), dtype)
+        noise, drawn = _draw(key, tops, stddevs / stddevs.min(), grid, shape_of(value), dtype)
         # the entry itself is not released, but the release costs as much as this noise on the entry would
         release = Entry("tree", value, "l2", key, sensitivity / unit, noise_stddev=stddev / unit, noise=drawn)
         return record(release), noise
@@ -166,13 +166,13 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
 
 @in_64_bits
 def _draw(
-    key: jax.Array, tops: jax.Array, shares: np.ndarray, grid: Grid, shape: tuple[int, ...], dtype: np.dtype
+    key: jax.Array, tops: jax.Array, stddevs: np.ndarray, grid: Grid, shape: tuple[int, ...], dtype: np.dtype
 ) -> tuple[jax.Array, jax.Array]:
     """Returns an entry's noise in grid steps, and the same noise relative to its standard deviation."""
-    share = jnp.ones(tops.shape[1:], jnp.float64)
-    for h, level_share in enumerate(shares):
-        share = jnp.where(tops[h], level_share, share)
-    scales = grid.drawn * share
+    stddev = jnp.ones(tops.shape[1:], jnp.float64)
+    for h, level_stddev in enumerate(stddevs):
+        stddev = jnp.where(tops[h], level_stddev, stddev)
+    scales = grid.drawn * stddev
     noise = normal_steps(key, scales, shape)
     return jnp.where(grid.scale == 0, 0, noise), (noise / scales).astype(dtype)
 

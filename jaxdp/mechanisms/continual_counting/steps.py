@@ -50,13 +50,15 @@ def add_steps(steps: jax.Array, numbers: jax.Array) -> jax.Array:
 
 
 @in_64_bits
-def noise_grid(params: GaussianParams, unit: float, share: float, step: float, off: float, *, parts: int = 0) -> Grid:
+def noise_grid(
+    params: GaussianParams, unit: float, least_stddev: float, step: float, off: float, *, parts: int = 0
+) -> Grid:
     """Returns the grid of a counter's noise.
 
     Args:
         params: parameters of the counter.
         unit: a public number that divides all sums; steps are at most as large. Infinity if sums are rounded to steps.
-        share: the smallest standard deviation of an entry's noise, relative to `noise_stddev`.
+        least_stddev: the smallest standard deviation of an entry's noise, relative to `noise_stddev`.
         step: a power of two, the largest step relative to this standard deviation.
         off: L2 norm, in steps, of the largest change that rounding causes in the numbers to which noise is added.
         parts: number of binary digits below a step that sums of noise have.
@@ -64,9 +66,9 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
     stddev, sensitivity = (
         jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity)
     )
-    least, largest = jnp.where(stddev > 0, stddev, 1.0) * share, LARGEST_SCALE * 2.0**-parts
+    least, largest = jnp.where(stddev > 0, stddev, 1.0) * least_stddev, LARGEST_SCALE * 2.0**-parts
     size = jnp.minimum(power_below(least) * step, unit)
-    scale = least / size * (1 + off * size / (share * sensitivity))
+    scale = least / size * (1 + off * size / (least_stddev * sensitivity))
     scale = jnp.where((stddev >= 0) & (sensitivity > 0) & (scale <= largest), jnp.where(stddev > 0, scale, 0), jnp.nan)
     return Grid(size, 1 / size, scale, jnp.where(scale > 0, scale, 2.0**25))
 

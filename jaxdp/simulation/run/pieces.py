@@ -26,12 +26,12 @@ class Pieces(NamedTuple):
     Attributes:
         turns: number of turns in a long piece.
         lengths: number of turns in each piece, `turns` or 1.
-        looks: for each piece, the index of the next checkpoint.
+        next_checkpoint: for each piece, the index of the next checkpoint.
     """
 
     turns: int
     lengths: list[int]
-    looks: list[int]
+    next_checkpoint: list[int]
 
     @property
     def are_equal(self) -> bool:
@@ -47,12 +47,12 @@ def cut(checkpoints: Sequence[int]) -> Pieces:
     spans = [stop - start for start, stop in itertools.pairwise([0, *checkpoints])]
     powers = (2**power for power in range(max(spans).bit_length()))
     turns = min((math.gcd(*spans), min(spans), *powers), key=lambda turns: _cost(spans, turns))
-    lengths, looks = [], []
+    lengths, next_checkpoint = [], []
     for index, span in enumerate(spans):
         num_long, num_single = divmod(span, turns)
         lengths += [turns] * num_long + [1] * num_single
-        looks += [index] * (num_long + num_single)
-    return Pieces(turns, lengths, looks)
+        next_checkpoint += [index] * (num_long + num_single)
+    return Pieces(turns, lengths, next_checkpoint)
 
 
 def count_blocks(checkpoints: Sequence[int], length: int, ends: Sequence[int]) -> list[int]:
@@ -117,7 +117,7 @@ def play_pieces(
 
     shapes = jax.eval_shape(look, play)
     rows = {name: jnp.zeros((len(checkpoints), *leaf.shape), leaf.dtype) for name, leaf in shapes.items()}
-    xs = jnp.asarray(pieces.lengths), jnp.asarray(pieces.looks)
+    xs = jnp.asarray(pieces.lengths), jnp.asarray(pieces.next_checkpoint)
     return jax.lax.scan(play_piece, (play, rows), xs)[0]
 
 

@@ -37,10 +37,10 @@ def little_noise_in_inner_blocks(horizon: int, trials: int) -> Case:
     values, stream = {"epsilon": 1.0, "delta": 1e-3}, np.zeros(horizon, np.int32)
     moved = stream.copy()
     moved[0] = 1
-    shares = gaussian_tree.fresh_shares
+    stddevs = gaussian_tree.fresh_stddevs
 
     def too_small(variances: np.ndarray) -> np.ndarray:
-        right = shares(variances)
+        right = stddevs(variances)
         return np.concatenate([right[:1], right[1:] / 4])
 
     def attack() -> Attack:
@@ -51,7 +51,7 @@ def little_noise_in_inner_blocks(horizon: int, trials: int) -> Case:
 
         return Attack(release, counter.params(**values), (stream, moved), claim(**values))
 
-    with mock.patch.object(gaussian_tree, "fresh_shares", too_small):
+    with mock.patch.object(gaussian_tree, "fresh_stddevs", too_small):
         wrong = attack()
     return Case(wrong=wrong, right=(attack(),), trials=trials)
 

@@ -10,7 +10,7 @@ import pytest
 
 from jaxdp.mechanisms import best_arity, laplace, tree_counter, tree_variance
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
-from jaxdp.mechanisms.continual_counting.gaussian_tree import fresh_shares
+from jaxdp.mechanisms.continual_counting.gaussian_tree import fresh_stddevs
 from tests.algorithms.mechanisms.continual_counting import streams
 from tests.algorithms.mechanisms.continual_counting.streams import check_variance, errors, fed_one_by_one, keys_of
 
@@ -87,7 +87,7 @@ def explicit(noise, values, arity, combine):
     return np.asarray(found)
 
 
-def mixing(length, arity, combine, shares=fresh_shares):
+def mixing(length, arity, combine, stddevs=fresh_stddevs):
     """Returns errors by the noise of every block, [T, T * levels], and by the new noise in a block that ends, [T,
     T].
     """
@@ -95,8 +95,8 @@ def mixing(length, arity, combine, shares=fresh_shares):
     units = np.eye(length * levels).reshape(-1, length, levels)
     blocks = np.stack([explicit(unit, np.zeros(length), arity, combine) for unit in units], axis=1)
     fresh, at_once = np.zeros((levels, length)), []
-    for h, share in enumerate(shares(weights)):
-        fresh[h] = share
+    for h, stddev in enumerate(stddevs(weights)):
+        fresh[h] = stddev
     for time in range(1, length + 1):
         row, position = np.zeros(length), 0
         for h in reversed(range(levels)):
