@@ -159,7 +159,7 @@ class Ballots:
     def comparisons(self, *, unranked: str = "unknown") -> ComparisonTable:
         """Returns a table of comparisons: one for each ballot and each pair of alternatives with an answer.
 
-        One ballot gives up to num_items (num_items - 1) / 2 comparisons, so a guarantee for one comparison does not
+        One ballot gives up to num_items * (num_items - 1) / 2 comparisons, so a guarantee for one comparison does not
         protect a ballot. The table makes public which pairs were compared, and so which alternatives were ranked.
 
         Args:
@@ -202,7 +202,7 @@ class Ballots:
 
 
 def pair_indices(num_items: int) -> np.ndarray:
-    """Returns all pairs of items, [num_items (num_items - 1) / 2, 2] int64 with first < second, sorted."""
+    """Returns all pairs of items, [num_pairs, 2] int64 with first < second, sorted."""
     return np.stack(np.triu_indices(num_items, 1), axis=1)
 
 

@@ -20,7 +20,7 @@ class Link(NamedTuple):
     """A link F as elementwise functions of the margin z: the first item is preferred with probability F(z).
 
     z is a float array of any shape. F is symmetric, F(-z) = 1 - F(z), and log F is concave. For |z| <= 1e4, values have
-    a relative error below 1e-5 in float32 and 1e-10 in float64 if the true value is a normal float; smaller values
+    a relative error below 1e-5 in float32 and 1e-10 in float64 if the true value is not subnormal; smaller values
     underflow. You can differentiate `cdf`, `log_cdf` and `slope`; the derivative of `curvature` is not accurate. A link
     is hashable: close over it, or make it a static argument of `jax.jit`.
 
