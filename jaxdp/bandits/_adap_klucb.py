@@ -36,8 +36,8 @@ def adap_klucb(*, num_arms: int) -> Learner:
     block's end its total is released with Laplace(1 / epsilon) noise, and replaces the arm's earlier total: rewards of
     earlier blocks are forgotten. Let m be the number of rewards in an arm's total, x = exploration_rate ln(t + 1) after
     t rounds, and p the arm's noisy mean plus x / (epsilon m), clipped to [0, 1]. The index of the arm is the largest q
-    with kl(p, q) <= x / m. The arm with the largest index is played next. Arms that have not been played go first.
-    Among equal indices, each arm is equally likely.
+    with kl(p, q) <= x / m, where kl is the relative entropy of two Bernoulli distributions. The arm with the largest
+    index is played next. Arms that have not been played go first. Among equal indices, each arm is equally likely.
 
     This is a published baseline. In 10^5 rounds on the paper's five arms, of means 0.75 to 0.25, `ucb_central` loses
     less at epsilon 1/4, 1 and 10, and more at 0.03 and 0.1. On five arms of means 0.9 to 0.5, `ucb_central` loses more

@@ -16,6 +16,9 @@ def total_per_arm(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Arr
 
 
 def count_turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: jax.Array) -> jax.Array:
-    """Counts how often the arm at `position` of `size` arms in turn is played in the `ahead` rounds after `played`."""
+    """Counts how often an arm is played in the `ahead` rounds after `played` rounds.
+
+    `size` arms are played in turn, and `position` is the arm's index among them.
+    """
     last = played + ahead - 1
     return (last - position) // size - (played - 1 - position) // size

@@ -20,7 +20,7 @@ def divergence(estimate: jax.Array, mean: jax.Array, epsilon: Scalar) -> jax.Arr
     Args:
         estimate: [...] float in [0, 1].
         mean: [...] float in [0, 1].
-        epsilon: [] float > 0; with infinity it is the relative entropy kl(estimate, mean).
+        epsilon: [] float > 0; at infinity the result is the relative entropy kl(estimate, mean).
     """
     log_ratio = jnp.where(mean > estimate, logit(mean) - logit(estimate), 0)
     slope = jnp.minimum(log_ratio, jnp.minimum(epsilon, LARGEST_SLOPE))

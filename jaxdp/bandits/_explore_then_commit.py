@@ -179,7 +179,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def update(key, params: Params, state: State, report) -> State:
         action, reward = report
         is_played = jnp.arange(num_arms, dtype=action.dtype) == action
-        integer_reward = own_kernel(to_integers, params, reward)  # once for all arms
+        integer_reward = own_kernel(to_integers, params, reward)  # so that it is not computed again for each arm
         totals = add(state, jnp.where(is_played, integer_reward, 0))
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
@@ -224,7 +224,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         blocks=(bulk.blocks(algorithm),),
         counts=bulk.counts(algorithm) if binary else None,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers")),
-        min_horizon=explore_rounds + 1,  # else it never commits
+        min_horizon=explore_rounds + 1,  # in fewer rounds the learner never commits
         clip=None if binary else lambda params: (params.low, params.high),
         best_action=best_action,
     )

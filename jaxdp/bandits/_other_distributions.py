@@ -44,7 +44,7 @@ class HeavyTailedParams:
         means: [num_arms] float, the arms' mean rewards.
         gaps: [num_arms] float >= 0, how far each mean lies below the largest.
         scale: [] float > 0, the factor of the noise.
-        degrees_of_freedom: [] float > 1, of the Student-t distribution of the noise.
+        degrees_of_freedom: [] float > 1, the degrees of freedom of the noise's Student-t distribution.
     """
 
     means: np.ndarray

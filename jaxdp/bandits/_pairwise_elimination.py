@@ -73,12 +73,12 @@ class Public(NamedTuple):
 def pairwise_elimination(*, num_arms: int) -> Learner:
     r"""Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
 
-    The k-th users of two arms are a pair, and a pair is discordant if its two reports differ. If two arms are equal,
-    each wins a discordant pair with probability 1/2, for every mean and every epsilon, so the test needs neither a
-    variance nor a gap. An arm is dropped once another active arm's e-value against it (see Math) reaches (num_arms - 1)
-    / failure_prob. Tests take place after 1, 2, ..., 200 sweeps over the active arms, and then whenever the number of
-    sweeps has grown by about 1%. The order of users between two tests does not matter: the test uses the mean number of
-    discordant pairs over all ways to pair these users.
+    The k-th users of two arms are a pair, and a pair is discordant if its two reports differ; the arm with the report 1
+    wins it. If two arms are equal, each wins a discordant pair with probability 1/2, for every mean and every epsilon,
+    so the test needs neither a variance nor a gap. An arm is dropped once another active arm's e-value against it (see
+    Math) reaches (num_arms - 1) / failure_prob. Tests take place after 1, 2, ..., 200 sweeps over the active arms, and
+    then whenever the number of sweeps has grown by about 1%. The order of users between two tests does not matter: the
+    test uses the mean number of discordant pairs over all ways to pair these users.
 
     With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than any other
     active arm. Without a tolerance it may never stop if several arms are equally good.
@@ -243,7 +243,7 @@ def _log_mean_exp(slopes: np.ndarray, share: float) -> np.ndarray:
 def _log_e_value(slopes: ArrayLike, costs: ArrayLike, leads: jax.Array, discordant: jax.Array) -> jax.Array:
     """Returns the log of the mean over slopes l of exp(l S - cost D), where S is `leads`, and D is `discordant`.
 
-    These and the result are [num_arms, num_arms] float: one number for each pair of arms.
+    `leads`, `discordant` and the result are [num_arms, num_arms] float: one number for each pair of arms.
     """
     slopes, costs = jnp.asarray(slopes)[None, None], jnp.asarray(costs)[None, None]
     powers = leads[..., None] * slopes - discordant[..., None] * costs

@@ -112,9 +112,9 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
     r"""Plays the remaining arms in turn, in epochs, and drops an arm once noisy totals show that it is worse.
 
     After each epoch, the curator counts the ones of each active arm in this epoch, adds Laplace(1 / epsilon) noise, and
-    releases the noisy totals once. From the noisy totals the learner computes an e-value for each two active arms x and
-    y (see Math). Its expectation is at most 1 if y is not better than x. Arm x is dropped once another active arm's
-    e-value against it reaches (num_arms - 1) / failure_prob.
+    releases the noisy totals once. From the noisy totals the learner computes an e-value for every two active arms x
+    and y (see Math). The e-value's expectation is at most 1 if y is not better than x. Arm x is dropped once another
+    active arm's e-value against it reaches (num_arms - 1) / failure_prob.
 
     Epochs are public and fixed in advance. The first epoch is short. The second epoch ends at `first_look` plays of
     each active arm. After n plays, a later epoch has about `growth` n plays or, if this is more, 4 sqrt(n) / epsilon
@@ -140,8 +140,8 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         tolerance: w in [0, 1), by default 0: the amount by which the mean reward of the recommended arm may be below
             the best arm's mean.
         log_odds_ratio: the planned effect, > 0: log odds of the best arm minus log odds of the second best. By default
-            None: stakes for all effects, which need about 1.4 times the rounds. A wrong plan costs rounds, but changes
-            neither the failure probability nor privacy.
+            None: the stakes suit all effects, and need about 1.4 times the rounds. A wrong plan costs rounds, but
+            changes neither the failure probability nor privacy.
         first_look: plays of each arm at the first test, a whole number >= 2 and < 2^30 (with x64: < 2^62). The first
             epoch has a sixteenth of these plays, but at most 64 + 64 / epsilon. By default None: the first epoch has 64
             + 64 / epsilon plays of each arm, and the first test takes place after 80 + 64 / epsilon + 16 / epsilon^2

@@ -22,7 +22,7 @@ class PolicyValue(NamedTuple):
         mean: the estimate; with several policies, the mean over them.
         stderr: the standard error of the estimate, from the variance over rounds and, with several policies, over
             policies.
-        interval: (low, high), by Student's t.
+        interval: (low, high), the confidence interval by Student's t.
         effective_sample_size: (sum of weights)^2 / (sum of squared weights), roughly the number of rounds played by the
             policy itself that would be as informative; with several policies, the mean over them.
     """
@@ -50,7 +50,7 @@ def evaluate_policy(
 
     * "ips": the mean of w r, unbiased;
     * "snips": the sum of w r divided by the sum of w. Adding a constant to all rewards adds this constant to the
-      estimate, and its bias vanishes as the number of rounds grows;
+      estimate. The bias vanishes as the number of rounds grows;
     * "dr", doubly robust: the mean of sum_a policy(a) q(a) + w (r - q(logged arm)). It is unbiased for any q that does
       not depend on the reward of the same round, and it is precise if q is precise.
 
@@ -125,7 +125,7 @@ def evaluate_policy(
         if not (totals > 0).all():
             raise ValueError(f"policy must play a logged arm in some round for method 'snips', got none in {horizon}")
         ratio = (weights * logged_rewards).sum(axis=1, keepdims=True) / totals
-        terms = ratio + weights * (logged_rewards - ratio) * horizon / totals  # its first-order expansion
+        terms = ratio + weights * (logged_rewards - ratio) * horizon / totals  # first-order expansion of the ratio
     size = float(sizes.mean())
     if size < FEW:
         warn_caller(

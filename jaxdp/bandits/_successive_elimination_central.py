@@ -215,7 +215,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         """Returns the number of rounds of this epoch; the last remaining arm is played forever."""
         size, plays_of_arm = size_of(public), of_epoch(params.plays, public)
         is_endless = (size == 1) | (plays_of_arm == largest)
-        return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)  # 0: no overflow
+        return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)  # 0 avoids overflow
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
         """Returns the arm to play, [...] int32, when `played` ([...] integer) rounds of the epoch have been played."""

@@ -220,7 +220,7 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
     def add(totals: Any, params: Params, is_played: jax.Array, reward: jax.Array) -> Any:
         if is_binary:
             return totals + jnp.where(is_played, jnp.clip(reward, 0, 1).astype(integer), 0)
-        units = own_kernel(to_units, params, reward)  # once for all arms
+        units = own_kernel(to_units, params, reward)  # so that it is not computed again for each arm
         return fixed_point.add(totals, jnp.where(is_played, units, 0))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

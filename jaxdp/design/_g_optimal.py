@@ -52,9 +52,9 @@ class PairDesign(NamedTuple):
 def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
     """Finds weights on few points such that |z|^2_{V^-1} is at most rank (1 + gap) for all points z.
 
-    V = sum_k weights_k z_k z_k^T. If N answers are divided among the points by the weights, the standard error of least
-    squares at every point of the set is at most sqrt(value / N) times the standard deviation of an answer. The minimum
-    of `value` is the rank.
+    V = sum_k weights_k z_k z_k^T, and |z|^2_{V^-1} = z^T V^-1 z. If N answers are divided among the points by the
+    weights, the standard error of least squares at every point of the set is at most sqrt(value / N) times the standard
+    deviation of an answer. The minimum of `value` is the rank.
 
     Args:
         points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then the matrix for coordinates
@@ -99,8 +99,8 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
     G_ii + G_jj - 2 G_ij, where G is the Gram matrix of the arms; a block of rows of G is computed at once.
 
     Args:
-        arms: [num_arms, dim] numbers. Arms may repeat, and differences may lie in a subspace (at most dim arms always
-            have such differences). See `g_optimal` for rank and V.
+        arms: [num_arms, dim] numbers. Arms may repeat, and differences may lie in a subspace, as they always do if
+            there are at most dim arms. See `g_optimal` for rank and V.
         gap: largest relative distance of `value` from the optimum, > 0.
 
     Returns:
@@ -112,10 +112,10 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
         RuntimeError: if the gap is not reached, for example because it is smaller than rounding errors.
 
     Source:
-        See `g_optimal`.
+        Fedorov (1972) and Wynn (1970); see `g_optimal`.
 
     Deviations:
-        See `g_optimal`.
+        Steps use only the current pairs for most of the time, and the support is reduced at the end; see `g_optimal`.
 
     Examples:
         >>> design = g_optimal_differences([[0.0], [0.25], [1.0]])
@@ -155,7 +155,7 @@ class _Pairs:
         return self.all[indices[:, 0]] - self.all[indices[:, 1]]
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns for each arm i > 0 the pair (i, j), where j < i is farthest from i, and |x_i - x_j|^2_{V^-1}."""
+        """Returns pairs (i, j), for each arm i > 0 with the farthest arm j < i, and their |x_i - x_j|^2_{V^-1}."""
         white = np.linalg.solve(factor, self.all.T).T
         white -= white.mean(axis=0)  # keeps cancelling terms small
         lengths = np.einsum("ij,ij->i", white, white)

@@ -88,7 +88,8 @@ def masked_difference_design(
         num_slots: number of slots, at least d = min(dim, num_arms - 1). The default, d (d + 1) / 2 + d, is enough for
             every gap above rounding errors. With fewer slots the gap may not be reached.
         max_steps: largest number of steps, rounded up to a multiple of 32.
-        gap: > 0; the loop ends when value <= rank (1 + gap). In float32 the gap can hardly be smaller than 1e-2.
+        gap: > 0; the loop ends when value <= rank (1 + gap), or after max_steps. In float32 the gap can hardly be
+            smaller than 1e-2.
 
     Returns:
         A `MaskedDesign`. Compare its value with rank (1 + gap) to see whether the gap was reached. The rank is defined
@@ -99,11 +100,11 @@ def masked_difference_design(
             range.
 
     Source:
-        See `g_optimal`.
+        Fedorov (1972) and Wynn (1970); see `g_optimal`.
 
     Deviations:
-        See `g_optimal`. There is no reduction at the end: the support is at most num_slots. If all slots have weight,
-        the slot with the least weights_k |z_k|^2_{V^-1} is emptied for a new pair.
+        As for `g_optimal`, except that nothing is reduced at the end: the support is at most num_slots. If all slots
+        have weight, the slot with the least weights_k |z_k|^2_{V^-1} is emptied for a new pair.
     """
     slots, batches = _check_sizes(arms, active, num_slots, max_steps, gap)
     coordinates, start, rank = _coordinates(arms, active)

@@ -133,7 +133,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     if horizon > MOST_ROUNDS:
         raise ValueError(f"answers_per_voter must leave at most {MOST_ROUNDS} rounds, got {horizon}")
     regrets = {name: cast(matrix) for name, matrix in {"pseudo_regret": matrices[name], **matrices}.items()}
-    params = Params(ranks=_repeat_rows(ranks, weights), regrets=regrets)  # the same object for all runs
+    params = Params(ranks=_repeat_rows(ranks, weights), regrets=regrets)  # all runs share these arrays
 
     def init(key, params: Params) -> World:
         del params

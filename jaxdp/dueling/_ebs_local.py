@@ -71,8 +71,8 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        constants: "tight", Hoeffding's r^2 = ln(2 K T / failure_prob) / 2; or "paper", r^2 = ln(K T / failure_prob),
-            which is never smaller.
+        constants: the factor r of the confidence radius r / sqrt(n) of a share in n duels. "tight", Hoeffding's r^2 =
+            ln(2 K T / failure_prob) / 2; or "paper", r^2 = ln(K T / failure_prob), which is never smaller.
 
     Returns:
         A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
@@ -84,7 +84,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
 
     Values:
         epsilon: the privacy budget, > 0.
-        failure_prob: in (0, 1), by default 0.05.
+        failure_prob: in (0, 1), by default 0.05; determines r (see Deviations for its meaning).
         confidence_multiplier: > 0, by default 1; multiplies r.
 
     Privacy:
@@ -95,14 +95,15 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         - Private: none.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the algorithm without privacy.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the non-private algorithm.
 
     Deviations:
         * Debiasing multiplies the differences of shares and the intervals by the same factor c. So the code compares
           shares of reported wins without debiasing, with intervals r / sqrt(n). The decisions are the same.
         * All arms are compared after every round. Several arms may be dropped at once.
-        * failure_prob is proved only if the active set and n_i are fixed in advance, as the paper's analysis assumes.
-          Here, as in the paper's algorithm, they depend on the outcomes. Privacy does not depend on failure_prob.
+        * failure_prob bounds the probability that some interval fails only if the active set and n_i are fixed in
+          advance, as the paper's analysis assumes. Here, as in the paper's algorithm, they depend on the outcomes.
+          Privacy does not depend on failure_prob.
 
     Math:
         Let $\hat p_i$ be the debiased share of wins of arm $i$ in its $n_i$ duels, on the left, with active arms. Arm

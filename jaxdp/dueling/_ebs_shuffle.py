@@ -137,7 +137,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     check_choice("calibration", calibration, CALIBRATIONS)
 
     def load_of(phase: int, size: int, failure_prob: float) -> float:
-        """Returns 8 x / D^2, the number of duels of an arm that the radius needs at c = 1."""
+        """Returns 8 x / D^2, x = ln(4 S k^2 / failure_prob): the duels of an arm that the radius needs at c = 1."""
         return 8 * (math.log(4 * size * phase**2) - math.log(failure_prob)) * 4.0**phase
 
     def params(

@@ -57,8 +57,9 @@ class Evidence(NamedTuple):
     Attributes:
         lead: L, the weighted noisy wins minus losses of the row's arm against the column's arm.
         weight: N, the weighted number of duels.
-        allowance: 4 spread times `Released.noise`. An upper bound on P[row, column] - 1/2 is (L + allowance) / (2 N) +
-            sqrt(spread / N); the allowance covers the exponential tails of Laplace noise.
+        allowance: 4 spread times `Released.noise`, where spread is exploration_rate ln t. With P the preference matrix,
+            (L + allowance) / (2 N) + sqrt(spread / N) is an upper bound on P[row, column] - 1/2; the allowance covers
+            the exponential tails of Laplace noise.
     """
 
     lead: jax.Array

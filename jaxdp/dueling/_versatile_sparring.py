@@ -70,7 +70,7 @@ def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """Estimates all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i if arm I has loss y.
+    """Estimates all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i for the drawn arm I of loss y.
 
     `weights` are the arms' probabilities, [num_arms, 2]. `won`, in [0, 1], is the reported outcome; 1 means that the
     left arm won. Only `reduced_variance` uses the squared learning rate.
@@ -235,7 +235,7 @@ def versatile_sparring(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(zeros), zeros + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
-        """Returns the learning rate of round `round_`, from 0; the docstring counts rounds t from 1."""
+        """Returns the learning rate of round `round_`, from 0; section Math counts rounds t from 1."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -190,7 +190,7 @@ def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
 
 
 def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndarray) -> None:
-    """Checks that a preference above 1/2 in `plain` is above 1/2 in `preferences`, and the converse.
+    """Checks that the same entries of `preferences` and of `plain` are above 1/2.
 
     Raises:
         ValueError: if not, because float64 cannot hold a preference that is so close to 1/2.

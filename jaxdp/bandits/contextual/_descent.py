@@ -58,7 +58,7 @@ def descent_of(
         horizon: rounds T; the default step is best for T rounds.
         log_term: l > 0, the result of `ellipsoid.log_term_of`.
         residual_bound: Y > 0, the absolute value to which residuals are clipped.
-        noise_stddev: s >= 0, of a gradient's noise in every direction.
+        noise_stddev: s >= 0, the standard deviation of a reported gradient's noise in every direction.
         report_radius: b, the largest length of a reported gradient; 0 for normal noise, and for no noise.
         mean_square: q, the mean squared length of a reported gradient from a sphere; normal noise ignores it.
         curvature: mu > 0, the link's smallest slope.

@@ -34,7 +34,8 @@ class Params:
     Attributes:
         theta: [dim] float, the model; empty if each lane draws its own.
         theta_norm: [] float in (0, 1], |theta|.
-        noise: [] float >= 0, half the width or the standard deviation of the noise; zero for binary rewards.
+        noise: [] float >= 0, half the width of uniform noise or the standard deviation of Gaussian noise; zero for
+            binary rewards.
         gap: [] float >= 0, smallest difference of x.theta between the best arm and each other arm; zero if contexts
             stay as drawn.
     """
@@ -78,9 +79,10 @@ def linear_contexts(
             [num_arms, dim], of norm at most 1: arms that are the same in every round.
         num_arms: arms in a round, >= 2; None for fixed arms.
         dim: dimension of contexts, >= 1; None for fixed arms.
-        theta: [dim], not zero, of norm at most 1; None: each lane draws it uniformly from a sphere.
-        rewards: the noise added to the mean: "uniform" in [-noise, noise]; or "gaussian", with standard deviation
-            noise. Or "binary": a reward is 1 or -1.
+        theta: [dim], not zero, of norm at most 1; None: each lane draws it uniformly from the sphere of radius
+            `theta_norm`.
+        rewards: the noise added to the mean: "uniform", in [-`noise`, `noise`]; or "gaussian", with the standard
+            deviation `noise`. Or "binary": a reward is 1 or -1.
         gap: the default of the value `gap`; None leaves contexts as drawn.
 
     Returns:
@@ -88,8 +90,8 @@ def linear_contexts(
         float), with blocks, which equal rounds up to rounding. Outcomes: `pseudo_regret`, the largest mean among this
         round's arms minus the mean of the arm played; `best_arm_plays`, rounds in which this regret is 0. An arm
         outside [0, num_arms) pays NaN, and its regret is NaN. A recommendation is a model ([dim] float): `theta_error`
-        is its distance from theta. If each lane draws theta, all values have their defaults and rewards are not
-        "gaussian", no reward exceeds 1 in absolute value, which is the default bound to which learners clip.
+        is its distance from theta. No reward exceeds 1 in absolute value, the default bound of learners, if each lane
+        draws theta, values have their defaults, and rewards are not "gaussian".
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.

@@ -26,8 +26,8 @@ def logged_contexts(
     confidence interval.
 
     The coin keeps a round with probability c / p, where p is the propensity of the logged arm and c the smallest
-    propensity of any arm in any round. So about c times the number of all rounds count. Coins are public, and each lane
-    draws its own coins. If arms are uniform, the coin keeps every round.
+    propensity of any arm in any round. So each round counts with probability c. Coins are public, and each lane draws
+    its own coins. If arms are uniform, the coin keeps every round.
 
     Without propensities, logged arms must have been drawn uniformly. Otherwise the estimate is biased, and can exceed
     the reward of any policy. The function warns (`RuntimeWarning`) if a test of counts by arm, or of arms against

@@ -22,8 +22,8 @@ class Model(NamedTuple):
 
     Attributes:
         theta: [dim] float, the estimate V^-1 u, the centre of the ellipsoid.
-        factor: [dim (dim + 1) / 2] float, the lower Cholesky factor of V, which is the ellipsoid's shape; the columns
-            are stored from the diagonal down, one after another.
+        factor: [dim (dim + 1) / 2] float, the lower Cholesky factor of V, which determines the ellipsoid's shape; the
+            columns are stored from the diagonal down, one after another.
         width: [] float, the ellipsoid's radius beta in the norm of V.
         solved: [] integer, the round after which the model was computed; 0 before it is first computed.
     """
@@ -108,9 +108,9 @@ SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 
 def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """Returns the model before the first report: its V is the shift, [] float, times the identity.
+    """Returns the model before the first report, with the shift, [] float, times the identity as its V.
 
-    Its other fields are theta, [dim] float, the ellipsoid's radius `width` and `round_`, both [].
+    `theta` is [dim] float; `width`, the ellipsoid's radius, and `round_` are [].
     """
     dim = len(theta)
     return Model(theta, jnp.sqrt(shift) * triangle(np.eye(dim, dtype=theta.dtype)), width, round_)

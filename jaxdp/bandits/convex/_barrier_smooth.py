@@ -52,8 +52,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     The learner plays x + rho A u (see Math), where u is a random direction and A the inverse square root of the
     barrier's Hessian at x. This point lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 does. From
     the report of the loss at this point the learner estimates the gradient. x moves to the minimum of eta <sum of
-    estimated gradients, x> plus the barrier, which has a closed form. Expected regret is of order T^(2/3) M2^(1/3),
-    where M2 is the second moment of a report.
+    estimated gradients, x> plus the barrier; this minimum has a closed form. Expected regret is of order T^(2/3)
+    M2^(1/3), where M2 is the second moment of a report.
 
     Args:
         dim: d of points, >= 1.
@@ -75,7 +75,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         loss_bound: B > 0, by default 1: losses are clipped to [-B, B].
         delta: with Gaussian reports, in (0, 1).
         failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05: the probability that any report
-            exceeds M.
+            exceeds its range M (see Math).
 
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
@@ -161,8 +161,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         del key
         slope, (point, reported) = state.public.slope, report
         leader = body.minimize(slope.total)
-        # In units in which R = 1, A^(-1) u is the Hessian A^(-2) times the offset rho A u, over rho. So eta R times
-        # the gradient is y eta d / rho^2 times this.
+        # In units in which R = 1, A^(-1) u is the Hessian A^(-2) times the offset rho A u, divided by rho. So eta R
+        # times the estimated gradient is y eta d / rho^2 times the Hessian times the offset.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
         scale = params.step * randomizer.estimate(params.randomizer, reported)
         return State((), Public(compensated.add(slope, round_product(scale * gradient))))

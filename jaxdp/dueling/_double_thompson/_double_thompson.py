@@ -52,7 +52,7 @@ def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Arra
     `spread` is exploration_rate ln t. Without duels the result is True.
     """
     lead, duels = won - lost, won + lost
-    # With N duels, the bound is at most 1/2 if and only if c lead / (2 N) <= c sqrt(spread / N); c cancels.
+    # With N duels, the lower bound is at most 1/2 if and only if lead / (2 N) <= sqrt(spread / N).
     return (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
 
 

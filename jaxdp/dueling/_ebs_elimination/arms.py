@@ -54,7 +54,8 @@ class Public(NamedTuple):
         active: [num_arms] bool, the remaining arms.
         dropped: [num_arms] bool, the arms that the latest round dropped.
         plays: [num_arms, num_arms] integer, number of duels of the row's arm, on the left, against the column's arm.
-        digits: [levels, num_arms] int32, the digits of the number of entries of each arm's counter, in base arity.
+        digits: [levels, num_arms] int32, the digits of each counter's number of entries; their base is the trees'
+            arity.
         estimates: [levels, num_arms] float, noisy sums of the blocks of each level of the arms' counters.
         turn: [num_arms] int32, each arm's rank, from 0, in the random order that breaks ties.
     """

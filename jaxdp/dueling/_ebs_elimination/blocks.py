@@ -60,9 +60,9 @@ def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
 
 def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: SwitchWhenFn) -> Blocks:
     """Builds blocks of sweeps; a block ends early when an arm is dropped, or another arm becomes a least played arm."""
-    # A block has one slot for each sweep and column, sorted by sweep; slots of columns without a turn stay empty. A
-    # block has at most as many sweeps as the smallest inner node has entries. So each counter completes at most one
-    # inner node of the lowest level in a block, possibly together with nodes above it.
+    # A block has one slot for each sweep and column, sorted by sweep; only slots of least played arms are used. A block
+    # has at most as many sweeps as the smallest inner node has entries. So each counter completes at most one inner
+    # node of the lowest level in a block, possibly together with nodes above it.
     num_sweeps = min(SWEEPS, trees.arity)
     block = num_sweeps * width
     every = np.arange(width, dtype=np.int32)

@@ -93,10 +93,9 @@ def calibrate(
 
 
 def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float) -> tuple[np.ndarray, NoiseLines]:
-    """Returns the paper's `Params.squared_radius` and noise line: sqrt(x n) + 16 x ln(T)^2.5 / epsilon."""
-    log_events = (
-        math.log(sizes.num_arms) + math.log(sizes.horizon) - math.log(failure_prob)
-    )  # x: ln(K T / failure_prob)
+    """Returns the paper's `Params.squared_radius` and noise line, from n r = sqrt(x n) + 16 x (ln T)^2.5 / epsilon."""
+    # x = ln(K T / failure_prob)
+    log_events = math.log(sizes.num_arms) + math.log(sizes.horizon) - math.log(failure_prob)
     intercepts = np.asarray([16 * log_events * math.log(sizes.horizon) ** 2.5 / epsilon])
     return np.full(sizes.num_arms + 1, log_events), NoiseLines(intercepts, np.zeros((trees.levels, 1)))
 

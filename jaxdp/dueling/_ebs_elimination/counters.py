@@ -17,7 +17,7 @@ from jaxdp.mechanisms.lattice import lattice_gaussian, lattice_laplace
 from jaxdp.mechanisms.noisy_sums import add_noise
 from jaxdp.numerics.kernels import own_kernel
 
-# Each further draw in a round folds its tag into the round's key. The draw of the leaf uses the key without a tag.
+# The draw for a leaf uses the round's key; each other draw in the round folds its tag into this key.
 UPPER, REMOVED_LEAF, REMOVED_UPPER = range(1, 4)
 
 
@@ -106,7 +106,7 @@ def feed(
 
 
 def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private: Private) -> tree.Nodes:
-    """Adds, to each active arm's counter, minus the arm's wins over the arms that the latest round dropped."""
+    """Subtracts, in each active arm's counter, the arm's wins over the arms that the latest round dropped."""
     nodes = tree.Nodes(public.digits, private.sums, public.estimates)
     removed_wins = jnp.sum(jnp.where(public.dropped[None, :], private.wins, 0), axis=1, dtype=private.wins.dtype)
     keys = jax.random.fold_in(key, REMOVED_LEAF), jax.random.fold_in(key, REMOVED_UPPER)

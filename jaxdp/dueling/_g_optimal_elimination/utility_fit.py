@@ -19,8 +19,8 @@ def fit_in_ball(
 ) -> jax.Array:
     """Returns the w with |w| <= radius that minimises the sum of plays ln(1 + e^{z.w}) - wins z.w over pairs.
 
-    z is a pair's difference of features. The sum is convex for all wins, even below 0 or above plays. The component of
-    w orthogonal to all differences has no effect, and is 0.
+    z is a pair's difference of features. The sum is convex even if noisy wins are below 0 or above plays. The component
+    of w orthogonal to all differences has no effect, and is 0.
 
     Args:
         differences: [num_pairs, dim] float, features of the left arm minus features of the right arm.
