@@ -216,5 +216,5 @@ def is_integer(exact: Exact) -> bool:
 
 def _grid(step: jax.Array, scale: jax.Array, valid: jax.Array) -> Grid:
     scale = jnp.where(valid & (scale <= LARGEST_SCALE), scale, jnp.nan)
-    step = jnp.where(scale >= 0, step, 1.0)  # also without noise: leads are differences of steps
+    step = jnp.where(scale >= 0, step, 1.0)  # the step stays at scale 0, because leads are differences of steps
     return Grid(step, 1 / step, scale, jnp.where(scale > 0, scale, FEW))

@@ -23,7 +23,7 @@ from jaxdp.numerics.platforms import by_platform
 from jaxdp.random.threefry import word_pairs, words_of_pairs
 
 ONE_DIGIT = 2.0**18  # largest scale of Laplace noise that is computed from one logarithm
-FIRST_SCALE = 2.0**16  # the first of two digits has a scale of FIRST_SCALE to 2 FIRST_SCALE
+FIRST_SCALE = 2.0**16  # the first of two digits has a scale of FIRST_SCALE to 2 * FIRST_SCALE
 ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 INTEGERS = 2.0**52  # the lower bits of a float64 in [2^52, 2^53) are an integer
 # log(1 + x) / x for x from sqrt(1/2) - 1 to sqrt(2) - 1, interpolated at Chebyshev points; error 2^-53
@@ -204,7 +204,8 @@ def one_digit(pairs: jax.Array, scale: jax.Array) -> jax.Array:
 def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Returns floor(scale * exponential variate) as high * base + low, float64, for scale >= 2^17."""
     # The quotient of the scaled variate by base and the remainder are independent. The remainder is
-    # -base / t log(1 - u (1 - e^-t)) for a uniform u: base u, less a correction below base t / 8, as t <= 2^-16.
+    # -(base / t) * log(1 - u * (1 - e^-t)) for a uniform u, which is base * u minus a correction below base * t / 8
+    # (t is at most 2^-16).
     base = power_below(scale) * (1 / FIRST_SCALE)
     t = base / scale
     high = jnp.floor(_exponential(pairs) * (scale / base))

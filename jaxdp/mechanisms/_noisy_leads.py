@@ -44,7 +44,7 @@ def noisy_leads(
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
         - Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
         - Slack: with only two totals, the privacy loss approaches epsilon only in the limit of rare outcomes: the noise
-          of their difference exceeds t noise scales with probability (2 + t) exp(-t) / 4, and the logarithm of this
+          of their difference exceeds t noise scales with probability (2 + t) * exp(-t) / 4, and the logarithm of this
           probability falls with slope 1 - 1 / (2 + t). With more totals, audits find nearly all of epsilon.
 
     Source:

@@ -323,7 +323,7 @@ def _least(epsilon: jax.Array) -> jax.Array:
 def _up_for_counts(chance: jax.Array, epsilon: jax.Array, largest: float, spare: int) -> jax.Array:
     """Rounds a probability, or a ratio of probabilities, up to a number of epsilon's dtype, at most `largest`.
 
-    Before rounding, the number is raised by a margin for the error of exp, and by 4 `spare` times the machine epsilon.
+    Before rounding, the number is raised by a margin for the error of exp, and by 4 * `spare` machine epsilons.
     At a finite epsilon, a number below 2^(18 - bits) is also raised by `_spare` and by 2^-bits, the resolution of the
     random words of `binomial`; bits is the width of the dtype.
     """

@@ -61,7 +61,7 @@ def secret_randomized_response(labels: object, epsilon: float | Fraction) -> np.
 
 
 def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
-    """Draws exact discrete Laplace noise, P(k) proportional to exp(-epsilon |k|), from the operating system's words.
+    """Draws exact discrete Laplace noise, P(k) proportional to exp(-epsilon * |k|), from the operating system's words.
 
     Args:
         size: number of draws, >= 0.
@@ -78,7 +78,7 @@ def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
         - Claim: a whole number plus one draw is epsilon-DP in the central model, if one record changes the number by at
           most 1.
         - Why: the sampler uses only uniform whole numbers and exact arithmetic, so its probabilities are
-          exactly proportional to exp(-epsilon |k|).
+          exactly proportional to exp(-epsilon * |k|).
 
     Source:
         Canonne, Kamath & Steinke (2020), "The discrete Gaussian for differential privacy", Algorithms 1 and 2, arXiv

@@ -121,7 +121,7 @@ def geometric(key: jax.Array, values: ArrayLike, epsilon: Scalar) -> jax.Array:
     Privacy:
         - epsilon-DP in the central model for one release of `values`, for the unit and adjacency under which they
           change by at most 1 in L1 norm.
-        - The probability of any output changes by a factor of at most exp(epsilon |change|_1)
+        - The probability of any output changes by a factor of at most exp(epsilon * |change|_1)
           (docs/proofs/noisy_totals.md).
 
     Source:
@@ -208,10 +208,10 @@ def gaussian(
 
     Privacy:
         - For one release of `values` in the central model, with the unit and adjacency of the L2 sensitivity D:
-          (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with rho = D^2 / (2
-          noise_stddev^2).
-        - If l2_sensitivity is not given and noise_stddev > 128 D, replace D by D + sqrt(n) 2^-24 noise_stddev for n
-          floats, because floats are rounded. Integers are not rounded if noise_stddev <= 2^24, nor is a `Sum` if
+          (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with
+          rho = D^2 / (2 * noise_stddev^2).
+        - If l2_sensitivity is not given and noise_stddev > 128 D, replace D by D + sqrt(n) * 2^-24 * noise_stddev for
+          n floats, because floats are rounded. Integers are not rounded if noise_stddev <= 2^24, nor is a `Sum` if
           noise_stddev <= 2^4.
 
     Source:
@@ -269,9 +269,9 @@ def k_norm(
 ) -> jax.Array:
     r"""Adds G u, with u uniform on the unit sphere and G ~ Gamma(d, sensitivity / epsilon): pure privacy for vectors.
 
-    The noise has a density proportional to exp(-epsilon |z| / sensitivity) in R^d, with the Euclidean norm |z|. In one
-    dimension it is Laplace noise. Each coordinate has the variance (d + 1) * (sensitivity / epsilon)^2; Laplace noise
-    on every coordinate would need 2 d * (sensitivity / epsilon)^2 for the same L2 sensitivity.
+    The noise has a density proportional to exp(-epsilon * |z| / sensitivity) in R^d, with the Euclidean norm |z|. In
+    one dimension it is Laplace noise. Each coordinate has the variance (d + 1) * (sensitivity / epsilon)^2; Laplace
+    noise on every coordinate would need 2 * d * (sensitivity / epsilon)^2 for the same L2 sensitivity.
 
     Args:
         key: a PRNG key.
@@ -291,8 +291,8 @@ def k_norm(
 
     Privacy:
         - epsilon-DP in the central model for one release of `value`, for the unit and adjacency of the sensitivity.
-        - The density at any output changes by a factor of at most exp(epsilon |change| / sensitivity), by the triangle
-          inequality.
+        - The density at any output changes by a factor of at most exp(epsilon * |change| / sensitivity), by the
+          triangle inequality.
         - With a basis, private data must change the value only within the span.
 
     Source:
@@ -301,8 +301,8 @@ def k_norm(
 
     Deviations:
         Value and noise are integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale.
-        Arithmetic adds a delta below 1e-9 d^(3/2), for epsilon from 0.01 to 10. With a basis, the mechanism rounds the
-        coordinates of `value` in the basis, adds noise to them as to a vector of d entries, and multiplies by the
+        Arithmetic adds a delta below 1e-9 * d^(3/2), for epsilon from 0.01 to 10. With a basis, the mechanism rounds
+        the coordinates of `value` in the basis, adds noise to them as to a vector of d entries, and multiplies by the
         basis. The noise is calibrated for a sensitivity larger by a factor of 1 + 2^-11, which covers rounding of the
         coordinates and of the basis. Entries beyond 2^36 / sqrt(size) sensitivities are clipped.
 

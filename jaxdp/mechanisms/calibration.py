@@ -159,8 +159,8 @@ def round_up(value: float, dtype: DTypeLike = np.float32) -> np.floating:
         dtype: a floating dtype.
 
     Returns:
-        The smallest number of this dtype that is >= value, among 0 and the normal numbers: XLA may treat subnormal
-        numbers as 0.
+        The smallest number of this dtype that is >= value, among 0 and the numbers that are not subnormal, since XLA
+        may treat subnormal numbers as 0.
 
     Raises:
         ValueError: if value is negative or NaN, or is finite and larger than every finite number of this dtype.

@@ -26,7 +26,7 @@ SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
 
 class AboveThreshold(NamedTuple):
-    """State of a run of AboveThreshold. Secret: only the reports of `above_threshold_step` may be released.
+    """State of a run of AboveThreshold. Secret: only the values `above` of `above_threshold_step` may be released.
 
     Attributes:
         noisy_threshold: [] the threshold plus noise that is drawn once, in multiples of 2^20 steps of the run's grid.
@@ -60,8 +60,8 @@ def above_threshold_init(
         threshold: [] float, public, may be traced.
         sensitivity: [] float > 0, may be traced: the largest change of any one query; queries may change in different
             directions.
-        split: how epsilon is divided between threshold and queries: "even" (as in the textbook) or "optimal" (1 :
-            2^(2/3), which minimises the variance of the difference of threshold and query).
+        split: how epsilon is divided between threshold and queries: "even" (as in the textbook) or "optimal" (in the
+            ratio 1 : 2^(2/3), which minimises the variance of the difference of threshold and query).
 
     Returns:
         The state for `above_threshold_step`, in epsilon's dtype.
@@ -251,9 +251,9 @@ def above_threshold(
 ) -> jax.Array:
     r"""Returns the index of the first query with a noisy answer that reaches a noisy threshold.
 
-    The threshold gets Laplace noise of scale sensitivity / e1 once. Each query gets fresh noise of scale 2 sensitivity
-    / e2, with e1 + e2 = epsilon. The even split gives the textbook scales 2 and 4 sensitivity / epsilon. Then with
-    probability 1 - failure_prob, no comparison of K queries errs by more than
+    The threshold gets Laplace noise of scale sensitivity / e1 once. Each query gets fresh noise of scale
+    2 * sensitivity / e2, with e1 + e2 = epsilon. The even split gives the textbook scales 2 * sensitivity / epsilon and
+    4 * sensitivity / epsilon. Then with probability 1 - failure_prob, no comparison of K queries errs by more than
     8 * sensitivity * log(2 K / failure_prob) / epsilon.
 
     Args:
@@ -285,7 +285,7 @@ def above_threshold(
 
     Deviations:
         Queries and noise are rounded to steps of 2^-21 to 2^-10 of the sensitivity, and compared as integers. Noise is
-        calibrated for a sensitivity that is larger by one step. A threshold beyond 2^51 steps, less 44 scales of its
+        calibrated for a sensitivity that is larger by one step. A threshold beyond 2^51 steps, minus 44 scales of its
         noise, is clipped before noise is added. No query is reported above if its noise's scale exceeds 2^45 steps.
 
     Math:

@@ -37,16 +37,16 @@ class Buffers(NamedTuple):
 def square_root_norm(horizon: int) -> float:
     """Returns the sum of f_i^2 over i < horizon, where f_i are the coefficients of (1 - x)^(-1/2).
 
-    The coefficients are f_0 = 1 and f_i = f_{i-1} (2i - 1) / 2i. Their sum of squares s is both the squared sensitivity
-    of C and the squared norm of B's last row in the square-root factorisation. So under rho-zCDP and for entries of
-    sensitivity 1, this factorisation's largest variance is s^2 / (2 rho).
+    The coefficients are f_0 = 1 and f_i = f_{i-1} * (2 i - 1) / (2 i). Their sum of squares s is both the squared
+    sensitivity of C and the squared norm of B's last row in the square-root factorisation. So under rho-zCDP and for
+    entries of sensitivity 1, this factorisation's largest variance is s^2 / (2 rho).
 
     Args:
         horizon: >= 1.
 
     Returns:
-        s, with an error of about 1e-11. Beyond 2^16 terms the approximation f_i^2 = 1 / (pi (i + 1/4)) is used, with an
-        error of O(i^-3).
+        s, with an error of about 1e-11. Beyond 2^16 terms the approximation f_i^2 = 1 / (pi * (i + 1/4)) is used, with
+        an error of O(i^-3).
 
     Source:
         Fichtenberger, Henzinger & Upadhyay (2023); Henzinger, Upadhyay & Upadhyay (2023).

@@ -34,7 +34,7 @@ class Counter(NamedTuple):
             unchanged. Integers, and sums of them, wrap around beyond int32 (int64 under x64). Floats are rounded to
             multiples of 2^-20, and NaN counts as 0: sensitivities refer to rounded entries. Rounding keeps entries in
             [0, 1] or [-1, 1]. Under any other bound, such as a norm bound on a vector of d entries, rounding enlarges
-            the sensitivity: add 2^-20 d in L1 norm, 2^-20 sqrt(d) in L2 norm.
+            the sensitivity: add 2^-20 * d in L1 norm, 2^-20 * sqrt(d) in L2 norm.
         read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
             more entries than the horizon.
         prefixes: (keys, params, values) -> [T, *shape] float: the results of `read` after each of the entries `values`

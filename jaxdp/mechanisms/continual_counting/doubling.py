@@ -73,8 +73,8 @@ def doubling_counter(
 
     Privacy:
         - As for `tree_counter`, for streams of every length.
-        - An entry is in one epoch m, and in at most one block of each of its m + 1 levels. Noise is calibrated to (m +
-          1) l1_sensitivity or sqrt(m + 1) l2_sensitivity. Epochs have disjoint entries.
+        - An entry is in one epoch m, and in at most one block of each of its m + 1 levels. Noise is calibrated to
+          (m + 1) * l1_sensitivity or sqrt(m + 1) * l2_sensitivity. Epochs have disjoint entries.
 
     Source:
         Chan, Shi & Song (2011), the hybrid mechanism.

@@ -22,7 +22,7 @@ def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants:
     """Returns a radius that the sum of independent Laplace variables exceeds with probability at most failure_prob.
 
     "tight" is Chernoff's bound, min over 0 < l < 1 / max(b) of (ln(2 / q) - sum ln(1 - l^2 b_i^2)) / l, where q is
-    failure_prob. "paper" is v sqrt(8 ln(2 / q)) with v = max(sqrt(sum b_i^2), max(b) sqrt(2 ln(2 / q))).
+    failure_prob. "paper" is v * sqrt(8 ln(2 / q)) with v = max(sqrt(sum b_i^2), max(b) * sqrt(2 ln(2 / q))).
 
     Args:
         scales: [m] floats >= 0, m >= 1, the scale b_i of each variable.
@@ -78,8 +78,8 @@ def tree_radius(
         arity: arity of the tree; None is `best_arity(horizon, combine=combine)`.
         combine: as for `tree_counter`.
         constants: "tight" is Chernoff's bound for the exact sum of noises. "paper" is the published bound for the
-            binary tree, 4 ln(1 / q) ln(horizon)^2.5 / epsilon at all times, with q = failure_prob; it is used here for
-            any tree. It is loose, but below a horizon of about 16 it may be too small.
+            binary tree, 4 * ln(1 / q) * ln(horizon)^2.5 / epsilon at all times, with q = failure_prob; it is used here
+            for any tree. It is loose, but below a horizon of about 16 it may be too small.
 
     Returns:
         [...] float64.

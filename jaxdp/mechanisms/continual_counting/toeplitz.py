@@ -124,9 +124,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         - Entries are added up as integers (floats as multiples of 2^-20). Noise is an integer, too, in steps between
           2^-27 and 2^-26 of the standard deviation of an entry's fresh noise: fresh noise plus a rounded function of
           earlier noise. So the release after an entry is an integer plus fresh noise. Rounding changes these integers,
-          over all entries of m counters, by at most about 4 sqrt(m horizon) steps in L2 norm. The noise is enlarged by
-          the ratio of this change to the sensitivity; `variance` does not include the enlargement. If the fresh noise's
-          standard deviation exceeds 2^34 steps, estimates are NaN.
+          over all entries of m counters, by at most about 4 * sqrt(m * horizon) steps in L2 norm. The noise is enlarged
+          by the ratio of this change to the sensitivity; `variance` does not include the enlargement. If the standard
+          deviation of the fresh noise exceeds 2^34 steps, estimates are NaN.
         - For audits (`jaxdp.mechanisms.tape`), every entry is recorded with the cost of the first one, the largest.
 
     Math:

@@ -81,8 +81,8 @@ def tree_counter(
         - For all estimates together, also if entries depend on earlier estimates: epsilon-DP (Laplace), rho-zCDP or
           (epsilon, delta)-DP (Gaussian) in the central model, for the unit and adjacency of the sensitivity.
         - An entry is in at most one block of each level. So a change of the entry by 1 changes all blocks together by
-          at most levels in L1 norm, and sqrt(levels) in L2 norm. Noise is Laplace(levels l1_sensitivity / epsilon), or
-          is calibrated by the Gaussian mechanism to sqrt(levels) l2_sensitivity.
+          at most levels in L1 norm, and sqrt(levels) in L2 norm. Noise is Laplace(levels * l1_sensitivity / epsilon),
+          or is calibrated by the Gaussian mechanism to sqrt(levels) * l2_sensitivity.
         - l1_sensitivity is the sum of the absolute changes by one unit, over all entries of all counters that are fed
           with one `params`. l2_sensitivity is the root of a sum over these counters: a counter with at most one change,
           or two changes of opposite sign, contributes the sum of the squared changes; any other counter contributes the

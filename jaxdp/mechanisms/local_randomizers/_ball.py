@@ -164,7 +164,7 @@ def _half_sphere(dim: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tilt_both_ways(coordinates: np.ndarray, logs: np.ndarray, slope: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Returns probabilities times exp(slope x - shift) and exp(-slope x - shift), and the shift against overflow."""
+    """Returns probabilities * exp(slope * x - shift), * exp(-slope * x - shift), and the shift against overflow."""
     up = logs + slope * coordinates
     shift = float(up.max())
     return np.exp(up - shift), np.exp(logs - slope * coordinates - shift), shift

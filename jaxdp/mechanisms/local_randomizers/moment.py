@@ -22,14 +22,14 @@ from jaxdp.validation import check_choice, check_count, check_epsilon, check_pos
 
 REPORTS = ("gaussian", "l2_ball")
 CONSTANTS = ("tight", "paper")
-RADIUS = math.sqrt(2)  # of the ball that contains the moments of one user
+RADIUS = math.sqrt(2)  # radius of the ball that contains the moments of one user
 
 
 class Moments(NamedTuple):
     """The report of a context x and its reward y.
 
     Attributes:
-        outer: [dim (dim + 1) / 2] float, the symmetric matrix x x^T with noise, as its `triangle` (see
+        outer: [dim * (dim + 1) / 2] float, the symmetric matrix x x^T with noise, as its `triangle` (see
             `jaxdp.numerics.small_linear_algebra`), row by row from the diagonal on.
         cross: [dim] float, y x with noise.
     """
@@ -65,7 +65,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     r"""Reports x x^T and y x of a context x in the unit ball and its reward y.
 
     Let Y = reward_bound. Let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and then all
-    y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries, and a Euclidean norm of at most sqrt(2). If a user is
+    y x_i / Y. It has D = dim * (dim + 1) / 2 + dim entries, and a Euclidean norm of at most sqrt(2). If a user is
     replaced, v changes by at most sqrt(4.5). A report is one release of v,
 
     * "gaussian": with noise of standard deviation s in each entry, so that the matrix has noise s on its diagonal and s

@@ -59,8 +59,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
     * "rr" (the default): m + B c or m - B c, at random, such that the report's mean is the value. The report is
       bounded. Its second moment is smaller than with Laplace noise at every epsilon, and smaller than with Gaussian
       noise unless delta is large for epsilon (such as delta = 0.01 at epsilon = 0.1);
-    * "laplace": the value with Laplace noise of scale 2 B / epsilon;
-    * "gaussian": the value with Gaussian noise, analytically calibrated to L2 sensitivity 2 B.
+    * "laplace": the value with Laplace noise of scale 2 * B / epsilon;
+    * "gaussian": the value with Gaussian noise, analytically calibrated to L2 sensitivity 2 * B.
 
     At epsilon = inf every report is the clipped value itself.
 

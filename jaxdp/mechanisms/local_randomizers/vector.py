@@ -51,8 +51,8 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
 
     Args:
         shape: shape of the arrays.
-        norm: "l1", with Laplace noise of scale 2 radius / epsilon; or "l2", with Gaussian noise, analytically
-            calibrated to L2 sensitivity 2 radius.
+        norm: "l1", with Laplace noise of scale 2 * radius / epsilon; or "l2", with Gaussian noise, analytically
+            calibrated to L2 sensitivity 2 * radius.
 
     Returns:
         A randomizer for one user's array, floats of this shape. An array outside the ball is scaled down to its edge;
