@@ -115,6 +115,7 @@ def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
         start += ratios[0]
         edges[column, : len(column_edges)], jumps[column, : len(column_edges)] = column_edges, np.diff(ratios)
     used = max(1, int(np.isfinite(edges).sum(axis=1).max()))
+    used = min(room, 1 << (used - 1).bit_length())  # few widths: most audits of a mechanism then share a program
     dtype = first.dtype
     return Bins(edges[:, :used], np.asarray(start, dtype), jumps[:, :used].astype(dtype))
 

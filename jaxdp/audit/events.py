@@ -252,7 +252,9 @@ def describe(event: Event, outputs: Outputs) -> str:
         return f"{event.score.name} {'>' if event.above else '<='} {event.threshold:.6g}"
     _, index, counts = np.unique(outputs.bucket, return_index=True, return_counts=True)
     outcomes = Outputs(*(x[index] for x in outputs))
-    inside = (_score_outputs(event.score, outcomes) > event.threshold) == event.above
+    # Their number differs from audit to audit, and JAX would compile a program for each number.
+    scores = np.asarray(event.score.weights, float)[outcomes.bucket]
+    inside = (scores > event.threshold) == event.above
     members = outcomes.numbers[inside][np.argsort(-counts[inside], kind="stable")]
     rows = [[f"{x:.9g}" for x in member] for member in members[:SHOWN].tolist()]
     words = [row[0] if len(row) == 1 else f"({', '.join(row)})" for row in rows]

@@ -172,3 +172,20 @@ def test_first_coordinates_of_many_are_scores_if_asked():
     for singles in (0, 2):
         names = [score.name for score in events.learn_scores(jax.random.key(0), *sides, singles=singles)]
         assert [name for name in names if name.startswith("output[")] == ["output[0]", "output[1]"][:singles]
+
+
+def test_histograms_of_different_numbers_of_edges_share_a_program():
+    """Compares scores with those of the used edges alone; a number of edges as a shape would be a program for each."""
+    shapes, used = set(), set()
+    for count in (33, 40, 60):
+        rows = np.repeat(np.arange(count, dtype=FLOAT), 40)[:, None]
+        bins = fit_bins(rows, rows * (np.arange(len(rows)) % 3 > 0)[:, None])
+        is_used = np.isfinite(bins.edges[0])
+        shapes.add(bins.edges.shape)
+        used.add(int(is_used.sum()))
+        trimmed = bins._replace(edges=bins.edges[:, is_used], jumps=bins.jumps[:, is_used])
+        assert np.abs(bins.jumps).max() > 0.5
+        values, expected = (np.asarray(binned_logit(each, jnp.asarray(rows))) for each in (bins, trimmed))
+        np.testing.assert_allclose(values, expected, rtol=1e-6)
+    assert shapes == {(1, 64)}
+    assert len(used) == 3
