@@ -104,6 +104,7 @@ def bench(
         "suite": "v1",
         "suite_hash": v1.suite_hash(),
         "protocol": ("quick" if quick else "full") + (" verify" if verify else ""),
+        "unit": "round",
         "learner": name,
         "code": code_hash(name),
         "arguments": {key: repr(value) for key, value in variant.items()},

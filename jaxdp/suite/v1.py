@@ -1,4 +1,4 @@
-"""Version 1 of the benchmark: thirty frozen instances in six families, and the protocol for playing them.
+"""Version 1 of the benchmark: 33 frozen instances in six families, and the protocol for playing them.
 
 An instance is an ordinary world, or a problem of estimators, so `jaxdp.sweep` and `jaxdp.compare` play it:
 
@@ -13,7 +13,11 @@ True
 Answers that are 0, 1 or one of a few levels come from comparing a random 32-bit word with committed integer thresholds.
 So these answers are equal on every version of JAX, in both precisions and on every processor. `answers` computes an
 instance's first answers. `frozen.json` beside this file has the SHA-256 of these instances' first answers, the first
-answers of all other instances, and the regret of uniform play, which is the unit of scores. This version never changes.
+answers of all other instances, and the regret of uniform play, which is the unit of scores. These numbers never change.
+
+One instance in each of the families arms, duels and experts has late feedback, by `jaxdp.delayed`. The other families
+have none, because `delayed` refuses their learners: contextual learners read contexts, the actions of convex learners
+are points, and estimators get all labels at once.
 """
 
 import functools
@@ -30,7 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits import bernoulli_bandit, convex
-from jaxdp.core import Environment, Problem, default_float
+from jaxdp.core import Environment, Problem, default_float, delayed
 from jaxdp.dueling import matrix_duels
 from jaxdp.estimation import ballot_election, comparison_table
 from jaxdp.experts import loss_sequence
@@ -169,11 +173,23 @@ def _convex(make: Callable[..., Environment], values: Mapping[str, Any] = {}, **
     return with_values
 
 
+def _easy_arms() -> Environment:
+    return _arms([900, *[500] * 7])
+
+
+def _utility_duels(size: int) -> Environment:
+    return _duels(_by_utilities(np.linspace(1.4, 0, size)))
+
+
+def _stochastic_experts() -> Environment:
+    return experts_world([[400, *[500] * 15]])
+
+
 _GROWING = tuple(sorted({0, *(math.ceil(1.6**power) for power in range(1, 25))}))
 _EQUAL_SHIFTS = (0, 150, 400, 700, 1_100, 1_600, 5_000, 20_000, 50_000, 75_000)
 _THETA = (0.5, -0.3, 0.2, 0.6, -0.4)
 _LIST = (
-    Instance("arms.easy", lambda: _arms([900, *[500] * 7])),
+    Instance("arms.easy", _easy_arms),
     Instance("arms.hard", lambda: _arms([550, *[500] * 7])),
     Instance(
         "arms.drifting",
@@ -185,7 +201,8 @@ _LIST = (
         lambda: _arms([400, 450, 500, 450, 400, 600, 500, 350], spread=100),
         sizes={"rewards": "bounded"},
     ),
-    Instance("duels.utilities", lambda: _duels(_by_utilities(np.linspace(1.4, 0, 8)))),
+    Instance("arms.late", lambda: delayed(_easy_arms(), 100)),
+    Instance("duels.utilities", lambda: _utility_duels(8)),
     Instance("duels.cyclic", _cyclic),
     Instance(
         "duels.borda_condorcet",  # arm 0 beats every arm by little; arm 1 beats the others by much
@@ -199,7 +216,8 @@ _LIST = (
         lambda: _duels(_by_utilities(_features() @ np.asarray([2.0, 1.0, 3.0]))),
         sizes={"features": _features().tolist()},
     ),
-    Instance("experts.stochastic", lambda: experts_world([[400, *[500] * 15]]), "regret"),
+    Instance("duels.late", lambda: delayed(_utility_duels(4), 50)),  # learners may wait for each of 16 ordered pairs
+    Instance("experts.stochastic", _stochastic_experts, "regret"),
     Instance("experts.many", lambda: experts_world([[500] * 40 + [350] + [500] * 23]), "regret"),
     Instance(
         "experts.shifting",
@@ -209,6 +227,7 @@ _LIST = (
     ),
     Instance("experts.lazy", lambda: experts_world([[300, *[500] * 15]], punish=True), "regret"),
     Instance("experts.seasons", lambda: loss_sequence(season_losses(), scale=2), "regret", rounds=10_920),
+    Instance("experts.late", lambda: delayed(_stochastic_experts(), 300), "regret"),
     Instance("contextual.linear", lambda: contexts_world(_THETA, num_arms=10), exact=False),
     Instance("contextual.wide", lambda: contexts_world([0.3, -0.2] * 5, num_arms=20), exact=False),
     Instance("contextual.few", lambda: contexts_world([0.6, -0.2, 0.7], num_arms=3), exact=False),

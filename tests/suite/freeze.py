@@ -1,4 +1,7 @@
-"""Writes jaxdp/suite/frozen.json: `python tests/suite/freeze.py`. Only for a new version of the suite."""
+"""Adds new instances to jaxdp/suite/frozen.json: `python tests/suite/freeze.py`.
+
+It does not compute the numbers of an instance that the file already has.
+"""
 
 import hashlib
 import json
@@ -50,7 +53,7 @@ def uniform_player(world) -> Learner:
 
 
 def uniform(instance: v1.Instance, quick: bool) -> float:
-    """Returns the mean metric of uniform play over the seeds of the protocol."""
+    """Returns the mean metric of uniform play, which needs no feedback, over the seeds of the protocol."""
     made, keys = instance.make(), jax.random.split(jax.random.key(v1.ROOT_SEEDS["scores"]), v1.SEEDS)
     if isinstance(made, Problem):
         params = made.params()
@@ -62,6 +65,7 @@ def uniform(instance: v1.Instance, quick: bool) -> float:
             return made.metrics(params, sample, zero)[instance.metric]
 
         return float(np.mean(jax.lax.map(jax.jit(error), keys)))
+    made = made._replace(delays=None)  # otherwise actions would be repeated until their reports arrive
     run = jaxdp.simulator(uniform_player(made), made, instance.horizon(quick), engine="rounds")
     params = run.params()
     return float(np.mean(jax.jit(jax.vmap(lambda key: run(key, params)[instance.metric][-1]))(keys)))
@@ -79,15 +83,32 @@ def abilities(name: str) -> list[float]:
     return [round(float(each), 6) for each in theta - theta.mean()]
 
 
+def lines_of(text: str) -> dict[str, str]:
+    """Returns the JSON text of each instance, by name, from the text of the file."""
+    names = json.loads(text)
+    rows = text.splitlines()[1:-1]
+    return {name: row.removeprefix(f"{json.dumps(name)}: ").rstrip(",") for name, row in zip(names, rows, strict=True)}
+
+
+def write(lines: dict[str, str]) -> None:
+    """Writes the file, a line for each instance, sorted by name."""
+    rows = [f"{json.dumps(name)}: {text}" for name, text in sorted(lines.items())]
+    PATH.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    v1.frozen.cache_clear()
+
+
 def main() -> None:
-    frozen: dict[str, dict] = {}
+    """Computes the numbers of every instance that the file lacks, and writes the file."""
+    lines = lines_of(PATH.read_text())
     for name, instance in v1.INSTANCES.items():
+        if name in lines:
+            continue
         print(name, file=sys.stderr)
         record: dict[str, Any] = (
             {"abilities": abilities(name)} if name in ("rewards.ballots", "rewards.baseball") else {}
         )
-        PATH.write_text(json.dumps({**frozen, name: record}))
-        v1.frozen.cache_clear()
+        lines[name] = json.dumps(record)
+        write(lines)
         if instance.exact:
             record["answers"] = hashlib.sha256(v1.answers(instance).tobytes()).hexdigest()
             params = instance.make().params()
@@ -95,10 +116,12 @@ def main() -> None:
                 record["thresholds"] = hashlib.sha256(params.thresholds.tobytes()).hexdigest()
         else:
             record["first"] = [round(float(each), 7) for each in v1.answers(instance, FIRST).ravel()[: 8 * FIRST]]
+        delays = getattr(instance.make(), "delays", None)
+        if delays is not None:
+            record["delay"] = int(delays.table(1)[0])
         record["uniform"] = {kind: float(f"{uniform(instance, kind == 'quick'):.5g}") for kind in ("quick", "full")}
-        frozen[name] = record
-    lines = [f"{json.dumps(name)}: {json.dumps(record, sort_keys=True)}" for name, record in frozen.items()]
-    PATH.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        lines[name] = json.dumps(record, sort_keys=True)
+        write(lines)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import copy
 import json
 import textwrap
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +60,7 @@ def test_an_own_learner_is_played_resumed_and_compared(own_module):
     path.write_text(json.dumps(record))
     again = _bench.bench("my_bandits:coin", path, quick=True, family="arms", report=lines.append)
     assert again["instances"]["arms.easy"]["values"]["1"][0] == 5.0, "what was there was not played again"
-    assert len(lines) == 7, "four instances and a reason, then one instance and the reason"
+    assert len(lines) == 8, "five instances and a reason, then one instance and the reason"
     assert again["attack"]["arms.easy"]["refuted"] is False
     assert "arms.many" in again["instances"]
     with pytest.raises(ValueError, match="out must be new, or hold results with protocol 'full'"):
@@ -215,6 +216,19 @@ def test_folders_that_mix_results_are_refused(tmp_path):
         _standings.read_results(tmp_path)
 
 
+@pytest.mark.parametrize("folder", ["full", "quick"])
+def test_committed_results_are_results_of_this_suite_with_or_without_late_instances(folder):
+    results = _standings.read_results(Path(__file__).parents[2] / "benchmarks" / "suite" / folder)
+    assert {record["unit"] for record in results.values()} <= {"round", "person"}
+    assert any("arms.easy" in record["instances"] for record in results.values())
+    without = {name: copy.deepcopy(record) for name, record in results.items() if "arms.easy" in record["instances"]}
+    for record in without.values():
+        record["instances"].pop("arms.late", None)
+    tables = _standings.score_tables(without)
+    assert not any("arms.late" in table["instance"] for table in tables.values())
+    assert any("arms.easy" in table["instance"] for table in tables.values())
+
+
 UNFAIR = """
 import jax
 import jax.numpy as jnp
@@ -285,7 +299,7 @@ def test_a_regret_that_is_not_a_number_spoils_the_geometric_mean(own_module):
         "unfair:breaks", own_module / "breaks.json", quick=True, family="arms", report=lambda line: None
     )
     text = _standings.standings({"breaks": record})
-    row = next(line for line in text.splitlines() if line.startswith("| breaks | 4 of 4"))
+    row = next(line for line in text.splitlines() if line.startswith("| breaks | 5 of 5"))
     assert [cell.startswith("inf") for cell in row.split(" | ")[2:6]] == [False, True, False, False]
     with pytest.raises(ValueError, match="a learner that played all instances"):
         _standings.draw_standings({"breaks": record})

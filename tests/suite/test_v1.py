@@ -16,8 +16,13 @@ EXACT = [name for name, instance in INSTANCES.items() if instance.exact]
 REAL = [name for name, instance in INSTANCES.items() if not instance.exact]
 
 
-def test_each_family_has_five_instances_and_arms_and_duels_are_exact():
-    assert Counter(instance.family for instance in INSTANCES.values()) == dict.fromkeys(v1.FAMILIES, 5)
+# SHA-256 of the rows of frozen.json without late feedback:
+OLD_ROWS = "e20672748ac90ef61c8d3760f3a9b7b039da7d6164bfd24945297300d99f7a5e"
+
+
+def test_each_family_has_five_instances_and_some_a_late_one_and_arms_and_duels_are_exact():
+    late = {"arms": 6, "duels": 6, "experts": 6}
+    assert Counter(instance.family for instance in INSTANCES.values()) == dict.fromkeys(v1.FAMILIES, 5) | late
     assert {name for name in INSTANCES if name.startswith(("arms.", "duels."))} < set(EXACT)
     assert len(EXACT) >= 10
 
@@ -40,6 +45,32 @@ def test_real_valued_answers_equal_the_committed_ones(name):
     given = v1.answers(INSTANCES[name], 32).ravel()[: len(committed)]
     assert np.std(committed) > 0.01
     np.testing.assert_allclose(given, committed, atol=1e-5)
+
+
+def test_the_committed_numbers_of_instances_without_late_feedback_never_change():
+    rows = [row.rstrip(",") for row in v1.frozen_text().splitlines() if "late" not in row]
+    assert len(rows) == 30 + 2
+    assert hashlib.sha256("\n".join(rows).encode()).hexdigest() == OLD_ROWS
+
+
+def test_late_instances_have_the_committed_delay_and_the_answers_of_the_world_without_it():
+    late = {name: instance.make() for name, instance in INSTANCES.items() if "delay" in v1.frozen()[name]}
+    assert [*late] == ["arms.late", "duels.late", "experts.late"]
+    for name, world in late.items():
+        assert set(world.delays.table(v1.HORIZONS[INSTANCES[name].family]).tolist()) == {v1.frozen()[name]["delay"]}
+    others = [instance.make() for name, instance in INSTANCES.items() if name not in late]
+    assert not any(getattr(world, "delays", None) for world in others)
+    for name, same in (("arms.late", "arms.easy"), ("experts.late", "experts.stochastic")):
+        unlike_delay = {key: value for key, value in v1.frozen()[name].items() if key != "delay"}
+        assert unlike_delay == v1.frozen()[same]
+
+
+def test_late_feedback_raises_the_regret():
+    regrets = []
+    for name in ("arms.easy", "arms.late"):
+        run = jaxdp.simulator(jaxdp.bandits.ucb(num_arms=8), INSTANCES[name].make(), 1_000)
+        regrets.append(run(jax.random.key(0), run.params(epsilon=10.0))["pseudo_regret"][-1])
+    assert regrets[1] > regrets[0] + 50
 
 
 def test_one_threshold_that_moves_by_a_thousandth_changes_the_hash():
