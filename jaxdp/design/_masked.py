@@ -134,9 +134,9 @@ def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
     vectors = coordinates[pairs[:, 0]] - coordinates[pairs[:, 1]]
     beyond_rank = jnp.diag((_indices(vectors.shape[1]) >= rank).astype(weights.dtype))
     inverse = _inverse(_product((vectors * weights[:, None]).T, vectors) + beyond_rank)
-    turned = _product(coordinates, inverse)
-    lengths = jnp.sum(turned * coordinates, axis=1)
-    squares = lengths[:, None] + lengths[None, :] - 2 * _product(turned, coordinates.T)
+    times_inverse = _product(coordinates, inverse)
+    lengths = jnp.sum(times_inverse * coordinates, axis=1)
+    squares = lengths[:, None] + lengths[None, :] - 2 * _product(times_inverse, coordinates.T)
     counts = jnp.tril(active[:, None] & active[None, :], -1)
     farthest = jnp.max(jnp.where(counts, squares, 0), axis=1)
     slots = _Slots(pairs, vectors, weights, inverse, _lengths(vectors, inverse))
@@ -152,9 +152,9 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
     count = min(num_arms - 1, coordinates.shape[1])
     lengths, best = jax.lax.top_k(look.farthest, count)
     best = best.astype(jnp.int32)
-    turned = _product(coordinates, slots.inverse)
+    times_inverse = _product(coordinates, slots.inverse)
     # The length of the arm itself is left out: it is the same for all partners.
-    squares = jnp.sum(turned * coordinates, axis=1)[None, :] - 2 * _product(coordinates[best], turned.T)
+    squares = jnp.sum(times_inverse * coordinates, axis=1)[None, :] - 2 * _product(coordinates[best], times_inverse.T)
     before = (_indices(num_arms)[None, :] < best[:, None]) & active[None, :]
     partners = jnp.argmax(jnp.where(before, squares, -jnp.inf), axis=1)
     new_pairs = jnp.stack([best, partners.astype(jnp.int32)], axis=1)
@@ -196,10 +196,10 @@ def _emptying_step(weight: jax.Array) -> jax.Array:
 
 def _move(slots: _Slots, z: jax.Array, a: jax.Array) -> _Slots:
     """Sets weights <- (1 - a) weights + a e_z for the slot z, and updates V^-1 and lengths by a rank-one formula."""
-    turned = jnp.sum(slots.inverse * slots.vectors[z][None, :], axis=1)
+    times_inverse = jnp.sum(slots.inverse * slots.vectors[z][None, :], axis=1)
     shrink = a / (1 - a + a * slots.lengths[z])
-    inverse = (slots.inverse - shrink * turned[:, None] * turned[None, :]) / (1 - a)
-    lengths = (slots.lengths - shrink * jnp.sum(slots.vectors * turned[None, :], axis=1) ** 2) / (1 - a)
+    inverse = (slots.inverse - shrink * times_inverse[:, None] * times_inverse[None, :]) / (1 - a)
+    lengths = (slots.lengths - shrink * jnp.sum(slots.vectors * times_inverse[None, :], axis=1) ** 2) / (1 - a)
     at_z = jnp.where(a <= _emptying_step(slots.weights[z]), 0, slots.weights[z] * (1 - a) + a)
     weights = jnp.where(_indices(len(slots.weights)) == z.astype(jnp.int32), at_z, slots.weights * (1 - a))
     return slots._replace(weights=weights, inverse=inverse, lengths=lengths)

@@ -156,7 +156,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         gamma = params.loss_bound * jnp.exp2(-(public.level + 1).astype(sums.total.dtype))
         left, middle, right = sums.total / plays_of_level.astype(sums.total.dtype)
         worse, better = jnp.maximum(left, right), jnp.minimum(left, right)
-        # One point's lower bound against another's upper bound plus gamma: the paper's cases 1 and 2.
+        # One point's lower bound against another's upper bound plus gamma: cases 1 and 2 of Agarwal et al.
         is_worse = (worse - gamma >= better + gamma + gamma) | (worse - gamma >= middle + gamma + gamma)
         is_cut = is_over & is_worse
         low = jnp.where(is_cut & (left >= right), public.low + public.width / 4, public.low)

@@ -87,12 +87,12 @@ def two_point(
         Agarwal, Dekel & Xiao (2010); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 2.
 
     Deviations:
-        Slopes are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise. The step is
-        tuned to the second moment of the report. Their step is not, and has regret of order d^2 sqrt(T) / epsilon^2,
-        although d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically with both
-        constants: the published calibration is proved for epsilon < 1 only. Slopes are reported instead of differences,
-        which changes only a factor; differences would be of order 1 / T, which is small for floats. The constants
-        depend on the domain. x is a compensated sum.
+        Slopes are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise. For
+        convex losses, the step is tuned to the second moment of the report. Their step is not, and has regret of order
+        d^2 sqrt(T) / epsilon^2, although d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically
+        with both constants: the published calibration is proved for epsilon < 1 only. Slopes are reported instead of
+        differences, which changes only a factor; differences would be of order 1 / T, which is small for floats. The
+        constants depend on the domain. x is a compensated sum.
 
     Math:
         A user reports the slope of their loss between $x_t + \rho u_t$ and $x_t - \rho u_t$. With $y_t$ the report,

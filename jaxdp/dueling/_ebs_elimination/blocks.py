@@ -16,7 +16,7 @@ from jaxdp.dueling._ebs_elimination import counters as counters
 from jaxdp.dueling._ebs_elimination import kernels as kernels
 from jaxdp.dueling._ebs_elimination.arms import Params, Private, Public
 from jaxdp.dueling._ebs_elimination.counters import Trees
-from jaxdp.dueling._ebs_elimination.sweeps import Block, Swept, Turns, schedule, sweep_arms
+from jaxdp.dueling._ebs_elimination.sweeps import Block, LeastPlayed, Swept, schedule, sweep_arms
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 
@@ -71,36 +71,36 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
     last = _at_most(1)
     swept = across_lanes(functools.partial(sweep_arms, trees, num_arms))
 
-    def turns(public: Public) -> tuple[Columns, Turns]:
+    def next_left(public: Public) -> tuple[Columns, LeastPlayed]:
         columns = _columns(public, width)
         return columns, schedule(columns.active, columns.of(arms.duels(public)), num_sweeps)
 
     def slot_rounds(params: Params, public: Public) -> jax.Array:
-        def slots(next_turns, one_left):
-            slot = sweeps * next_turns.size[None] + next_turns.rank[None, :]
-            return jnp.where(one_left, in_order, jnp.where(next_turns.turns[None, :], slot, block).ravel())
+        def slots(least_played, one_left):
+            slot = sweeps * least_played.size[None] + least_played.rank[None, :]
+            return jnp.where(one_left, in_order, jnp.where(least_played.is_least[None, :], slot, block).ravel())
 
-        return own_kernel(slots, turns(public)[1], last(params, public))
+        return own_kernel(slots, next_left(public)[1], last(params, public))
 
     def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
         del contexts
         one_left = last(params, public)
-        columns, next_turns = turns(public)
+        columns, least_played = next_left(public)
         left = jnp.where(one_left, jnp.argmax(public.active).astype(jnp.int32), jnp.tile(columns.arm, num_sweeps))
         return BlockPlan(
             jnp.stack([left, own_kernel(kernels.opponents, keys, public.active)], axis=-1),
-            jnp.where(one_left, limit, jnp.minimum(limit, next_turns.length.astype(limit.dtype))),
+            jnp.where(one_left, limit, jnp.minimum(limit, least_played.length.astype(limit.dtype))),
         )
 
     def update_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         public, private = state.public, state.private
         actions, feedback = report
         one_left = last(params, public)
-        columns, next_turns = turns(public)
+        columns, least_played = next_left(public)
         nodes = _while_any(
             public.dropped.any() & ~one_left,
             lambda slot, public, private: counters.remove(trees, keys[slot], params, public, private),
-            (jnp.argmax(next_turns.turns), public, private),
+            (jnp.argmax(least_played.is_least), public, private),
             tree.Nodes(public.digits, private.sums, public.estimates),
         )
         column_nodes = tree.Nodes(*map(columns.of, nodes))

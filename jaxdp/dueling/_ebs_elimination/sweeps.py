@@ -22,17 +22,17 @@ CHAIN = 4  # number of successive sums in one kernel, which computes earlier sum
 PACKED, BITS = 8, 4  # a 32-bit word holds the counts of 8 opponents, in 4 bits each (fewer than 16 duels)
 
 
-class Turns(NamedTuple):
+class LeastPlayed(NamedTuple):
     """The least played arms, which are on the left one after the other until another arm is a least played arm too.
 
     Attributes:
-        turns: [num_arms, ...] bool, whether the arm is a least played arm.
+        is_least: [num_arms, ...] bool, whether the arm is a least played arm.
         rank: [num_arms, ...] int32, the arm's rank among the least played arms.
         size: [1, ...] int32, the number of least played arms.
         length: [...] integer, rounds until another arm is a least played arm too, at most the rounds of a block.
     """
 
-    turns: jax.Array
+    is_least: jax.Array
     rank: jax.Array
     size: jax.Array
     length: jax.Array
@@ -106,18 +106,18 @@ class Levels(NamedTuple):
     slope: jax.Array
 
 
-def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
+def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> LeastPlayed:
     """Determines which arms are next on the left. Inputs are [num_arms] or [num_arms, lanes]."""
     largest = jnp.iinfo(played.dtype).max
     least = _over_arms(jnp.minimum, jnp.where(active, played, largest))
-    turns = active & (played == least)
+    is_least = active & (played == least)
     ahead = _over_arms(jnp.minimum, jnp.where(active & (played > least), played - least, num_sweeps))
     size, rank = jnp.zeros_like(least, jnp.int32), []
     for arm in range(len(played)):  # unrolled: XLA vectorises elementwise operations, but not cumulative ones
         rank.append(size)
-        size = size + turns[arm : arm + 1].astype(jnp.int32)
+        size = size + is_least[arm : arm + 1].astype(jnp.int32)
     length = jnp.minimum(ahead, num_sweeps) * size.astype(played.dtype)
-    return Turns(turns, jnp.concatenate(rank), size, length[0])
+    return LeastPlayed(is_least, jnp.concatenate(rank), size, length[0])
 
 
 def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
@@ -130,29 +130,33 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
     rows = (num_sweeps, num_arms, lanes)
     params = jax.tree.map(lambda leaf: leaf[..., None, :], block.params)
     squared, length = block.squared_radius[None], block.length[None]
-    turns = schedule(block.active, block.played, num_sweeps)
+    least_played = schedule(block.active, block.played, num_sweeps)
     nodes = block.nodes
     sweeps = np.arange(num_sweeps, dtype=np.int32)[:, None, None]
     last = trees.arity - nodes.digits[0]  # number of entries until a node above the leaves ends
-    ends = turns.turns & (last <= num_sweeps) & (turns.rank + (last - 1) * turns.size < length)
+    ends = least_played.is_least & (last <= num_sweeps) & (least_played.rank + (last - 1) * least_played.size < length)
 
-    def entries(noise, won, turns: Turns, length, params):
-        slot = sweeps * turns.size[None] + turns.rank[None]
-        is_played = turns.turns[None] & (slot < length[None])
+    def entries(noise, won, least_played: LeastPlayed, length, params):
+        slot = sweeps * least_played.size[None] + least_played.rank[None]
+        is_played = least_played.is_least[None] & (slot < length[None])
         won = jnp.where(is_played, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
         params = jax.tree.map(lambda leaf: leaf[None], params)
         return won, jnp.where(is_played, counters.add_rounded_noise(trees, params, won, noise), 0)
 
-    won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), turns, length, params)
+    won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), least_played, length, params)
     leaves = _leaves(nodes.estimates[0], leaf, last, ends)
     after = _inner_nodes(trees, params, nodes, block.upper_noise, (won, leaf, leaves), last, ends)
     levels = _levels(trees, params, nodes), _levels(trees, params, after)
-    low, high = own_kernel(_intervals, squared, block.active, block.played, nodes, leaves, last, ends, turns, levels)
-    first = own_kernel(_first_drop, low, high, turns)
+    low, high = own_kernel(
+        _intervals, squared, block.active, block.played, nodes, leaves, last, ends, least_played, levels
+    )
+    first = own_kernel(_first_drop, low, high, least_played)
     used = jnp.minimum(first + 1, length)
 
-    counts = jnp.clip((used - turns.rank + turns.size - 1) // jnp.maximum(turns.size, 1), 0, num_sweeps)
-    counts = jnp.where(turns.turns, counts, 0)
+    counts = jnp.clip(
+        (used - least_played.rank + least_played.size - 1) // jnp.maximum(least_played.size, 1), 0, num_sweeps
+    )
+    counts = jnp.where(least_played.is_least, counts, 0)
     done = ends & (counts >= last)
     since = jnp.where(done, last, 0)
 
@@ -201,11 +205,11 @@ def _intervals(
     leaves: jax.Array,
     last: jax.Array,
     ends: jax.Array,
-    turns: Turns,
+    least_played: LeastPlayed,
     levels: tuple[Levels, Levels],
 ) -> tuple[jax.Array, jax.Array]:
     """Returns bounds (low, high) on scores after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] each."""
-    steps = jnp.where(turns.turns[None], np.arange(len(leaves), dtype=np.int32)[:, None, None], 0)
+    steps = jnp.where(least_played.is_least[None], np.arange(len(leaves), dtype=np.int32)[:, None, None], 0)
     past = ends[None] & (steps >= last[None])
     upper, intercept, slope = (
         jnp.where(past, after[None], before[None]) for before, after in zip(*levels, strict=True)
@@ -220,7 +224,7 @@ def _intervals(
     return jnp.where(active[None], low, -jnp.inf), jnp.where(active[None], high, jnp.inf)
 
 
-def _first_drop(low: jax.Array, high: jax.Array, turns: Turns) -> jax.Array:
+def _first_drop(low: jax.Array, high: jax.Array, least_played: LeastPlayed) -> jax.Array:
     """Returns the first round, from 0, that drops an arm, or num_sweeps * num_arms if none does: [1, lanes] int32."""
     num_sweeps, num_arms, lanes = len(low) - 1, *low.shape[1:]
     # After an arm was on the left in a sweep, this arm and the arms before it have this sweep's bounds, and the arms
@@ -229,8 +233,8 @@ def _first_drop(low: jax.Array, high: jax.Array, turns: Turns) -> jax.Array:
         _windows(operation, ends.reshape(-1, lanes), num_arms)
         for operation, ends in ((jnp.maximum, low), (jnp.minimum, high))
     )
-    slot = np.arange(num_sweeps, dtype=np.int32)[:, None, None] * turns.size[None] + turns.rank[None]
-    drops = turns.turns[None] & (lowest < highest).reshape(-1, num_arms, lanes)
+    slot = np.arange(num_sweeps, dtype=np.int32)[:, None, None] * least_played.size[None] + least_played.rank[None]
+    drops = least_played.is_least[None] & (lowest < highest).reshape(-1, num_arms, lanes)
     return tree_reduce(jnp.minimum, jnp.where(drops, slot, num_sweeps * num_arms).reshape(-1, lanes))[None]
 
 
