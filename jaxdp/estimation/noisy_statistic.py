@@ -193,7 +193,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
         return analytic_gaussian(epsilon, delta)
     if constants == "classical":
         return classical_gaussian(epsilon, delta)
-    return float(np.sqrt(8 * np.log(2 / delta) / epsilon**2 + 4 / epsilon))  # the paper's Theorem 5.2; 0 at infinity
+    return float(np.sqrt(8 * np.log(2 / delta) / epsilon**2 + 4 / epsilon))  # DP-Reward, Theorem 5.2; 0 at infinity
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:

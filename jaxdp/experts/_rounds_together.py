@@ -12,7 +12,7 @@ def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
     """Returns the sum of integer losses over the planned rounds: [num_experts] integers.
 
     Args:
-        losses: [rounds, num_experts] integers, the losses of up to 2^10 rounds in whole units, such as 2^-20.
+        losses: [rounds, num_experts] integers, the losses of up to 2^10 rounds as multiples of a unit such as 2^-20.
         planned: [rounds] bool, whether a round enters the sum.
     """
     is_short = losses.shape[1] <= MAX_UNROLLED and len(losses) <= MOST  # then lanes of `jax.vmap` are the fast axis

@@ -117,8 +117,8 @@ def above_threshold_step(
     Args:
         key: a PRNG key, a new one for every query.
         state: from `above_threshold_init` or the last step.
-        query: [] float, integer or `jaxdp.numerics.fixed_point.Sum`, the exact answer. It may depend on all earlier
-            reports. A query of NaN is never reported above.
+        query: [] float, integer or `jaxdp.numerics.fixed_point.Sum`, the exact answer. It may depend on
+            `above` of all earlier steps. A query of NaN is never reported above.
 
     Returns:
         (state, above): [] bool, whether the noisy answer reached the noisy threshold; False once the run has halted.

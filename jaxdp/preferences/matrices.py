@@ -79,7 +79,7 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
         margins = np.subtract.outer(utilities, utilities)
     if not np.isfinite(margins).all():
         raise ValueError(f"utilities must have finite differences, got {utilities.tolist()}")
-    with jax.enable_x64(True):  # on the host, once
+    with jax.enable_x64(True):  # runs on the host, outside any compiled program
         matrix = np.asarray(link.cdf(jax.numpy.asarray(margins)), np.float64)
     return check_preferences("the link's matrix", matrix)
 

@@ -45,7 +45,7 @@ class Params:
 def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: str, noise: str) -> Learner:
     """Returns `mirror_descent` of form "noisy_losses"; `mirror_descent` has checked the arguments."""
     step = step_of(mixing, num_experts, horizon, num_switches)
-    # Noise "paper" is Laplace(1 / epsilon), with the paper's rate.
+    # Noise "paper" is Laplace(1 / epsilon), with the published learning rate.
     is_gaussian, is_paper = noise == "gaussian", noise == "paper"
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "noisy_losses"}
 

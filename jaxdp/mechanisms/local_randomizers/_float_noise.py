@@ -17,8 +17,8 @@ def add_normals(key: jax.Array, values: jax.Array, stddev: jax.Array, sensitivit
         sensitivity: the L2 sensitivity for which stddev was calibrated.
 
     Returns:
-        [n] float: private, except for the rounding of floats. In float32 no noise beyond 6.7 standard deviations is
-        drawn.
+        [n] float, values + stddev * noise: private if the rounding of floats is ignored. In float32, noise never
+        exceeds 6.7 standard deviations.
     """
     noise = normal(key, values.shape, values.dtype, lanes_fast=True)
     declared = jnp.asarray(sensitivity, values.dtype)
