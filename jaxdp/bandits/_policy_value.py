@@ -59,9 +59,9 @@ def evaluate_policy(
     replay (`logged_contexts`).
 
     Args:
-        policy: [horizon, num_arms] in [0, 1], the probabilities with which the policy would play each arm in each
-            round, with the sum 1; or [num_seeds, horizon, num_arms], policies of independent seeds, for example of a
-            private learner that was run several times.
+        policy: [horizon, num_arms] in [0, 1], with at least two rounds and arms: the probabilities with which the
+            policy would play each arm in each round, with the sum 1; or [num_seeds, horizon, num_arms], policies of
+            independent seeds, for example of a private learner that was run several times.
         actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
         rewards: [horizon] finite, the rewards of these arms.
         propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`, except that an arm which the policy
@@ -83,8 +83,9 @@ def evaluate_policy(
             which assumes approximately normal means, covers the value with less than the stated confidence.
 
     Raises:
-        ValueError: if an argument is not as described above, if the policy plays an arm of propensity 0, if method is
-            unknown, or if contexts or predictions are given where they are not used.
+        ValueError: if an argument is not as described above, if the policy plays an arm of propensity 0 or (for
+            "snips") never a logged arm, if method is unknown, or if contexts or predictions are given where they are
+            not used.
 
     Privacy:
         - None: the estimate is computed from rewards without noise.

@@ -67,7 +67,7 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
         A `Design` of at most rank (rank + 1) / 2 points.
 
     Raises:
-        ValueError: if points are not [num_points, dim] finite numbers or are all 0, or if gap is not > 0.
+        ValueError: if points are not [num_points, dim] finite numbers or are all 0, or if gap is not finite and > 0.
         RuntimeError: if the gap is not reached, for example because it is smaller than rounding errors.
 
     Source:
@@ -108,7 +108,7 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
 
     Raises:
         ValueError: if arms are not [num_arms, dim] finite numbers, are fewer than two, or are all equal, or if gap is
-            not > 0.
+            not finite and > 0.
         RuntimeError: if the gap is not reached, for example because it is smaller than rounding errors.
 
     Source:

@@ -154,8 +154,8 @@ def versatile_sparring(
         else 0 (clipped).
 
     Raises:
-        ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; or if horizon is missing for Gaussian
-            reports, or given for randomized response.
+        ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; if horizon is missing for Gaussian
+            reports, or given for randomized response; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

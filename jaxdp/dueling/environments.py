@@ -65,9 +65,9 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
-            of JAX's default float type; if the link is unknown; from `params`, if link_scale is not finite and > 0, or
-            makes utility differences that float64 cannot hold, or moves a preference so close to 1/2 that float64
-            cannot hold it.
+            of JAX's default float type; if the link is unknown, or visits are not a `Visits`; from `params`, if
+            link_scale is not finite and > 0, or makes utility differences that float64 cannot hold, or moves a
+            preference so close to 1/2 that float64 cannot hold it.
 
     Values:
         link_scale: s > 0, by default 1: the factor of utility differences; as s tends to 0, duels become fair coins.
@@ -130,9 +130,9 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
         pseudo-regret of a duel of the arm with itself, and `correct` says whether it is zero.
 
     Raises:
-        ValueError: if preference_matrix is not a preference matrix, regret is unknown, or regret is "strong" or "weak"
-            and there is no Condorcet winner; from `params`, if gap moves a preference out of [0, 1] or so close to 1/2
-            that float64 cannot hold it, or all preferences are 1/2.
+        ValueError: if preference_matrix is not a preference matrix, regret is unknown, regret is "strong" or "weak" and
+            there is no Condorcet winner, or visits are not a `Visits`; from `params`, if gap is not > 0, moves a
+            preference out of [0, 1] or so close to 1/2 that float64 cannot hold it, or all preferences are 1/2.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2. All distances are multiplied by one

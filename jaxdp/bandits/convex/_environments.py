@@ -46,7 +46,7 @@ def linear_losses(
         the sum of losses of the best fixed point in hindsight.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         slope: > 0, by default 0.5.
@@ -119,7 +119,7 @@ def quadratic_losses(
         tilt + drift + push, with D as in `linear_losses`.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         curvature: > 0, by default 0.5.
@@ -179,7 +179,7 @@ def huber_losses(
         An environment as `linear_losses`, without `regret`. Their Lipschitz constant is slope + tilt + drift + push.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         slope: > 0, by default 0.5.
@@ -242,7 +242,7 @@ def logistic_losses(
         push.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         steepness: > 0, by default 1.

@@ -92,7 +92,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         else 0 (clipped).
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown; from
+            `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
