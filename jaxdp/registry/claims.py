@@ -29,7 +29,7 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
     * The output of a mechanism is its release; every implementation is attacked.
     * The output of a learner is the adversary's view of its transcript, or one user's report; every way to play the
       learner (rounds, blocks, counts) is attacked. A grey-box audit also inspects the learner's recorded releases.
-    * The output of an estimator is its report and its estimate, on two data sets that differ in one unit.
+    * The output of an estimator is its report and its estimate, on two data sets that differ in one privacy unit.
 
     If the exact output distributions are known, the target has these distributions.
 
@@ -117,7 +117,7 @@ def target(entry: Entry, name: str = "") -> Target:
 
 
 def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
-    """Returns functions that make the attacks on an entry, by path; they raise ValueError if its fields do not fit."""
+    """Returns functions that make an entry's attacks, by path; they raise ValueError if the entry does not allow it."""
     if isinstance(entry, LearnerEntry):
         return {path: partial(_learner_attack, entry, path) for path in paths_of(entry.make())}
     if isinstance(entry, MechanismEntry):

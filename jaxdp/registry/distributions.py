@@ -1,8 +1,8 @@
 """Exact output distributions of mechanisms with few outputs, written from their definitions, and common helpers.
 
-The functions do not call the code of the mechanisms. They take an entry's params, one of its neighbours and its sizes,
-and compute on the host in float64. They return a mapping from `as_outcome` of each output to its probability; the
-output of a learner is the part of its transcript that the adversary sees.
+No function here calls the code of a mechanism. Each public `..._distribution` takes an entry's params, one of the
+entry's two neighbours and sizes, computes on the host in float64, and returns a mapping from each output, as
+`as_outcome` converts it, to its probability.
 """
 
 import math
@@ -43,8 +43,8 @@ def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistr
     # The position of each score in the order is uniform in [0, 1]. If j has position t, another score i comes earlier
     # and is accepted with probability t accepted[i]. Gauss quadrature is exact for the polynomial in t.
     nodes, weights = np.polynomial.legendre.leggauss(len(scores) // 2 + 1)
-    turned_down = 1 - np.outer((nodes + 1) / 2, accepted)
-    none_before = [np.delete(turned_down, j, axis=1).prod(axis=1) @ weights / 2 for j in range(len(scores))]
+    rejected = 1 - np.outer((nodes + 1) / 2, accepted)
+    none_before = [np.delete(rejected, j, axis=1).prod(axis=1) @ weights / 2 for j in range(len(scores))]
     return dict(enumerate((accepted * none_before).tolist()))
 
 
@@ -72,7 +72,7 @@ def above_threshold_distribution(params: Any, data: Any, *, split: str) -> Outpu
 
 
 def largest_with_laplace(scores: np.ndarray) -> list[float]:
-    """Returns each score's probability to be the largest after Laplace noise of scale 1 is added to all scores."""
+    """Returns, for each score, the probability that it is the largest after Laplace noise of scale 1 on all scores."""
     nodes, weights = _quadrature(scores, 1.0, REACH)
     behind = nodes[:, None] - scores
     density, below = np.exp(-np.abs(behind)) / 2, _laplace_cdf(behind)
@@ -84,14 +84,14 @@ def budget_of(params: Any) -> float:
     return float(getattr(params, "epsilon", params))
 
 
-def two_ends(share: float, epsilon: float) -> tuple[float, float]:
-    """Returns the probabilities of the reports `high` and `low` for the number low + share (high - low).
+def two_ends(fraction: float, epsilon: float) -> tuple[float, float]:
+    """Returns the probabilities of the reports `high` and `low` for the number low + fraction * (high - low).
 
     For a number at one end of the interval, this end is reported e^epsilon times as often as the opposite end; the
-    probabilities are linear in share. No probability is computed by a subtraction from 1.
+    probabilities are linear in the fraction. No probability is computed by a subtraction from 1.
     """
     likely, unlikely = float(expit(epsilon)), float(expit(-epsilon))
-    return share * likely + (1 - share) * unlikely, share * unlikely + (1 - share) * likely
+    return fraction * likely + (1 - fraction) * unlikely, fraction * unlikely + (1 - fraction) * likely
 
 
 def clip_number(value: float, low: float, high: float) -> float:
@@ -105,14 +105,14 @@ def _laplace_cdf(values: np.ndarray) -> np.ndarray:
     return np.where(values < 0, tail, 1 - tail)
 
 
-def _quadrature(kinks: np.ndarray, unit: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
+def _quadrature(kinks: np.ndarray, longest: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
     """Returns nodes and weights that integrate a function that is negligible farther than `reach` from every kink.
 
-    The function must be smooth between its kinks [n]. Within `reach` of a kink, intervals of Gauss quadrature have at
-    most the length `unit`.
+    The function must be smooth between its kinks [n], and change only by a small factor over the length `longest`.
+    Within `reach` of a kink, intervals of Gauss quadrature have at most this length.
     """
-    # Intervals are no longer than a unit, over which the function changes by a small factor.
-    offsets = np.arange(-math.ceil(reach / unit), math.ceil(reach / unit) + 1) * unit
+    count = math.ceil(reach / longest)
+    offsets = np.arange(-count, count + 1) * longest
     edges = np.unique(np.add.outer(kinks, offsets))
     nodes, weights = np.polynomial.legendre.leggauss(16)
     widths = np.diff(edges)

@@ -10,7 +10,7 @@ from jaxdp.audit import UserData
 
 
 def spread(low: float, high: float, count: int) -> list[float]:
-    """Returns evenly spaced numbers from low to high.
+    """Returns `count` evenly spaced numbers from low to high, rounded to six decimals.
 
     Examples:
         >>> spread(0.1, 0.9, 5)
@@ -25,7 +25,7 @@ def either(key: jax.Array, low: float, high: float, size: int, dtype: Any) -> ja
 
 
 def change_answers(answers: np.ndarray, where: Any, value: Any) -> tuple[UserData, UserData]:
-    """Returns users of two runs: users with these answers, and users with `value` at the index `where` of them."""
+    """Returns users of two runs: with these answers, and with `value` in place of `answers[where]`."""
     changed = answers.copy()
     changed[where] = value
     return UserData(answers), UserData(changed)

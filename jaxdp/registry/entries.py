@@ -69,9 +69,10 @@ class Entry:
         other_sizes: for audits: further sizes to attack.
         domain: for audits: a function of the sizes and values that makes a `jaxdp.audit.Domain`, the pairs of inputs to
             search. None means that a learner's users come from `draw_user`, and that nothing else is searched.
-        reached: for audits: the share of the claim that attacks on correct code find with 10^6 trials, or None.
-        second: for audits: a second point to attack, at which caps, budgets and phases bind that the tiny problem does
-            not reach; or None.
+        reached: for audits: the fraction of the claimed budget that attacks on correct code find with 10^6 trials, or
+            None.
+        second: for audits: a second point to attack, at which code runs that the tiny problem does not reach, such as a
+            second phase or an exhausted budget; or None.
 
     Raises:
         ValueError: if a field is invalid.
@@ -226,15 +227,15 @@ class LearnerEntry(Entry):
         environment: function of the sizes that makes an Environment for the learner.
         horizon: rounds of the tiny problem, >= 2; by default the size "horizon". Functions of the sizes may take it;
             the factory gets it only if it is among the sizes.
-        neighbours: the users of two runs that differ in one user; runs should be such that the algorithm uses this
-            user's answer in every way that it can.
+        neighbours: the users of two runs that differ in one user, chosen so that the algorithm uses this user's answer
+            in every way that it can.
         draw_user: (key, **sizes) -> UserData of one round, including the extremes of a user's data; None if only
             `neighbours` are known. A function that also has an argument `history` is an adversary who chooses users
             while the learner plays, given a `jaxdp.audit.History`; it draws all users except the user who differs.
         users_answer: (answers, history, action) -> feedback.
         observe: function of the adversary's view that makes attacks sharper, as for `jaxdp.audit.learner_attack`; None
             attacks the whole view.
-        randomizes: whether reports are randomized responses: at any epsilon a report is the outcome or its opposite.
+        randomizes: whether reports are randomized responses, that is the outcome or the opposite outcome.
         draws_in_update: whether `update` draws the next play even without privacy, from weights or among equal scores.
         may_claim_less: whether the claimed epsilon may be below the value of `epsilon`, because less is spent.
         multiple: name of a size if the claimed epsilon is this size times the value of `epsilon`, because the published
@@ -264,7 +265,7 @@ class LearnerEntry(Entry):
     def sized(self, **sizes: Any) -> Self:
         """Returns the entry at other sizes. With None, the function that takes a size uses its default.
 
-        `horizon`, not None, changes the tiny problem, and the factory's argument if it is among the sizes.
+        `horizon` must not be None. It changes the tiny problem and, if it is among the sizes, the factory's argument.
 
         Raises:
             ValueError: if no function of the entry takes a size of that name, or if the horizon is not a whole number
@@ -289,7 +290,7 @@ class LearnerEntry(Entry):
         return self.draw_user is not None and "history" in parameters(self.draw_user)
 
     def make_user(self, key: jax.Array, history: History | None = None) -> UserData:
-        """Draws one user, at the entry's sizes, and given `history` if users are adaptive.
+        """Draws one user, at the entry's sizes; the user depends on `history` if `draw_user` takes it.
 
         Raises:
             ValueError: if the entry has no `draw_user`, or `draw_user` needs a history and gets none.

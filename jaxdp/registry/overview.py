@@ -50,7 +50,7 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
         check_choice("kind", kind, KINDS)
     check_count("width", width, 40)
     load_plugins()
-    rows = [row for made, (_, entries) in TABLES.items() if kind in (None, made) for row in _rows(made, entries)]
+    rows = [row for name, (_, entries) in TABLES.items() if kind in (None, name) for row in _rows(name, entries)]
     widths = [max(map(len, column)) for column in zip(_HEADS, *(row[1:] for row in rows), strict=True)]
     lines = _wrap_row(_HEADS, widths, width)
     for family, group in itertools.groupby(rows, lambda row: row.family):

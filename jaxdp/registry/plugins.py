@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 GROUP = "jaxdp.register"
-_tried: set[str] = set()  # the group, after it was read, and the values of its entry points
+_tried: set[str] = set()  # `GROUP` once its entry points were read, and the values of these entry points
 _imported: dict[str, None] = {}  # names of modules that `import_modules` imported, in order
 
 

@@ -14,7 +14,7 @@ from jaxdp.core import Guarantee
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 
 HERE = Path(__file__).parent
-MOST = 0.85  # default of `reached`: share of the claimed epsilon that attacks find on correct code with 10^6 trials
+MOST = 0.85  # default of `reached`: fraction of the claimed budget that attacks find on correct code with 10^6 trials
 BUDGETS = (0.1, 4.0)  # further values of epsilon at which learners and estimators are attacked
 
 

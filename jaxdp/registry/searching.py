@@ -137,9 +137,9 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _special_numbers(drawn: np.ndarray) -> tuple[float, ...]:
-    """Returns extreme and other special numbers from the smallest to the largest of some drawn numbers.
+    """Returns special numbers in the range of the drawn numbers, such as its ends and its centre; none for integers.
 
-    If a drawn number is NaN, numbers outside this range, infinities and NaN are added. Integers have none.
+    If a drawn number is NaN, there are also special numbers outside the range, infinities and NaN.
     """
     if not np.issubdtype(drawn.dtype, np.floating):
         return ()

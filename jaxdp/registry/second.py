@@ -8,7 +8,7 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Second(NamedTuple):
-    """The differences of an entry's second point from the first point.
+    """A second point at which audits attack an entry: what differs from the point in the entry's fields.
 
     Attributes:
         sizes: the sizes that differ.

@@ -96,7 +96,7 @@ def rounded_scores(right, key, params, data):
 
 
 def unit_bound(right, key, params, data):
-    return right(key, params._replace(unit=jnp.ones_like(params.unit)), data)
+    return right(key, params._replace(bound=jnp.ones_like(params.bound)), data)
 
 
 def noise_off(right, key, params, data):
@@ -126,7 +126,7 @@ def wraps(right, key, params, data):
 
 def too_much_noise(right, key, params, data):
     """Uses a sensitivity that is too large, as of an interval [0, high] for one far from 0."""
-    return right(key, params._replace(unit=5 * params.unit), data)
+    return right(key, params._replace(bound=5 * params.bound), data)
 
 
 def short_tree(key, params, data, *, horizon, arity):
@@ -140,12 +140,12 @@ def short_tree(key, params, data, *, horizon, arity):
 
 def two_level_laplace(right, key, params, data):
     """Draws Laplace noise for a change in L2 norm, each coordinate at the whole budget."""
-    return mechanisms.laplace(key, data, params.epsilon, l1_sensitivity=params.unit)
+    return mechanisms.laplace(key, data, params.epsilon, l1_sensitivity=params.bound)
 
 
 def whole_sensitivity(right, key, params, data):
     """Uses a whole number as sensitivity, and forgets that it must be at least 1."""
-    return right(key, params._replace(unit=jnp.maximum(jnp.floor(params.unit), 1e-3)), data)
+    return right(key, params._replace(bound=jnp.maximum(jnp.floor(params.bound), 1e-3)), data)
 
 
 def truth_among_the_lies(key, epsilon, data, *, num_labels):

@@ -26,21 +26,24 @@ def gaussian(num_arms: int) -> Environment:
 
 
 def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype: Any) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the first arm pays `low` (in the second run not in round one), other arms `high`."""
+    """Returns users of two runs: the first arm pays `low`, and other arms pay `high`.
+
+    In round one of the second run, all arms pay `high`.
+    """
     never = np.full((rounds, num_arms), high, dtype)
     never[:, 0] = low
     return change_answers(never, (0, 0), high)
 
 
 def first_reward_moves(num_arms: int, plays_of_each: int = 2) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the first arm pays 0 (in the second run not in round one), other arms pay 1."""
+    """Returns users of two runs: the first arm pays 0 (but 1 in round one of the second run), other arms pay 1."""
     return one_reward_moves(0, 1, num_arms, plays_of_each * num_arms, np.int32)
 
 
 def first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs in which the first arm plays several blocks.
+    """Returns users of two runs of 18 rounds in which the first arm is played for several blocks.
 
-    Only the first arm pays, in one run always and in the other run except in round one.
+    Only the first arm pays: in the first run in all rounds, and in the second run in all rounds except round one.
     """
     always = np.zeros((18, num_arms), np.int32)
     always[:, 0] = 1

@@ -28,7 +28,7 @@ ENTRIES = {
         second=Second(neighbours=first_arm_stays),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "adap_klucb": {
         "use": "Use it as a published baseline, with a curator, fixed means and binary rewards.",
         "not": (

@@ -18,7 +18,7 @@ ENTRIES = {
         draw_user=draw_any,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "exp3": {
         "use": (
             "Use it to compare with the literature: Exp3 on Laplace reports is the published locally private "

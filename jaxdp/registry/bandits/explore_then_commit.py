@@ -38,7 +38,7 @@ def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[UserData, U
 def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of `2 * explore_rounds` rounds, half of them after exploration.
 
-    The first arm pays 0 (in the second run not in round one), other arms pay 1.
+    The first arm pays 0 (but 1 in round one of the second run), other arms pay 1.
     """
     return one_reward_moves(0, 1, num_arms, 2 * explore_rounds, np.int32)
 
@@ -55,8 +55,8 @@ def explore_then_commit_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of the committed arm, which has the largest total of rewards after Laplace noise.
 
-    Arms are explored in turn. Rewards are clipped to [low, high]. Binary rewards are 0 or 1; other rewards are rounded
-    to units of their range. The noise has scale (high - low) / epsilon.
+    Arms are explored in turn. Rewards are clipped to [low, high], which is [0, 1] for binary rewards; other rewards are
+    rounded to multiples of (high - low) / 2^20. The noise has scale (high - low) / epsilon.
     """
     learner = bandits.explore_then_commit(num_arms=num_arms, explore_rounds=explore_rounds, rewards=rewards)
     is_binary = rewards == "binary"
@@ -66,13 +66,13 @@ def explore_then_commit_distribution(
         if state.public.round + 1 != explore_rounds:
             return None
         arm, reward = report
-        share = (clip_number(float(reward), low, high) - low) / (high - low)
+        fraction = (clip_number(float(reward), low, high) - low) / (high - low)
         is_played, sums = np.arange(num_arms) == arm, state.private.totals
         if is_binary:
-            totals = sums + is_played * share
+            totals = sums + is_played * fraction
             ranges = totals
         else:
-            units = np.asarray(sums.whole, np.int64) * UNITS + sums.part + is_played * round(share * UNITS)
+            units = np.asarray(sums.whole, np.int64) * UNITS + sums.part + is_played * round(fraction * UNITS)
             parts = {"whole": units // UNITS, "part": units % UNITS}
             totals = sums._replace(**{name: part.astype(sums.whole.dtype) for name, part in parts.items()})
             ranges = units / UNITS
@@ -112,7 +112,7 @@ ENTRIES = {
         second=Second({"explore_rounds": 6}, neighbours=_bounded_beyond),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "explore_then_commit": {
         "use": (
             "Use it as the simplest private bandit with a curator, and for horizons of 10^9 rounds: by counts, time "

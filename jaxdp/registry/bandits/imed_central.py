@@ -38,7 +38,7 @@ ENTRIES = {
         variant={"index": "kl_ucb"},
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "imed_central": {
         "use": (
             "Use it with a curator, fixed means and binary rewards. On five arms, regret in 10^5 rounds at ε = 1 was "

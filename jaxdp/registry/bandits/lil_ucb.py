@@ -34,7 +34,7 @@ ENTRIES = {
         randomizes=False,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "lil_ucb": {
         "use": "Use it for the best arm with local reports when most arms are clearly worse than the best one.",
         "not": (

@@ -24,9 +24,9 @@ def _neighbours(num_arms: int, num_rounds: int) -> tuple[UserData, UserData]:
 def noisy_argmax_distribution(params: Any, data: UserData, *, num_arms: int, num_rounds: int) -> OutputDistribution:
     """Returns the distribution of the adversary's view.
 
-    The recommended arm has the largest total after exponential noise. Noise of mean 1 / epsilon makes this
-    permute-and-flip, which uses mean 2 / epsilon, at 2 epsilon. Half the noise is enough for epsilon-DP because only
-    one total changes. Before the last round, the recommended arm is drawn uniformly.
+    After the last round, the recommended arm has the largest total after exponential noise of mean 1 / epsilon. This is
+    permute-and-flip with the budget 2 * epsilon: its noise has mean 2 / budget. The release is epsilon-DP here because
+    one user changes only one total. Before the last round, the recommended arm is drawn uniformly.
     """
     learner = bandits.noisy_argmax(num_arms=num_arms, num_rounds=num_rounds)
 
@@ -68,7 +68,7 @@ ENTRIES = {
         second=Second({"num_rounds": 12}),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "noisy_argmax": {
         "use": "Use it to pick one of several arms after a fixed number of plays, with a curator and pure privacy.",
         "not": "It cannot stop early. `pairwise_elimination_central` stops when the data suffice.",

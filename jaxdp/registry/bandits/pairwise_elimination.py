@@ -20,7 +20,7 @@ ENTRIES = {
         randomizes=True,
     )
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "pairwise_elimination": {
         "use": (
             "Use it with local reports to find the best of a few arms at a given error probability, with a test that "

@@ -25,7 +25,7 @@ ENTRIES = {
         second=Second(neighbours=partial(first_reward_moves, plays_of_each=6)),
     )
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "pairwise_elimination_central": {
         "use": (
             "Use it with a curator to find the best arm at a given error probability, when a test should stop early."

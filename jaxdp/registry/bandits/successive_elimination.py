@@ -9,7 +9,7 @@ from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, every_rew
 ORDER = 220  # position of the entries in lists
 
 ELIMINATION = f"Even-Dar, Mannor & Mansour (2006), Algorithm 3; {REPORTED}"
-# Intervals so narrow that the third sweep may drop an arm.
+# The confidence multiplier makes intervals so narrow that the third sweep may drop an arm.
 SUCCESSIVE_ELIMINATION = bandit_entry(
     summary="finds the best arm by dropping arms with low means of randomized binary rewards",
     source=ELIMINATION,
@@ -35,7 +35,7 @@ ENTRIES = {
         draw_user=draw_bounded,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "successive_elimination": {
         "use": "Use it for the best arm with local reports, as the textbook algorithm with a union bound.",
         "not": "For binary rewards `pairwise_elimination` needs fewer users at the same error probability.",

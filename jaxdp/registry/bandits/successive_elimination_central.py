@@ -25,7 +25,7 @@ ENTRIES = {
         second=Second(neighbours=partial(first_reward_moves, plays_of_each=8)),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "successive_elimination_central": {
         "use": (
             "Use it with a curator when few releases are wanted: each epoch releases one noisy total for each "

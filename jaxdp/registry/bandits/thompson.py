@@ -20,7 +20,7 @@ ENTRIES = {
         randomizes=True,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "thompson": {
         "use": "Use it with local reports of binary rewards, when the regret itself counts.",
         "not": (

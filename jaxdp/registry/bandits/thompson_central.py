@@ -54,7 +54,7 @@ ENTRIES = {
         second=None,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "thompson_central": {
         "use": "Use it with a curator, fixed means and binary rewards, when the regret itself counts.",
         "not": (

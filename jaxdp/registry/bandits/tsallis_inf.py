@@ -44,7 +44,7 @@ ENTRIES = {
         randomizes=False,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "tsallis_inf": {
         "use": (
             "Use it with local reports when rewards may change over time or react to the plays: one learner for "

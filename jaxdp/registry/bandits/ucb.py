@@ -20,7 +20,7 @@ ENTRIES = {
         randomizes=True,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "ucb": {
         "use": "Use it with local reports and fixed means, when you need a regret bound that holds at every ε.",
         "not": (

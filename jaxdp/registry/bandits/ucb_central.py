@@ -40,7 +40,7 @@ ENTRIES = {
         horizon=10,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "ucb_central": {
         "use": "Use it with a curator and fixed means, if upper bounds must hold with a proved probability at every ε.",
         "not": (

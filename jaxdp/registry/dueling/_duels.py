@@ -43,6 +43,9 @@ PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochasti
 
 
 def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the arm with the lower index wins all duels, or all except in round `user`."""
+    """Returns users of two runs: the arm with the lower index wins all duels, but loses in round `user` of the second.
+
+    Rounds are counted from 0.
+    """
     always = np.tile(np.triu(np.ones((num_arms, num_arms), np.int32)), (rounds, 1, 1))
     return change_answers(always, user, 1 - always[user])

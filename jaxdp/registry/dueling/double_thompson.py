@@ -69,7 +69,7 @@ ENTRIES = {
         second=Second(neighbours=_the_left_arm_loses),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "double_thompson": {
         "use": "Use it for duels with local reports as the alternative to `rucb`: simulate both.",
         "not": "The posterior is a heuristic under privacy; no regret bound is known. `rucb` has one.",

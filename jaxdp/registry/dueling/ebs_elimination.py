@@ -16,7 +16,7 @@ ORDER = 420  # position of the entries in lists
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in the first round: the left arm loses or wins the duel.
+    """Returns users of two runs who differ in the first round: the left arm loses in the first run, wins in the second.
 
     Arms take turns as the left arm, in a random order. The arm with the second turn loses its duels on the left, all
     other arms win. So if an arm is dropped, it is the arm with the second turn. If this arm was the right arm of the
@@ -28,9 +28,10 @@ def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserDat
 
 
 def _with_both_uses(view: dict[str, Any]) -> dict[str, Any]:
-    """Adds the two numbers that use the first user's answer; their position depends on the arms' random turns.
+    """Adds to a view two numbers that use the first user's answer; their position depends on the arms' random order.
 
-    They are the left arm's estimate after its first duel, and the change of this estimate if the answer is taken back.
+    The first is the left arm's estimate after its first duel. The second is the later change of this estimate if the
+    answer is taken back, and otherwise 0.
     """
     (left, right), public = view["action"][0], view["public"]
     rounds = jnp.arange(len(public.active))
@@ -83,7 +84,7 @@ ENTRIES = {
         horizon=12,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "ebs_elimination": {
         "use": "Use it for duels with a curator, Borda scores, and decisions after every duel, as in the source paper.",
         "not": "`ebs_phased` has fewer releases and is simpler.",

@@ -17,8 +17,8 @@ ORDER = 430  # position of the entries in lists
 def ebs_local_distribution(params: Any, data: UserData, *, num_arms: int, horizon: int) -> OutputDistribution:
     """Returns the distribution of the last user's report: a pair of arms, and the randomized outcome of their duel.
 
-    The left arm is uniform over the active arms with fewest duels, on the left, against active arms. The right arm is
-    uniform over all active arms.
+    The left arm is uniform over the active arms that were least often the left arm in duels with active arms. The right
+    arm is uniform over all active arms.
     """
 
     def duels(params: Any, public: Any, context: None) -> Values:
@@ -45,7 +45,7 @@ ENTRIES = {
         distribution=ebs_local_distribution,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "ebs_local": {
         "use": "Use it for Borda scores without a curator.",
         "not": (

@@ -45,7 +45,7 @@ ENTRIES = {
         second=Second(neighbours=_two_phases),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "ebs_phased": {
         "use": (
             "Use it for duels with a curator when the winner is the arm of largest Borda score: a few releases, pure "

@@ -19,7 +19,8 @@ def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
     """Returns users of the first phase: the first arm loses or wins the duel of the first user.
 
     The number of wins among the other users of the first arm's batch is chosen so that the count of reported wins
-    reveals most of the first user's answer. All other arms win on the left, so that only the first arm may be dropped.
+    reveals most about the first user's answer (no wins if the local budget is at most epsilon). All other arms win on
+    the left, so that only the first arm may be dropped.
     """
     values = values or VALUES
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**values)
@@ -65,7 +66,7 @@ ENTRIES = {
         second=Second(values=SECOND, neighbours=_the_first_arm_loses),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "ebs_shuffle": {
         "use": "Use it for Borda scores when a shuffler separates reports from persons, and δ > 0 is acceptable.",
         "not": "Batches must be full before anything is released; with few users, or pure privacy, use `ebs_local`.",

@@ -17,10 +17,10 @@ def _arms(num_arms: int) -> np.ndarray:
     """Places arms evenly on a circle in the plane, [num_arms, 2].
 
     With four arms a design consists of the two diagonals, so that a model reveals each of the two counts of wins. With
-    three arms it would reveal two numbers about three counts.
+    three arms the two coefficients of a model would not reveal all three counts.
     """
-    turn = 2 * np.pi * np.arange(num_arms) / num_arms
-    return np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    angles = 2 * np.pi * np.arange(num_arms) / num_arms
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def g_optimal_elimination(*, num_arms: int) -> Learner:
@@ -66,7 +66,7 @@ ENTRIES = {
         second=Second(neighbours=_two_phases),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "g_optimal_elimination": {
         "use": (
             "Use it for duels among arms with known features and a curator: noise grows with the dimension, not with "

@@ -55,7 +55,7 @@ ENTRIES = {
         distribution=None,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "rucb": {
         "use": "Use it for duels with a Condorcet winner, with local reports, or with a curator by blocks.",
         "not": "At small ε the local variant explores all its duels; use the variant by blocks, or `ebs_phased`.",

@@ -36,7 +36,7 @@ SPARRING = (
 def versatile_sparring_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
     """Returns the distribution of the last user's report: a pair of arms, and the randomized outcome of their duel.
 
-    Two players draw the two arms independently, each with probabilities proportional to its own weights.
+    Two players draw the two arms independently, each with probabilities proportional to that player's weights.
     """
 
     def duels(params: Any, public: Any, context: None) -> Values:
@@ -73,7 +73,7 @@ ENTRIES = {
         distribution=None,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "versatile_sparring": {
         "use": (
             "Use it for duels with utilities or drifting preferences and local reports: two players of `tsallis_inf`."

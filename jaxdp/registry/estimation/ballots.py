@@ -50,7 +50,7 @@ ENTRIES = {
         second=Second(values={"epsilon": 5.0}),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "ballot_mle": {
         "use": "Use it as the reference without privacy for ballots.",
         "not": "It makes no privacy claim.",

@@ -34,7 +34,7 @@ ENTRIES = {
         values={"epsilon": 1.0, "radius": 3.0},
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "mle": {
         "use": "Use it as the reference without privacy for two-way preferences.",
         "not": "It makes no privacy claim.",

@@ -62,7 +62,7 @@ ENTRIES = {
         factory=estimation.literal_objective_perturbation,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "objective_perturbation": {
         "use": (
             'Use it with a curator when features are public and labels private; `weights="cut"` and the whitened '

@@ -17,7 +17,7 @@ ENTRIES = {
         neighbours=ONE_RECORD,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "objective_perturbation_full": {
         "use": "Use it with a curator when a whole comparison is private, its features included.",
         "not": (

@@ -49,7 +49,7 @@ ENTRIES = {
         second=Second(values={"epsilon": 4.0}, neighbours=CHOICES_MOVE_A_CUT),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "plackett_luce_mle": {
         "use": "Use it as the reference without privacy for choices among K.",
         "not": "It makes no privacy claim.",

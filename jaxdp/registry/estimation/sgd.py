@@ -26,7 +26,7 @@ ENTRIES = {
         values={"epsilon": 1.0, "radius": 3.0},
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "sgd": {
         "use": "Use it as the reference without privacy for `sgd_rr`.",
         "not": "It makes no privacy claim.",

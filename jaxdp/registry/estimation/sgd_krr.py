@@ -17,7 +17,7 @@ ENTRIES = {
         neighbours=CHOICES,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "sgd_krr": {
         "use": "Use it to reproduce the source paper's K-wise updates, or for streams of choices.",
         "not": "On data that fit in memory `plackett_luce_debiased_krr` is more accurate.",

@@ -14,7 +14,7 @@ ENTRIES = {
         values={"epsilon": 1.0, "radius": 3.0},
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "thurstone_rr": {
         "use": "Use it with randomized labels when the probit link is the model.",
         "not": "For the logistic link use `debiased_rr` or `sgd_rr`.",

@@ -14,18 +14,18 @@ Grown = Iterator[tuple[Any, float]]
 
 
 @functools.lru_cache(maxsize=4096)
-def still_below(questions: tuple[float, ...], epsilon: float) -> float:
-    """Returns the probability that AboveThreshold answers "below" to all of its queries.
+def all_below(queries: tuple[float, ...], epsilon: float) -> float:
+    """Returns the probability that AboveThreshold with this budget answers "below" to all queries.
 
-    Each query has sensitivity 1, and is given as its difference from the threshold.
+    Queries have sensitivity 1, and are given as differences from the threshold.
     """
-    if not questions:
+    if not queries:
         return 1.0
-    return above_threshold_distribution(np.float64(epsilon), np.asarray(questions) + 0.5, split="even")[len(questions)]
+    return above_threshold_distribution(np.float64(epsilon), np.asarray(queries) + 0.5, split="even")[len(queries)]
 
 
 def losses_of(data: UserData, *, binary: bool = False) -> np.ndarray:
-    """Returns losses as learners count them, [num_rounds, num_experts]: in [0, 1], with NaN as 0."""
+    """Returns losses as learners use them [num_rounds, num_experts]: in [0, 1], with NaN as 0; `binary` rounds them."""
     losses = np.clip(np.nan_to_num(np.asarray(data.answers, np.float64)), 0, 1)
     return np.round(losses) if binary else losses
 

@@ -34,7 +34,7 @@ ENTRIES = {
         environment=shifting,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "counter_weights": {
         "use": (
             "Use it with a curator and δ > 0 when all classes of sequences should cost the same: one counter, then "

@@ -28,7 +28,7 @@ ENTRIES = {
         environment=stochastic,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "exponential_weights": {
         "use": "Use it for experts without a curator: each loss vector is randomized before it leaves its owner.",
         "not": (

@@ -18,7 +18,7 @@ ENTRIES = {
         neighbours=all_losses_move,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "fixed_share": {
         "use": "Use it as the reference without privacy for sequences of experts that switch.",
         "not": "It makes no privacy claim.",

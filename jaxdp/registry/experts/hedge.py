@@ -17,7 +17,7 @@ ENTRIES = {
         neighbours=all_losses_move,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "hedge": {
         "use": "Use it as the reference without privacy for the best fixed expert.",
         "not": "It makes no privacy claim.",

@@ -38,8 +38,10 @@ def lazy_weights_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of the plays and of `public`.
 
-    After a batch the sequence is kept with probability (1 - p) exp(-rate loss), where loss is the sequence's loss in
-    the batch. Otherwise a sequence is drawn by weight. All sequences of the class are enumerated with their priors.
+    After each batch except the last the sequence is kept with probability (1 - p) * exp(-rate * loss), where p is
+    `fake_switch_prob` and loss is the sequence's loss in the batch; it is always kept after `budget` resamples.
+    Otherwise a sequence is drawn with probability proportional to prior * exp(-rate * total loss so far). All sequences
+    of the class are enumerated.
     """
     rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
     batch, budget, losses = int(params.batch), int(params.budget), losses_of(data)
@@ -113,7 +115,7 @@ LAZY = "Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard, with a
 A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1}, a_loss_of_a_long_run)
 
 
-# In so few rounds, all switches are fake switches.
+# With so few rounds, the probability of a fake switch is 1.
 LAZY_WEIGHTS = expert_entry(
     summary="keeps an expert drawn by exponential weights as long as their distribution permits",
     source=LAZY,
@@ -159,7 +161,7 @@ ENTRIES = {
         ),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "lazy_weights": {
         "use": (
             "Use it with a curator against oblivious losses, for the best expert or for sequences that switch: exact "

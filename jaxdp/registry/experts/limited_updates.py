@@ -21,7 +21,8 @@ def limited_updates_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of plays.
 
-    In rounds 2^k to 2^(k+1) - 1 the learner plays the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1.
+    In rounds 2^k to 2^(k+1) - 1, counted from 1, the learner plays the expert with the smallest total loss, after
+    noise, of rounds 2^(k-1) to 2^k - 1. In round 1 it plays a uniform expert.
     """
     seen, epsilon = losses_of(data, binary=losses == "binary"), float(params.epsilon)
 
@@ -39,7 +40,7 @@ def limited_updates_distribution(
 def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of three rounds, who differ in round two; rounds two and three are one block.
 
-    In each round only the first expert has a loss, but in round two of the second run only all other experts have one.
+    Only the first expert has losses, except in round two of the second run, in which only the other experts have one.
     """
     return blame_moves(num_experts, 1, "first", "first")
 
@@ -47,8 +48,8 @@ def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
 def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of twelve rounds, the blocks 1, 2-3, 4-7 and most of 8-15, who differ in round two.
 
-    In rounds 1 to 3 only the first expert has a loss, but in round two of the second run only all others have one.
-    Later rounds have no losses.
+    In rounds 1 to 3 only the first expert has a loss, except in round two of the second run, in which only the others
+    have one. Later rounds have no losses.
     """
     return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
 
@@ -68,7 +69,7 @@ LIMITED_UPDATES = expert_entry(
 )
 ENTRIES = {
     "limited_updates": LIMITED_UPDATES,
-    # For learners with binary losses, users have numbers, not NaN.
+    # Users of learners with binary losses never have NaN.
     "limited_updates_binary": replace(
         LIMITED_UPDATES,
         summary="plays in each block of rounds the best expert of the previous block, for losses of 0 or 1",
@@ -79,7 +80,7 @@ ENTRIES = {
         draw_user=draw_losses,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "limited_updates": {
         "use": (
             "Use it with a curator when the horizon is unknown and the best expert is stochastic: one release in "

@@ -20,8 +20,8 @@ def limited_updates_oblivious_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of the plays.
 
-    After each batch of rounds, an expert is drawn with probability proportional to exp(-rate total), where total is
-    its loss in all rounds so far.
+    After each batch of rounds, an expert is drawn with probability proportional to exp(-rate * total), where total is
+    the expert's loss in all rounds so far. The first expert is uniform.
     """
     losses, rate, batch = losses_of(data), float(params.learning_rate), int(params.batch)
 
@@ -57,7 +57,7 @@ def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[UserDa
 
 
 BATCHES = "McSherry & Talwar (2007), the exponential mechanism, in batches of rounds"
-# Because of its losses in the first batch, both selections rarely select the first expert.
+# The first expert has losses in the first batch, so both selections rarely select it.
 LIMITED_UPDATES_OBLIVIOUS = expert_entry(
     summary="draws an expert for each batch of rounds by the exponential mechanism on all earlier losses",
     source=BATCHES,
@@ -82,7 +82,7 @@ ENTRIES = {
         second=Second({"horizon": 8}, {"batch": 3}, a_loss_of_a_long_run),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "limited_updates_oblivious": {
         "use": (
             "Use it with a curator against oblivious losses for the best fixed expert, when a simple mechanism with "

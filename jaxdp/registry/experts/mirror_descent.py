@@ -26,32 +26,32 @@ from jaxdp.registry.second import Second
 ORDER = 380  # position of the entries in lists
 
 
-def sampled_shares_distribution(
+def sampled_weights_distribution(
     params: Any, data: UserData, *, num_experts: int, horizon: int, num_switches: int, mixing: str = "fixed_share"
 ) -> OutputDistribution:
-    """Returns the distribution of the plays: in each round an expert is drawn with probability equal to its share.
+    """Returns the distribution of the plays: in each round an expert is drawn with probability equal to its weight.
 
-    Losses multiply shares by exp(-rate loss). Then `mixing` keeps them above 0: "fixed_share" moves a part of every
-    share to the other experts; any other value raises small shares to a floor.
+    After each round, weights are multiplied by exp(-rate * loss) and normalized. Then `mixing` keeps weights above 0:
+    "fixed_share" moves a part of every weight to the other experts; any other value raises small weights to a floor.
     """
     losses, rate = losses_of(data), float(params.learning_rate)
-    passed, floor = num_switches / (horizon - 1), num_switches / (num_experts * horizon)
-    shares = [np.full(num_experts, 1 / num_experts)]
+    moved, floor = num_switches / (horizon - 1), num_switches / (num_experts * horizon)
+    weights = [np.full(num_experts, 1 / num_experts)]
     for round_losses in losses:
-        grown = softmax(np.log(shares[-1]) - rate * round_losses)
+        updated = softmax(np.log(weights[-1]) - rate * round_losses)
         if mixing == "fixed_share":
-            shares.append((1 - passed) * grown + passed / (num_experts - 1) * (1 - grown))
+            weights.append((1 - moved) * updated + moved / (num_experts - 1) * (1 - updated))
         else:
-            scale = brentq(lambda scale, grown=grown: np.maximum(floor, scale * grown).sum() - 1, 0, 2, xtol=1e-15)
-            shares.append(np.maximum(floor, scale * grown))
+            scale = brentq(lambda scale, row=updated: np.maximum(floor, scale * row).sum() - 1, 0, 2, xtol=1e-15)
+            weights.append(np.maximum(floor, scale * updated))
 
     def public_content(_: int, expert: int) -> tuple[Hashable, ...]:
         return (tuple(float(other == expert) for other in range(num_experts)),)
 
     return distribution_of_rounds(
         len(losses),
-        dict(enumerate(shares[0].tolist())),
-        lambda round_, _: enumerate(shares[round_ + 1].tolist()),
+        dict(enumerate(weights[0].tolist())),
+        lambda round_, _: enumerate(weights[round_ + 1].tolist()),
         lambda _, expert: expert,
         public_content,
         has_clock=False,
@@ -69,7 +69,7 @@ MIRROR_DESCENT = expert_entry(
     environment=punishing,
     neighbours=a_loss_of_a_long_run,
     draws_in_update=True,
-    distribution=sampled_shares_distribution,
+    distribution=sampled_weights_distribution,
 )
 ENTRIES = {
     "mirror_descent": MIRROR_DESCENT,
@@ -117,7 +117,7 @@ ENTRIES = {
         distribution=None,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "mirror_descent": {
         "use": (
             "Use it for experts when the comparison with published private mirror descent matters, or with losses "

@@ -8,7 +8,7 @@ from scipy.special import softmax
 from jaxdp import experts
 from jaxdp.audit import UserData
 from jaxdp.audit.exact import OutputDistribution
-from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of, still_below
+from jaxdp.registry.experts._distributions import Grown, all_below, distribution_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
@@ -21,15 +21,15 @@ class Watched(NamedTuple):
     expert: int
     switches: int  # selections so far
     played: int  # rounds since the last selection; -1 before a round that ends with a selection
-    questions: tuple[float, ...]  # asked since the last selection; all were answered "below"
+    queries: tuple[float, ...]  # since the last selection; all were answered "below"
 
 
 def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> OutputDistribution:
     """Returns the distribution of plays and of `public`.
 
-    One round after AboveThreshold finds the played expert's losses since the last draw too large, an expert is drawn
-    with probability proportional to exp(-rate total), where total is its loss in all rounds so far. There are at most
-    `max_switches` such draws; the first expert is uniform.
+    AboveThreshold compares the played expert's losses since the last draw with a threshold. One round after it answers
+    "above", an expert is drawn with probability proportional to exp(-rate * total), where total is the expert's loss in
+    all rounds so far. There are at most `max_switches` such draws; the first expert is uniform.
     """
     losses, rate, budget = losses_of(data), float(params.learning_rate), float(params.monitor_epsilon)
 
@@ -41,10 +41,10 @@ def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> O
             yield state._replace(played=state.played + 1), 1.0
         else:
             loss = losses[round_ - state.played : round_ + 1, state.expert].sum()
-            questions = (*state.questions, float(loss) - float(params.threshold))
-            goes_on = still_below(questions, budget) / still_below(state.questions, budget)
-            yield state._replace(played=-1, questions=()), 1 - goes_on
-            yield state._replace(played=state.played + 1, questions=questions), goes_on
+            queries = (*state.queries, float(loss) - float(params.threshold))
+            goes_on = all_below(queries, budget) / all_below(state.queries, budget)
+            yield state._replace(played=-1, queries=()), 1 - goes_on
+            yield state._replace(played=state.played + 1, queries=queries), goes_on
 
     first = {Watched(expert, 0, 0, ()): 1 / num_experts for expert in range(num_experts)}
     return distribution_of_rounds(len(losses), first, later, lambda _, w: w.expert, lambda _, w: w[:3], has_clock=False)
@@ -61,7 +61,10 @@ def given_up_late(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def blamed_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in round one, which decides if the first expert is replaced, and by whom."""
+    """Returns users of two runs who differ in round one, which decides if and by which expert the first is replaced.
+
+    All experts have losses in round two, and only the first expert in rounds three and four.
+    """
     return blame_moves(num_experts, 0, "all", "first", "first")
 
 
@@ -111,7 +114,7 @@ ENTRIES = {
         horizon=8,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "svt_lazy": {
         "use": "Use it when one expert has almost no loss: it changes its expert only after losses add up.",
         "not": "If every expert has losses all the time, the budget of draws is used up early.",

@@ -10,7 +10,7 @@ from jaxdp import experts
 from jaxdp.audit import UserData
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.registry.distributions import noisy_max_distribution
-from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of, still_below
+from jaxdp.registry.experts._distributions import Grown, all_below, distribution_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import TRACKING, blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
@@ -22,22 +22,23 @@ class Epoch(NamedTuple):
 
     begin: int  # rounds before the epoch
     plays: tuple[int, ...]  # experts of the epoch's rounds, and of the next round
-    questions: tuple[float, ...]  # asked in the epoch so far; all were answered "below"
+    queries: tuple[float, ...]  # of the epoch so far; all were answered "below"
     restarts: int  # earlier epochs
 
 
 def svt_restarts_distribution(
     params: Any, data: UserData, *, num_experts: int, check_every: int = 1
 ) -> OutputDistribution:
-    """Returns the distribution of limited updates at half of epsilon, with restarts by tests at the other half.
+    """Returns the distribution of limited updates with epsilon / 2, restarted by AboveThreshold with epsilon / 2.
 
-    Every `check_every` rounds a test compares the largest regret of a dyadic window of the epoch with a noisy
-    threshold, at sensitivity 2.
+    Every `check_every` rounds, AboveThreshold gets a query of sensitivity 2, with the threshold `margin`: the largest
+    amount by which the regret in a window exceeds the window's slack. Windows end in this round. They start with the
+    epoch, or at one of the last two multiples of 2^k * check_every. If the answer is "above", a new epoch starts.
     """
     losses, budget = losses_of(data), float(params.epsilon) / 2
     slack = np.cumsum([0.0, *(float(params.block_slack[n.bit_length() - 1]) for n in range(1, len(losses) + 1))])
 
-    def question(played: int, epoch: Epoch) -> float:
+    def query(played: int, epoch: Epoch) -> float:
         checks, first, regrets = played // check_every, epoch.begin // check_every, []
         multiples = {2**k * ((checks - 1) // 2**k - one) for k in range(checks.bit_length() + 1) for one in (0, 1)}
         for begin in (check_every * start for start in multiples | {first} if start >= first):
@@ -48,17 +49,17 @@ def svt_restarts_distribution(
         return max(regrets) - float(params.margin)
 
     def later(round_: int, epoch: Epoch) -> Grown:
-        played, local, goes_on, asked = round_ + 1, round_ + 1 - epoch.begin, 1.0, epoch.questions
+        played, local, goes_on, queries = round_ + 1, round_ + 1 - epoch.begin, 1.0, epoch.queries
         if played % check_every == 0:
-            asked = (*asked, question(played, epoch) / 2)
-            goes_on = still_below(asked, budget) / still_below(epoch.questions, budget)
+            queries = (*queries, query(played, epoch) / 2)
+            goes_on = all_below(queries, budget) / all_below(epoch.queries, budget)
             yield Epoch(played, epoch.plays[-1:], (), epoch.restarts + 1), 1 - goes_on
         chosen = {epoch.plays[-1]: 1.0}
         if not (local + 1) & local:
             totals = losses[epoch.begin + (local + 1) // 2 - 1 : played].sum(axis=0)
             chosen = noisy_max_distribution(np.float64(budget), -totals, noise="exponential")
         for expert, chance in chosen.items():
-            yield epoch._replace(plays=(*epoch.plays, expert), questions=asked), goes_on * chance
+            yield epoch._replace(plays=(*epoch.plays, expert), queries=queries), goes_on * chance
 
     def public_content(played: int, epoch: Epoch) -> tuple[Hashable, ...]:
         return played - epoch.begin, epoch.plays[-1], epoch.restarts
@@ -67,11 +68,11 @@ def svt_restarts_distribution(
     return distribution_of_rounds(len(losses), first, later, lambda _, epoch: epoch.plays[-1], public_content)
 
 
-def a_question_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
+def a_query_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of three rounds who differ in round two.
 
-    Round one has no losses. In round two only the first expert has a loss, or all others. In round three only the first
-    expert has a loss.
+    Round one has no losses. In round two only the first expert has a loss (first run), or only the others have one
+    (second run). In round three only the first expert has a loss.
     """
     return blame_moves(num_experts, 1, "none", "first")
 
@@ -79,15 +80,15 @@ def a_question_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
 def an_epoch_and_more(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of twelve rounds, long enough for a restart, who differ in round two.
 
-    In round two only the first expert has a loss, or all others. In rounds 3 and 7 to 9 only the first expert has a
-    loss; other rounds have none.
+    In round two only the first expert has a loss (first run), or only the others have one (second run). In rounds 3 and
+    7 to 9 only the first expert has a loss; other rounds have none.
     """
     return blame_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
 
 
 ENTRIES = {
-    # The margin is so low that epochs end after a few rounds. With a question every three rounds, each window contains
-    # all rounds since the last question, and may change by as much as is declared.
+    # The margin is so low that epochs end after a few rounds. With a query every three rounds, each window contains
+    # all rounds since the last query, so that a user may change a query by as much as the declared sensitivity.
     "svt_restarts": expert_entry(
         summary="restarts limited updates when the sparse vector technique finds that losses have shifted",
         source=TRACKING.format("Algorithm 2"),
@@ -97,13 +98,13 @@ ENTRIES = {
         sizes={"num_experts": 2, "horizon": 12},
         values={"epsilon": 1.0, "failure_prob": 0.5, "margin": -6.0},
         environment=shifting,
-        neighbours=a_question_and_a_block,
+        neighbours=a_query_and_a_block,
         draws_in_update=True,
         distribution=svt_restarts_distribution,
         second=Second(neighbours=an_epoch_and_more),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "svt_restarts": {
         "use": "Use it with a curator when the best expert changes a few times at unknown rounds.",
         "not": "It pays for questions in every round; if nothing shifts, `limited_updates` is better and much faster.",

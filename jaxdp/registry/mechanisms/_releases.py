@@ -19,19 +19,19 @@ UNIT = "one record"
 def claim(
     trust_model: str, unit: str, argument: str, added: Callable[[float, float], float | None] = lambda *budget: None
 ) -> Callable[..., Guarantee]:
-    """Returns an entry's function `guarantee`; it returns a pure claim, or an approximate claim if it gets a delta.
+    """Returns an entry's function `guarantee`, which returns a pure claim, or an approximate claim if it gets a delta.
 
     Args:
         trust_model: trust model of the claim.
         unit: privacy unit.
         argument: reason why the claim holds.
-        added: (epsilon, delta) -> bound on the delta that arithmetic adds, or None.
+        added: (epsilon, delta) -> bound on the delta that computer arithmetic adds, or None.
     """
 
     def guarantee(
         *, epsilon: float, delta: float | None = None, sensitivity: float = 1.0, bound: float = 1.0
     ) -> Guarantee:
-        del sensitivity, bound  # noise follows them
+        del sensitivity, bound  # the noise is scaled to them
         return Guarantee.approximate(
             epsilon,
             0.0 if delta is None else check_delta(delta),
@@ -80,11 +80,11 @@ class Params(NamedTuple):
 
     Attributes:
         epsilon: [] float.
-        unit: [] float, the sensitivity, or the bound of a scalar.
+        bound: [] float, the sensitivity, or the largest absolute value of a scalar.
     """
 
     epsilon: np.ndarray
-    unit: np.ndarray
+    bound: np.ndarray
 
 
 def budget(*, epsilon: float) -> np.ndarray:

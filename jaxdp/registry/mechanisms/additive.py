@@ -42,7 +42,7 @@ def _classical_stddev(*, epsilon: float, delta: float, sensitivity: float = 1.0)
 
 
 def _laplace(key, params, data):
-    return mechanisms.laplace(key, data, params.epsilon, l1_sensitivity=params.unit)
+    return mechanisms.laplace(key, data, params.epsilon, l1_sensitivity=params.bound)
 
 
 def _gaussian(key, noise_stddev, data, *, sensitivity=1.0):
@@ -50,7 +50,7 @@ def _gaussian(key, noise_stddev, data, *, sensitivity=1.0):
 
 
 def _k_norm(key, params, data):
-    return mechanisms.k_norm(key, data, params.epsilon, sensitivity=params.unit)
+    return mechanisms.k_norm(key, data, params.epsilon, sensitivity=params.bound)
 
 
 def _one_counted(num_counts: int, sensitivity: float = 1.0) -> Pair:
@@ -127,7 +127,7 @@ ENTRIES = {
         domain=_l2_change,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "laplace": {
         "use": "Use it to release numbers with pure privacy, when their L1 sensitivity is small.",
         "not": (

@@ -11,7 +11,7 @@ ORDER = 40  # position of the entries in lists
 
 
 def _noisy_leads(key, params, data):
-    return mechanisms.noisy_leads(key, data, params.epsilon, l1_sensitivity=params.unit)
+    return mechanisms.noisy_leads(key, data, params.epsilon, l1_sensitivity=params.bound)
 
 
 def _leads(data):
@@ -52,7 +52,7 @@ ENTRIES = {
         exact=_leads,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "noisy_leads": {
         "use": "Use it to compare large noisy totals: only their differences matter, and these stay exact.",
         "not": "If the totals themselves are needed, use `laplace`.",

@@ -25,7 +25,7 @@ def _numerical_delta(epsilon: float, delta: float) -> float | None:
 
 
 def _noisy_max(key, params, data, *, noise):
-    return mechanisms.noisy_max(key, data, params.epsilon, sensitivity=params.unit, noise=noise)
+    return mechanisms.noisy_max(key, data, params.epsilon, sensitivity=params.bound, noise=noise)
 
 
 def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
@@ -59,7 +59,7 @@ ENTRIES = {
         other_sizes=({"num_scores": 8},),
         domain=_scores_change,
         neighbours=_all_scores_move,
-        exact=None,  # equal scores are selected from at random
+        exact=None,  # ties are broken at random
         distribution=noisy_max_distribution,
     )
     for noise, text, source in (
@@ -72,7 +72,7 @@ ENTRIES = {
         ),
     )
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "noisy_max": {
         "use": (
             "Use it to select one of many options by private scores; exponential noise is never worse than Gumbel "

@@ -44,7 +44,7 @@ def _randomized_response(key, epsilon, data, *, num_labels):
 
 
 def _randomize_scalar(key, params, data):
-    return mechanisms.randomize_scalar(key, data, params.epsilon, bound=params.unit)
+    return mechanisms.randomize_scalar(key, data, params.epsilon, bound=params.bound)
 
 
 def _scalars(bound: float = 1.0) -> Pair:
@@ -56,8 +56,9 @@ def _any_label(num_labels: int) -> Domain:
 
 
 def _any_scalar(bound: float = 1.0) -> Domain:
-    """Returns the domain of numbers in [-bound, bound]. Other numbers are no inputs: callers clip before reporting."""
-    specials = [tuple(float(np.float32(share * bound)) for share in (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1))]
+    """Returns the domain of numbers in [-bound, bound]; callers must clip other numbers before they report them."""
+    fractions = (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1)
+    specials = [tuple(float(np.float32(fraction * bound)) for fraction in fractions)]
     return replace_one_row(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)
 
 
@@ -103,7 +104,7 @@ ENTRIES = {
         distribution=sign_distribution,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "randomized_response": {
         "use": "Use it to report a label among K without a curator: the optimal pure mechanism for K = 2.",
         "not": "For large K at small ε the report is almost uniform.",

@@ -21,10 +21,7 @@ VALUES = {"epsilon": 1.0, "delta": 1e-3}
 
 
 def local_budget(*, epsilon: float, delta: float, num_users: int) -> np.ndarray:
-    """Returns the largest local epsilon with which `num_users` shuffled reports are (epsilon, delta)-DP.
-
-    It is rounded down to JAX's float type.
-    """
+    """Returns the largest local epsilon with which shuffled reports are (epsilon, delta)-DP, rounded down."""
     exact = mechanisms.shuffle_local_epsilon(epsilon, delta, num_users)
     rounded = np.asarray(exact, default_float())
     return np.nextafter(rounded, np.zeros_like(rounded)) if float(rounded) > exact else rounded
@@ -39,7 +36,8 @@ def guarantee(*, epsilon: float, delta: float, num_users: int) -> Guarantee:
 def worst_bits(num_users: int) -> Bits:
     """Returns two batches of bits, in which the first user has 0 or 1.
 
-    The number of other users with a 1 is the number that reveals most at the entry's values.
+    The number of other users with a 1 is the number that reveals most at the entry's values (0 if the local budget is
+    at most epsilon).
     """
     epsilon = VALUES["epsilon"]
     local_epsilon = mechanisms.shuffle_local_epsilon(epsilon, VALUES["delta"], num_users)
@@ -102,7 +100,7 @@ ENTRIES = {
         second=Second({"num_users": 40}, neighbours=_all_others_hold_one),
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "shuffled_ones": {
         "use": "Use it to simulate a shuffler of binary reports: time does not depend on the number of users.",
         "not": "It draws the total only, and cannot report who answered what.",

@@ -25,7 +25,7 @@ def _numerical_delta(epsilon: float, delta: float) -> float | None:
 
 
 def _above_threshold(key, params, data, *, split):
-    return mechanisms.above_threshold(key, data, params.epsilon, threshold=0.5, sensitivity=params.unit, split=split)
+    return mechanisms.above_threshold(key, data, params.epsilon, threshold=0.5, sensitivity=params.bound, split=split)
 
 
 def _first_above(data):
@@ -70,7 +70,7 @@ ENTRIES = {
         ("above_threshold_optimal_split", "optimal", "epsilon split 1 : 2^(2/3)"),
     )
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "above_threshold": {
         "use": 'Use it to ask many questions when almost all answers are "below": only the first "above" costs budget.',
         "not": 'It ends at the first "above". Answers near the threshold are unreliable, and no values are released.',

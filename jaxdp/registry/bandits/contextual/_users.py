@@ -11,7 +11,7 @@ from jaxdp.bandits import contextual
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
 
-HUGE = 1e30  # far beyond the bounds to which learners clip contexts and rewards; its square overflows
+HUGE = 1e30  # far beyond the bounds to which learners clip contexts and rewards; its square overflows in 32-bit floats
 # In two dimensions, users with the first two contexts and rewards of opposite sign are as far apart as possible.
 CONTEXTS = np.array([[HUGE, 0.0], [0.5 * HUGE, 0.75**0.5 * HUGE], [-0.8, 0.6], [np.nan, 0.0]])
 
@@ -25,7 +25,7 @@ def linear_world(num_arms: int, dim: int) -> Environment:
 
 
 def context_of(index: Any, num_arms: int, dim: int) -> Any:
-    """Returns one of `CONTEXTS` as the context of all arms, [num_arms, dim]: the played arm then has no influence."""
+    """Returns one of `CONTEXTS` as the context of all arms, [num_arms, dim], so that all arms are alike."""
     padded = np.pad(CONTEXTS, ((0, 0), (0, dim - 2))).astype(default_float())
     return jnp.broadcast_to(jnp.asarray(padded)[index], (num_arms, dim))
 
@@ -39,7 +39,7 @@ def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
 
 
 def draw_user(key: jax.Array, num_arms: int, dim: int) -> UserData:
-    """Draws contexts and rewards beyond their bounds, or NaN; arms share one context or have separate contexts."""
+    """Draws a user from `CONTEXTS` and `REWARDS`: all arms have the same context, or each arm its own."""
     key_all, key_each, key_same, key_reward = jax.random.split(key, 4)
     shared = jnp.full(num_arms, jax.random.randint(key_all, (), 0, len(CONTEXTS)))
     different = jax.random.randint(key_each, (num_arms,), 0, len(CONTEXTS))

@@ -32,7 +32,7 @@ ENTRIES = {
         randomizes=True,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "generalized_linear": {
         "use": "Use it for contextual bandits with binary or other non-linear rewards and no curator.",
         "not": "If a linear model fits, `linear_ucb` has less noise for the same ε.",

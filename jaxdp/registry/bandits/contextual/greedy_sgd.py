@@ -17,7 +17,7 @@ ENTRIES = {
         randomizes=True,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "greedy_sgd": {
         "use": (
             "Use it without a curator if contexts vary from round to round: with real rewards it had less regret "

@@ -23,7 +23,7 @@ ENTRIES = {
         randomizes=True,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "linear_ucb": {
         "use": (
             'Use it for contextual bandits with a linear model and no curator. `report="l2_ball"` gives pure '

@@ -50,7 +50,7 @@ ENTRIES = {
         variant={"counter": "tree", "update_every": 0.5},
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "linear_ucb_joint": {
         "use": (
             "Use it for contextual bandits when a curator may see contexts and rewards, and the outputs for all "

@@ -46,7 +46,7 @@ def entry(
     dim: int = 3,
     environment: Any = quadratic,
 ) -> LearnerEntry:
-    """Makes an entry of a learner that plays points, for the factory's argument `report`.
+    """Makes an entry of a learner that plays points; `report` is an argument of the learner's factory.
 
     dim = 0 means that the learner plays on a line and has no size `dim`.
     """

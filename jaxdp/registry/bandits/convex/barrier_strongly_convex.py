@@ -14,7 +14,7 @@ ENTRIES = {
         values={**BENT, **CURVED},
     )
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "barrier_strongly_convex": {
         "use": "Use it for smooth and strongly convex losses with one point a user.",
         "not": (

@@ -48,7 +48,7 @@ ENTRIES = {
         values=CURVED,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "fkm": {
         "use": (
             "Use it for convex losses on a ball or a box when each user sees one point, and nothing is known about "

@@ -22,7 +22,7 @@ ENTRIES = {
         dim=0,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "stochastic_1d": {
         "use": (
             "Use it for one-dimensional convex losses with fixed means, where its regret grows as the square root of T."

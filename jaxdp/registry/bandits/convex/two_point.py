@@ -37,7 +37,7 @@ ENTRIES = {
         environment=_differences,
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "two_point": {
         "use": (
             "Use it for convex losses whenever a user can evaluate two points: it has the best rate of the one- and "

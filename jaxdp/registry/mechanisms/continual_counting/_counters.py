@@ -21,7 +21,7 @@ LEVELS = LONGEST.bit_length()
 
 
 def tree_numerical_delta(epsilon: float, delta: float) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to a tree with Laplace noise, or None; `delta` is unused."""
+    """Returns a bound on the delta that computer arithmetic adds to a tree with Laplace noise, or None."""
     return nodes_delta(epsilon, LEVELS)
 
 
@@ -49,10 +49,10 @@ def counter_entry(
     other_sizes: tuple[Mapping[str, Any], ...] = ({"horizon": 4}, {"horizon": 8}),
     moved: int = 0,
 ) -> MechanismEntry:
-    """Makes an entry of a counter; its functions make the counter at each call, in JAX's float type at that time.
+    """Makes an entry of a counter. Its functions make the counter when they are called, in JAX's current float type.
 
-    `argument` is the reason of the claim. `added` maps (epsilon, delta) to a bound on the delta that arithmetic adds,
-    or None. Neighbours differ in the entry with index `moved` of the stream.
+    `argument` is the reason why the claim holds. `added` maps (epsilon, delta) to a bound on the delta that computer
+    arithmetic adds, or None. Neighbours are two streams that differ in the number with index `moved`.
     """
     names = ("horizon", *(variant or {}))
     return mechanism_entry(

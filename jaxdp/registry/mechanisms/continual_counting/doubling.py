@@ -15,7 +15,7 @@ ENTRIES = {
         moved=1,  # in the second epoch, of two levels
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "doubling_counter": {
         "use": "Use it for prefix sums of a stream whose length is unknown.",
         "not": "If the horizon is known, one tree for it has a smaller variance.",

@@ -8,7 +8,7 @@ ORDER = 110  # position of the entries in lists
 
 
 def _numerical_delta(epsilon: float, delta: float) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to the longest stream's counter, or None."""
+    """Returns a bound on the delta that computer arithmetic adds to the longest stream's counter, or None."""
     return normal_delta(LONGEST, rho=gaussian_rho(epsilon, delta), steps=TOEPLITZ_STEPS)
 
 
@@ -22,7 +22,7 @@ ENTRIES = {
         values={"delta": 1e-3},
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "toeplitz_counter": {
         "use": (
             "Use it for prefix sums under zCDP with a known horizon: nearly the optimal variance, in constant memory."

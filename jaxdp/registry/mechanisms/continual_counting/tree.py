@@ -14,7 +14,7 @@ ENTRIES = {
         variant={"arity": 2},
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "tree_counter": {
         "use": (
             "Use it for all prefix sums of a stream with pure privacy, or with Gaussian noise; `combine` lowers the "

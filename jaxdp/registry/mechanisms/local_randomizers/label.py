@@ -45,7 +45,7 @@ ENTRIES = {
     )
     for num_labels in (2, 4)
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "label_randomizer": {
         "use": "Use it to report labels, with debiased estimates and totals.",
         "not": "For numbers from an interval use `scalar_randomizer`.",

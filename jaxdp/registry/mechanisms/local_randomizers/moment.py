@@ -79,7 +79,7 @@ ENTRIES = {
         ),
     )
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "moment_randomizer": {
         "use": "Use it to report the moments x xᵀ and y x of one user to a server.",
         "not": "It has d (d + 1) / 2 + d numbers; with a curator sum the moments first (`linear_ucb_joint`).",

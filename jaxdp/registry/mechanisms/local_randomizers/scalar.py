@@ -18,7 +18,7 @@ ORDER = 60  # position of the entries in lists
 
 
 def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
-    """Returns the distribution of a report, which is one of two numbers; its mean is the clipped number.
+    """Returns the distribution of a report, which is one of two numbers and has the clipped number as its mean.
 
     Both numbers are at a distance of c times the interval's width from its centre, with c = (e^epsilon + 1) / (2
     (e^epsilon - 1)). For a number at an end of the interval, one report is e^epsilon times as likely as the other.
@@ -61,7 +61,7 @@ ENTRIES = {
         ("gaussian", "with Gaussian noise", GAUSSIAN, {"delta": 1e-2}),
     )
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "scalar_randomizer": {
         "use": (
             "Use it to report rewards or losses from an interval; local learners use it inside, and their argument "

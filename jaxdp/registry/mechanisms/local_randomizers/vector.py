@@ -47,7 +47,7 @@ ENTRIES = {
         values={"delta": 1e-2},
     ),
 }
-USES = {  # for pages of the site
+USES = {  # shown on pages of the site
     "vector_randomizer": {
         "use": "Use it to report gradients or other vectors from a ball.",
         "not": "Noise grows with the dimension; report fewer coordinates if you can.",
