@@ -358,9 +358,9 @@ def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
 
 
 def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns three numbers that determine a stake's log wealth: (slope of y's total, slope of x's total, constant).
+    """Returns three numbers that determine a stake's log payoff: (slope of y's total, slope of x's total, constant).
 
-    The log wealth after n users of each arm is the sum of both totals times their slopes, plus n times the constant.
+    The log payoff after n users of each arm is the sum of both totals times their slopes, plus n times the constant.
     `rates`, [...] float, are the rates of ones of both arms together. `margin` [] is the difference of the means of x
     and y under the hypothesis.
     """

@@ -25,7 +25,7 @@ class Radii:
     Attributes:
         matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in absolute
             value.
-        matrix_offset: [] float >= 0.
+        matrix_offset: [] float >= 0, the constant in this bound.
         vector_rate: [] float >= 0; the norm of the noise of u is at most vector_rate n.
         log_term: [] float > 0, 2 l: twice the result of `log_term_of`.
         noise_proxy: [] float > 0, the variance proxy R^2 of rewards.
