@@ -19,6 +19,7 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.processor import cores
 from jaxdp.studies.advise_problems import (
     PROBLEMS,
+    SECONDS_OF_A_CANDIDATE,
     SECONDS_OF_COMPILING,
     Problem,
     Sizes,
@@ -91,6 +92,14 @@ def advise(
             "--samples",
             help="Rounds or labels, >= 100 and >= 10 per arm, such as 1e6. Default: 1e6; contextual 1e5, labels 1e4; "
             "1e9 with --means or --rate.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Shorten the horizon so that no candidate's rounds take longer than this on one core. Default: compare "
+            "all candidates where each takes 10 s, and fast candidates at the full horizon, too.",
             show_default=False,
         ),
     ] = None,
@@ -189,15 +198,16 @@ def advise(
             algorithms[name] = algorithm_of(setting, entry, sizes, rounds, reports)
     if not algorithms:
         raise ValueError(f"trust must leave a candidate for {problem}, got {trust}{' with pure' if pure else ''}")
-    seconds = {name: setting.seconds(algorithm, sizes) for name, algorithm in algorithms.items()}
-    common = rounds if setting.visits else affordable(list(seconds.values()), rounds, lanes)
-    horizons = [common] if common == rounds else [common, rounds]
+    costs = {name: setting.seconds(algorithm, sizes) for name, algorithm in algorithms.items()}
+    limit = SECONDS_OF_A_CANDIDATE if seconds is None else check_positive("seconds", seconds)
+    common = rounds if setting.visits else affordable(list(costs.values()), rounds, lanes, limit)
+    horizons = [common] if common == rounds or seconds is not None else [common, rounds]
     own_horizons = {
-        name: [n if n == common or affordable([one], rounds, lanes) == rounds else 0 for n in horizons]
-        for name, one in seconds.items()
+        name: [n if n == common or affordable([one], rounds, lanes, limit) == rounds else 0 for n in horizons]
+        for name, one in costs.items()
     }
     if scheduling.get("progress"):
-        _print_time(setting, seconds, own_horizons, lanes)
+        _print_time(setting, costs, own_horizons, lanes)
 
     def build(learner: str, instance: str = "") -> Run:
         value = setting.instances[instance] if instance else None
@@ -306,4 +316,4 @@ def _print_time(setting: Problem, seconds: Mapping[str, float], horizons: Mappin
     typer.echo(f"Candidates: {', '.join(seconds)}. They take about {max(1, round(total / 60))} min here.", err=True)
 
 
-STUDY = Study(advise, figure, report, quick={"num_seeds": 5}, minutes=1)
+STUDY = Study(advise, figure, report, quick={"num_seeds": 5, "seconds": 0.5}, minutes=1)

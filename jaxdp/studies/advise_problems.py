@@ -308,18 +308,18 @@ SECONDS_OF_A_CANDIDATE = 10.0  # limit of a candidate's rounds, on one core
 FEWEST_ROUNDS = 1000
 
 
-def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
+def affordable(seconds: Sequence[float], horizon: int, lanes: int, limit: float) -> int:
     """Returns the number of rounds, up to `horizon`, that every candidate plays in `lanes` lanes within a time limit.
 
-    `seconds` has each candidate's seconds of one core per round of a lane. Below `horizon`, the number is 1, 2 or 5
+    `seconds` has each candidate's seconds of one core per round of a lane, and `limit` is in seconds, too. Below `horizon`, the number is 1, 2 or 5
     times a power of ten, and at least `FEWEST_ROUNDS`, even if this exceeds the limit.
     """
     slowest = max(seconds) * lanes
-    if slowest * horizon <= SECONDS_OF_A_CANDIDATE:
+    if slowest * horizon <= limit:
         return horizon
-    limit = max(SECONDS_OF_A_CANDIDATE / slowest, FEWEST_ROUNDS)
-    scale = 10 ** math.floor(math.log10(limit))
-    return min(horizon, scale * next(step for step in (5, 2, 1) if step * scale <= limit))
+    most = max(limit / slowest, FEWEST_ROUNDS)
+    scale = 10 ** math.floor(math.log10(most))
+    return min(horizon, scale * next(step for step in (5, 2, 1) if step * scale <= most))
 
 
 def run_of(

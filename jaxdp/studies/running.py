@@ -1,7 +1,8 @@
 """The commands that run a study: `run` writes to a new folder, `sweep` to a resumable store, and `advise` prints."""
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,15 +68,27 @@ def run_command(name: str, study: Study, *, writes: bool = True) -> Callable[...
                 if value and value != "text":
                     raise ValueError(f"{option} must be left out if only text is printed, got {value}")
             _print(bound.text())
-        elif writes or out is not None:
-            _write(bound, out, name, note, table_format)
         else:
-            _print_report(bound, bound.simulate(progress=True), note, table_format)
+            with _compiling_briefly() if quick else contextlib.nullcontext():
+                if writes or out is not None:
+                    _write(bound, out, name, note, table_format)
+                else:
+                    _print_report(bound, bound.simulate(progress=True), note, table_format)
 
     action = "Writes data.zarr and figure.png, and prints a table."
     if not writes:
         action = "Prints a report; with --out, also writes data.zarr and figure.png."
     return _with_options(command, study, f"{action} {_time_text(study)}")
+
+
+@contextlib.contextmanager
+def _compiling_briefly() -> Iterator[None]:
+    """Compiles programs for a CPU without optimisation: quick forms of studies compile for longer than they run."""
+    from jaxdp.audit.quick_programs import quick_options
+    from jaxdp.simulation.sweeps.lanes import added_options
+
+    with added_options("cpu", quick_options()):
+        yield
 
 
 def _time_text(study: Study) -> str:

@@ -211,7 +211,7 @@ def test_what_candidates_do_not_promise_alike_is_told():
 
 
 def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
-    monkeypatch.setattr("jaxdp.studies.advise_problems.SECONDS_OF_A_CANDIDATE", 1e-9)
+    monkeypatch.setattr("jaxdp.studies.advise.SECONDS_OF_A_CANDIDATE", 1e-9)
     monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)
     results = advise(
         key=jax.random.key(0), **{**SMALL, "horizon": 900, "num_seeds": 5}, learner=["thompson", "ucb_central"]
@@ -226,9 +226,20 @@ def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
 
 
 def test_rounds_that_can_be_afforded():
-    assert affordable([0.0], 10**12, 100) == 10**12
-    assert affordable([500e-9, 0.0], 10**6, 100) == 200_000
-    assert affordable([500e-9], 5000, 100) == 5000
+    assert affordable([0.0], 10**12, 100, 10) == 10**12
+    assert affordable([500e-9, 0.0], 10**6, 100, 10) == 200_000
+    assert affordable([500e-9, 0.0], 10**6, 100, 1) == 20_000
+    assert affordable([500e-9], 5000, 100, 10) == 5000
+
+
+def test_seconds_shorten_the_horizon_for_all_candidates(monkeypatch):
+    monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)
+    small = {**SMALL, "horizon": 900, "num_seeds": 5, "seconds": 1e-9}
+    results = advise(key=jax.random.key(0), **small, learner=["thompson", "ucb_central"])
+    assert results.horizon.values.tolist() == [200]
+    assert results.loss.notnull().all()
+    with pytest.raises(ValueError, match=r"seconds must be > 0, got 0"):
+        advise(key=jax.random.key(0), **{**small, "seconds": 0.0})
 
 
 @pytest.mark.parametrize("problem", advise_problems.PROBLEMS)

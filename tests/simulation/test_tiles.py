@@ -14,7 +14,7 @@ import pytest
 import jaxdp
 from jaxdp.simulation.sweeps import plan as plans
 from jaxdp.simulation.sweeps import schedule, tiles
-from jaxdp.simulation.sweeps.lanes import Compiled, compiler_options, tiles_in_flight
+from jaxdp.simulation.sweeps.lanes import Compiled, added_options, compiler_options, tiles_in_flight
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.schedule import max_tiles
 
@@ -136,3 +136,12 @@ def test_devices_and_processes_do_not_change_the_tile(tmp_path):
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["2048"] * 3
+
+
+def test_added_options_hold_inside_a_with_statement_and_for_one_kind_of_device():
+    before = compiler_options("cpu")
+    with pytest.raises(KeyError), added_options("cpu", {"xla_backend_optimization_level": 0}):
+        assert compiler_options("cpu") == {**before, "xla_backend_optimization_level": 0}
+        assert "xla_backend_optimization_level" not in compiler_options("gpu")
+        raise KeyError
+    assert compiler_options("cpu") == before

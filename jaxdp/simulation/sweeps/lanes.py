@@ -4,9 +4,10 @@ A lane is one grid point with one seed. Its key depends only on the root key and
 between grid points are therefore paired: for the same seed, every estimator and every epsilon gets the same data.
 """
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ GRAPHS: dict[str, Any] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,
 }
+ADDED: dict[str, dict[str, Any]] = {}  # by kind of device; `added_options` changes it
 
 
 def compiler_options(platform: str) -> dict[str, Any]:
@@ -46,7 +48,18 @@ def compiler_options(platform: str) -> dict[str, Any]:
     With JAXDP_GPU_GRAPHS=1 in the environment, loops on a GPU are parts of CUDA graphs.
     """
     with_graphs = platform == "gpu" and os.environ.get("JAXDP_GPU_GRAPHS", "") not in ("", "0")
-    return COMPILER_OPTIONS.get(platform, {}) | (GRAPHS if with_graphs else {})
+    return COMPILER_OPTIONS.get(platform, {}) | (GRAPHS if with_graphs else {}) | ADDED.get(platform, {})
+
+
+@contextlib.contextmanager
+def added_options(platform: str, options: Mapping[str, Any]) -> Iterator[None]:
+    """Adds compiler options for a kind of device, in all threads of this process, inside a `with` statement."""
+    before = ADDED.get(platform, {})
+    ADDED[platform] = {**before, **options}
+    try:
+        yield
+    finally:
+        ADDED[platform] = before
 
 
 class Compiled(NamedTuple):
