@@ -98,8 +98,8 @@ def advise(
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="Shorten the horizon so that no candidate's rounds take longer than this on one core. Default: compare "
-            "all candidates where each takes 10 s, and fast candidates at the full horizon, too.",
+            help="Shorten the horizon so that each candidate's rounds take at most this time on one core. Default: "
+            "compare all candidates where each takes 10 s, and fast candidates at the full horizon, too.",
             show_default=False,
         ),
     ] = None,

@@ -311,8 +311,9 @@ FEWEST_ROUNDS = 1000
 def affordable(seconds: Sequence[float], horizon: int, lanes: int, limit: float) -> int:
     """Returns the number of rounds, up to `horizon`, that every candidate plays in `lanes` lanes within a time limit.
 
-    `seconds` has each candidate's seconds of one core per round of a lane, and `limit` is in seconds, too. Below `horizon`, the number is 1, 2 or 5
-    times a power of ten, and at least `FEWEST_ROUNDS`, even if this exceeds the limit.
+    `seconds` has each candidate's seconds of one core per round of a lane, and `limit` is in seconds, too. Below
+    `horizon`, the number is 1, 2 or 5 times a power of ten, and at least `FEWEST_ROUNDS`, even if this exceeds the
+    limit.
     """
     slowest = max(seconds) * lanes
     if slowest * horizon <= limit:
