@@ -53,7 +53,7 @@ def whiten(features: jax.Array, *, zero_sum: bool = False) -> Whitening:
     wide = wide / jnp.where(largest > 0, largest, 1)[None]
     sizes = jnp.sqrt(jnp.sum(wide**2, axis=0, dtype=jnp.float64) / len(wide))
     sizes = jnp.where(sizes > 0, sizes, 1)
-    wide = wide / sizes[None]  # columns then count equally in all units
+    wide = wide / sizes[None]  # columns of any scale then count equally
     values, vectors = eigh(lax.dot(wide.T, wide) / len(wide))  # under vmap of jit, `jnp.matmul` would use 32 bits
     # If columns are dependent, rounding of the features leaves a small eigenvalue instead of 0.
     rounding = max(8 * float(jnp.finfo(jnp.float64).eps), 16 * float(jnp.finfo(features.dtype).eps) ** 2)

@@ -18,8 +18,8 @@ class CounterParameters(NamedTuple):
     Attributes:
         learning_rate: > 0.
         rho: the zCDP budget of the counter; infinity without privacy.
-        noise_stddev: >= 0, standard deviation of the noise in one expert's total after the last round, the largest over
-            rounds.
+        noise_stddev: >= 0, standard deviation of the noise in one expert's total after the last round; totals after
+            earlier rounds have no more noise.
         regret_bound: bound on the expected regret against each sequence of the class with this many switches, for
             oblivious losses; None if no bound is proved, as with noise over classes other than `static()`.
     """
@@ -55,9 +55,9 @@ def counter_weights_parameters(
     """Returns the learning rate of `counter_weights`, and the regret bound at this rate if one is proved.
 
     Let v be the variance of the noise in one expert's total after the last round. Over single experts the rate
-    minimises the bound ln N / rate + rate * (T / 8 + v / 2). Over other classes the rate is the smaller of sqrt(8 ln(1
-    / pi) / T), the best rate without noise (pi is the comparator's prior), and 1 / sqrt(v). For 1 / sqrt(v) nothing is
-    proved: in measurements, rates of 1 to 1.5 times 1 / sqrt(v) gave about the same regret.
+    minimises the bound ln N / rate + rate * (T / 8 + v / 2). Over other classes the rate is the smaller of
+    sqrt(8 * ln(1 / pi) / T), the best rate without noise (pi is the comparator's prior), and 1 / sqrt(v). For
+    1 / sqrt(v) nothing is proved: in measurements, rates of 1 to 1.5 times 1 / sqrt(v) gave about the same regret.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the tuning without privacy.

@@ -102,12 +102,12 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
 
 
 def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np.ndarray:
-    """Returns deterministic losses against which follow-the-leader loses most rounds.
+    """Returns deterministic losses against which follow-the-leader has loss 1 in at least about half of the rounds.
 
     In one period of `period` rounds, experts with even indices have loss 1 and experts with odd indices have loss 0. In
     the next period the two groups swap their losses, and so on. In the first period, losses are 1/2 instead of 1. So
     the experts with the smaller total loss after a period have loss 1 in the next period, while a sequence that
-    switches after every period has no loss.
+    switches after every period has no loss. With period 1, follow-the-leader has loss 1 in all rounds after the first.
 
     Args:
         num_experts: number of experts, >= 2.
@@ -121,7 +121,7 @@ def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np
         ValueError: if an argument is out of range.
 
     Source:
-        The example that follow-the-leader has linear regret, Cesa-Bianchi & Lugosi (2006), section 3.2.
+        With period 1: the example of linear regret of follow-the-leader, Cesa-Bianchi & Lugosi (2006), section 3.2.
 
     Examples:
         >>> alternating_losses(num_experts=2, horizon=4).tolist()

@@ -132,7 +132,7 @@ def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray)
 
 
 def _is_index(title: str, values: np.ndarray) -> bool:
-    """Returns whether a column is named as an index; a column named "index" counts as one only if it numbers rows."""
+    """Returns whether a column has the name of an index; the name "index" counts only if the column numbers rows."""
     title = title.strip().lower()
     counts = len(values) > 1 and values[0] in (0, 1) and bool(np.all(np.diff(values) == 1))
     return bool(re.fullmatch(r"unnamed: \d+|__index_level_\d+__", title)) or (title == "index" and counts)

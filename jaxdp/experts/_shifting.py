@@ -82,8 +82,8 @@ def shifting_losses(
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1; segments are parts of these rounds.
-        num_shifts: the largest number of shifts, in [0, horizon), and the default of the value `num_shifts`. None if
-            times are given.
+        num_shifts: the largest number of shifts, in [0, horizon), and the default of the value `num_shifts`. If a list
+            of times is given: None, or the length of the list.
         shift_times: the first rounds of all segments except the first; rounds count from 0. "equal": segment s = 0, 1,
             ... begins in round floor(s T / (num_shifts + 1)). "drawn": num_shifts of the rounds 1 to T - 1, with all
             sets of rounds equally likely. Or a list of rounds, ascending, in [1, T).

@@ -34,8 +34,8 @@ def noisy_max(
     exp(epsilon * scores[j] / (2 * sensitivity)). "laplace" is the textbook report noisy max.
 
     Exponential and Gumbel noise must be *added to the maximised scores*. argmin(scores + exponential noise) looks
-    similar but is not private: its log ratio reaches (K - 1) * epsilon. For losses use `noisy_min`, which negates the
-    losses first.
+    similar but is not epsilon-DP: its privacy loss reaches (K - 1) * epsilon. For losses use `noisy_min`, which negates
+    the losses first.
 
     Args:
         key: a PRNG key.
@@ -112,7 +112,7 @@ def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: ja
     base, remainder = split(record(entry))
     largest = jnp.max(base, -1, keepdims=True)
     largest_remainder = jnp.max(jnp.where(base == largest, remainder, -jnp.inf), -1, keepdims=True)
-    # differences first: for scores near the largest they are exact, and small
+    # Differences of scores are computed before noise is added: near the largest score they are exact, and small.
     behind = (base - largest) + (remainder - largest_remainder)
     scale = 2 * sensitivity / epsilon
     is_scale = jnp.isinf(epsilon) | (scale >= jnp.finfo(jnp.float64).tiny)

@@ -136,7 +136,7 @@ def block_cumulant(level: int, rates: np.ndarray, arity: int, variances: np.ndar
 
 
 def rate_grid(variances: np.ndarray) -> np.ndarray:
-    """Returns [POINTS] rates such that one of them is nearly optimal for any blocks and any probability."""
+    """Returns a grid of rates, [POINTS]; for any blocks and any probability, one of the rates is nearly optimal."""
     return np.geomspace(0.01, 0.995 / variances.min(), POINTS)
 
 
@@ -157,7 +157,7 @@ def chernoff(totals: jax.Array, grid: np.ndarray, failure_prob: ArrayLike) -> ja
 
 
 def normal_radius(stddevs: jax.Array, failure_prob: ArrayLike) -> jax.Array:
-    """Returns the exact radius of a normal variable; may be traced."""
+    """Returns the radius that a normal variable exceeds with probability failure_prob; may be traced."""
     return stddevs * -jax.scipy.special.ndtri(jnp.asarray(failure_prob, stddevs.dtype) / 2)
 
 
