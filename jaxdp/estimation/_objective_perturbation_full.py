@@ -281,9 +281,9 @@ def distance_bound(
         beta: [] float >= 0, regularization on the scale of the sum over samples: num_samples times each eigenvalue of
             the mean objective's Hessian is at least beta.
         radius: [] float > 0, radius of the ball.
-        private: [] bool. If False, beta may be 0, and the result is not a bound but the norm of the mean gradient. At a
-            finite radius the result is the smaller of this norm and a sum: the distance to the sphere, plus the norm of
-            the mean gradient without its part along -theta.
+        private: [] bool, whether epsilon is finite. If not, beta may be 0, and the function is no bound: it returns the
+            norm of the mean gradient. At a finite radius it returns the smaller of this norm and a sum: the distance to
+            the sphere, plus the norm of the mean gradient without its part along -theta.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:

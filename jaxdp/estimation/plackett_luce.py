@@ -187,8 +187,8 @@ def plackett_luce_objective_perturbation(
 
     Labels enter the loss only through S = sum_i phi_i,y_i. S is released once with noise, as S~, and the estimator
     minimises the loss with S~ (see Math). (`privatize` returns S~ minus the public sum_i w_i mean_k phi_ik.) Rankings
-    are not supported: they do not enter the loss only through a sum. With `weights="cut"` a sample's logarithm and its
-    term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
+    are not supported, because no sum over samples determines their loss. With `weights="cut"` a sample's logarithm and
+    its term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
 
     Args:
         constants: the calibration of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).

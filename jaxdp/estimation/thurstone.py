@@ -25,7 +25,7 @@ def thurstone_rr(
     the unbiased label lies outside [0, 1]; SGD needs only that its expectation is the loss of the label. The
     certificate of the full-batch minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.
 
-    Labels do not enter this loss only through a sum, so `objective_perturbation` has no probit form.
+    No weighted sum of the labels determines this loss, so `objective_perturbation` has no probit form.
 
     Args:
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.

@@ -277,8 +277,8 @@ def above_threshold(
         - Why: fix the noise of the queries that are not reported above. If the threshold's noise moves by the
           sensitivity (cost e1), these queries stay below. The query that is reported above stays above if its noise
           moves by twice the sensitivity (cost e2).
-        - The run must end after the first report above: a second report costs epsilon again. The noisy answer itself
-          must not be released.
+        - The run must end after the first query that is reported above: a second such query costs epsilon again. The
+          noisy answer itself must not be released.
 
     Source:
         Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split.

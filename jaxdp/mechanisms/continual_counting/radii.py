@@ -157,7 +157,7 @@ def chernoff(totals: jax.Array, grid: np.ndarray, failure_prob: ArrayLike) -> ja
 
 
 def normal_radius(stddevs: jax.Array, failure_prob: ArrayLike) -> jax.Array:
-    """Returns the radius that a normal variable exceeds with probability failure_prob; may be traced."""
+    """Returns the radius around its mean that a normal variable leaves with probability failure_prob; may be traced."""
     return stddevs * -jax.scipy.special.ndtri(jnp.asarray(failure_prob, stddevs.dtype) / 2)
 
 
