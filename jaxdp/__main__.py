@@ -210,7 +210,8 @@ def audit_claims(
                 raise ValueError(f"json must be a new file, so that no result is overwritten, got {json}") from error
             file.write(to_json(rows) + "\n")
             file.flush()
-        bar = stack.enter_context(tqdm(total=len(attacks), unit="claim", leave=False, disable=None))  # None: terminals
+        # disable=None: no bar if the output is not a terminal
+        bar = stack.enter_context(tqdm(total=len(attacks), unit="claim", leave=False, disable=None))
 
         def before(step: "Step") -> None:
             bar.set_description_str(f"{step.name} in {step.currency}, {step.what}")
@@ -235,7 +236,7 @@ def audit_claims(
                 typer.echo(text)
             bar.update()
             rows.append(row)
-            if file is not None:  # an interruption leaves finished rows; the table only grows, so it overwrites itself
+            if file is not None:  # now, so that an interruption leaves finished rows; the text only grows
                 file.seek(0)
                 file.write(to_json(rows) + "\n")
                 file.flush()

@@ -1,4 +1,4 @@
-"""Checks arguments on the host: algorithms (not their factories) and parameters that JAX accepts."""
+"""Checks on the host that arguments are algorithms (not factories), and that JAX accepts an algorithm's params."""
 
 import functools
 import inspect
@@ -20,7 +20,7 @@ def check_made(name: str, value: Any, kind: type) -> None:
 
 
 def check_leaves(who: str, params: Any) -> Any:
-    """Checks that params are a pytree of numbers and arrays, and returns them; `who` is their owner, for the error."""
+    """Returns params after a check that they are a pytree of numbers and arrays; errors name `who`, their owner."""
     for leaf in jax.tree.leaves(params):
         if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
             type_name = type(leaf).__name__

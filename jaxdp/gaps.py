@@ -69,8 +69,8 @@ def unit_instance(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (means, gaps) of arms, both float64; raises a ValueError if a changed mean is outside [0, 1].
 
-    All gaps are scaled so that the smallest gap above zero is `gap`, and the best arms get `best_mean`; None leaves
-    them unchanged. With `losses`, the smallest mean is the best.
+    All gaps are scaled so that the smallest gap above zero is `gap`, and the best arms get the mean `best_mean`. None
+    for `gap` does not scale; None for `best_mean` does not change it. With `losses`, the smallest mean is the best.
     """
     if best_mean is not None:
         check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)

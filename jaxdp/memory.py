@@ -1,4 +1,4 @@
-"""Measures free memory, and recognises errors of memory that ran out."""
+"""Measures free memory, and recognises out-of-memory errors."""
 
 import contextlib
 import os
@@ -70,7 +70,7 @@ def _cached_bytes(file: Path, names: tuple[str, ...]) -> int:
 
 
 def check_room(what: str, needed: int, free: int | None, advice: str) -> None:
-    """Raises a MemoryError if `needed` bytes exceed `free` bytes, before the system kills the process."""
+    """Raises a MemoryError if `needed` bytes exceed `free` bytes, so that the system does not kill the process."""
     if free is not None and needed > free:
         sizes = f"where {free / 2**20:,.0f} MiB are free, got {needed / 2**20:,.0f} MiB"
         raise MemoryError(f"{what} must fit in memory, {sizes}; {advice}")

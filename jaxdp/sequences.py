@@ -1,4 +1,4 @@
-"""Stores the caller's data of all rounds as an array of a small type, which all lanes share.
+"""Stores the caller's data of all rounds as one array of a small type for all lanes.
 
 The data are private, so errors do not show entries.
 """
@@ -84,7 +84,7 @@ def kept_numbers(
     array = array.view(np.uint8) if array.dtype == bool else array
     dtype = array.dtype if array.dtype.name in SMALL else default_float()
 
-    def look(rows: slice) -> None:
+    def check_part(rows: slice) -> None:
         part = array[rows]
         try:
             check_finite(name, part, is_private=True)
@@ -96,7 +96,7 @@ def kept_numbers(
         if check is not None:
             check(part)
 
-    return _freeze(name, array, dtype, look)
+    return _freeze(name, array, dtype, check_part)
 
 
 def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array:
@@ -120,7 +120,7 @@ def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -
     """
     row = nearest_entry(jnp.asarray(matrix), round_).astype(default_float())
     if scale != 1:
-        # XLA multiplies by the inverse of the scale, which would turn the scale itself into a number close to 1.
+        # XLA may multiply by the inverse of the scale; an entry equal to the scale would then not become exactly 1.
         row = jnp.where(row >= scale, jnp.ones_like(row), rounding.round_product(row / scale))
     return jnp.where(round_ < len(matrix), row, jnp.nan)
 

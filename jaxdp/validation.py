@@ -1,4 +1,4 @@
-"""Checks values on the host. Each error names the argument, the rule and the value; NaN violates every rule."""
+"""Checks values on the host. Errors name the argument, the rule and the value (unless private); NaN is never valid."""
 
 import difflib
 import re
@@ -17,7 +17,7 @@ from jax.core import Tracer
 
 INT64_MAX = 2**63 - 1
 WITH_X64 = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
-MOST_LISTED = 20  # an error that suggests a name lists all names only up to this number
+MOST_LISTED = 20  # an error that suggests a similar name also lists all names if there are at most this many
 _PACKAGE = __name__.partition(".")[0]
 # A coordinate with one of these names would overwrite a variable of `jaxdp.stats`, `jaxdp.open` or xarray.
 RESULT_NAMES = ("computed", "crossings", "difference", "estimate", "exponent", "high", "low", "mean", "p_adjusted")
@@ -79,7 +79,7 @@ def warn_large_delta(delta: float, num_records: int) -> None:
 
 
 def warn_caller(sentence: str, category: type[Warning] = UserWarning) -> None:
-    """Warns, and points to the user's line that called this package, however deep the calls inside are."""
+    """Warns, and points to the user's line that called this package, at any depth of calls inside the package."""
     level, frame = 1, sys._getframe()
     while frame is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
@@ -102,14 +102,14 @@ def check_probability(name: str, value: float) -> float:
 
 
 def check_above(name: str, value: float, bound: float) -> float:
-    """Returns value as a float; raises a ValueError unless value > bound."""
+    """Returns value as a float; raises a ValueError unless it is a single number > bound."""
     if not _number(name, value) > bound:
         raise ValueError(f"{name} must be > {bound:g}, got {value}")
     return float(value)
 
 
 def check_at_least(name: str, value: float, bound: float) -> float:
-    """Returns value as a float; raises a ValueError unless value >= bound."""
+    """Returns value as a float; raises a ValueError unless it is a single number >= bound."""
     if not _number(name, value) >= bound:
         raise ValueError(f"{name} must be >= {bound:g}, got {value}")
     return float(value)
@@ -143,7 +143,7 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
 def check_within(name: str, values: object, low: float, high: float, *, is_private: bool = False) -> np.ndarray:
     """Returns values as a NumPy array; raises a ValueError unless all are finite numbers in [low, high].
 
-    If `is_private`, the error has only the number of wrong values; otherwise it shows the first wrong value.
+    If `is_private`, the error has only the number of wrong values; otherwise the error shows the first wrong value.
     """
     array = check_finite(name, values, is_private=is_private)
     _refuse(name, f"in [{low:g}, {high:g}]", array, ~((array >= low) & (array <= high)), is_private)
@@ -270,7 +270,7 @@ def check_list(name: str, values: Any) -> list[Any]:
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Returns value; raises a ValueError unless it is one of the choices.
 
-    The error lists similar choices, and all choices if there are at most `MOST_LISTED` or none is similar.
+    The error lists similar choices, and also all choices if there are at most `MOST_LISTED`, or none is similar.
     """
     if not isinstance(value, str) or value not in choices:
         suggestion = did_you_mean(value, choices)

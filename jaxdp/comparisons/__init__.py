@@ -1,6 +1,6 @@
 """Comparisons of learners, or of estimators, on one problem: a table, a figure, the claims and a verdict.
 
-`jaxdp.compare` runs all of them with the same seeds, on the same worlds.
+`jaxdp.compare` runs all of them with the same seeds, on the same worlds (except by counts).
 
 >>> import jax, jaxdp
 >>> result = jaxdp.compare(

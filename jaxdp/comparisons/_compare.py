@@ -1,4 +1,4 @@
-"""Runs the sweep of a comparison: every learner on the same worlds, or every estimator on the same data."""
+"""Runs the sweep of a comparison: all learners in one environment, or all estimators on one problem."""
 
 import dataclasses
 import inspect
@@ -19,10 +19,10 @@ from jaxdp.simulation.run.checkpoints import LogSpaced
 from jaxdp.simulation.run.values import parameters, select_values
 from jaxdp.validation import check_choice, check_count, check_horizon, did_you_mean
 
-METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # if no metric is named, the first that the world reports
+METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # the default is the first of these that the runs have
 SIZES = ("num_arms", "num_experts", "dim", "horizon")  # factory arguments that the world and the horizon determine
 TILE = 256  # with fewer lanes than this on a CPU, the tile is made smaller
-SMALLEST_TILE = 16  # such a tile is a multiple of this number of lanes
+SMALLEST_TILE = 16  # the smaller tile is a multiple of this number of lanes
 Contestant = Any  # a learner or an estimator, a factory, or a pair (learner, estimator or factory; dict of values)
 
 
@@ -63,9 +63,10 @@ def compare(
         num_seeds: repetitions, >= 5.
         key: root key.
         metric: the output to compare, such as "pseudo_regret" or "l2_error"; by default the first of pseudo_regret,
-            regret and dynamic_regret that the world reports. A problem has no default.
+            regret and dynamic_regret that the world has. A problem has no default.
         best: "least" or "largest": which values of the metric are good.
-        values: further parameter values, such as delta, for every learner and world that accepts them.
+        values: further parameter values, such as delta, for each learner, estimator, world or problem that accepts
+            them.
         checkpoints: as in `simulator`, for one horizon; tables compare the values after the last round.
         engine: as in `simulator`, for all learners. With "counts", learners without counts play as with "auto".
         unit: the privacy unit: "round", "person", or both, which become separate columns. With "person", learners play
@@ -79,7 +80,7 @@ def compare(
 
     Raises:
         ValueError: if an argument is out of its range; if a factory needs an argument that neither the world nor the
-            horizon determines; if no learner and no world accepts a name in `values`; if the metric does not exist.
+            horizon determines; if nothing accepts a name in `values`; if the metric does not exist.
 
     Examples:
         >>> import jax, jaxdp
@@ -186,7 +187,7 @@ def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
 def _with_unit(
     name: str, contestant: Contestant, world: Environment, horizon: int, unit: str | None, reports: int
 ) -> tuple[Learner, dict[str, Any]]:
-    """Makes a contestant's learner with a claim for this unit (None: its own claim); returns it with its values."""
+    """Returns a contestant's learner, with a claim for this unit (None: with an unchanged claim), and its values."""
     num_used = horizon  # rounds that the learner uses
     if unit == "person":
         assert world.visits is not None

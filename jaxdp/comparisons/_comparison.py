@@ -60,9 +60,9 @@ class Comparison:
     def not_worse(self) -> xr.DataArray:
         """Returns whether each mean is the best one or is not shown to be worse: dimensions of `values` without seed.
 
-        False if a mean is not finite. Suppose that at one epsilon, unit and horizon every contestant marked False is
-        called worse than the best mean. The probability that one or more of these calls are wrong is at most 5%, as far
-        as means over seeds are normal (Bonferroni, over all pairs of contestants).
+        A mean that is not finite has False. If every contestant with False is called worse than the best mean of its
+        epsilon, unit and horizon, the probability that one or more of these calls are wrong is at most 5% at each
+        epsilon, unit and horizon, if means over seeds are normal (Bonferroni, over all pairs of contestants).
 
         Raises:
             ValueError: if all values of the metric are 0 or 1, and there are too few seeds to compare such shares.
@@ -77,7 +77,7 @@ class Comparison:
                 its interval and `not_worse`).
 
         Raises:
-            ValueError: if the format is unknown, or as `not_worse`.
+            ValueError: if the format is unknown, or in the case of `not_worse`.
         """
         return tables.FORMATS[check_choice("format", format, tuple(tables.FORMATS))](self._contents())
 
@@ -99,7 +99,7 @@ class Comparison:
 
         Raises:
             ValueError: if the comparison has no such epsilon, horizon or unit; if no contestant has a finite mean; or
-                as `not_worse`.
+                in the case of `not_worse`.
         """
         choices = {"epsilon": epsilon, "horizon": horizon, "unit": unit}
         column = {name: self._choose(name, value) for name, value in choices.items() if name in self.values().dims}
@@ -229,8 +229,8 @@ class Comparison:
             "level, corrected for all pairs of the column (Bonferroni).",
         ]
         if (count := self.dataset.sizes["seed"]) < seeds_needed(0.95):
-            share = 1 - LEVEL ** (1 / count)
-            sentences.append(f"An event that happened in no seed may have a probability of up to {share:.0%}.")
+            bound = 1 - LEVEL ** (1 / count)
+            sentences.append(f"An event that happened in no seed may have a probability of up to {bound:.0%}.")
         if self.unpaired:
             sentences.append(f"Unpaired, on different worlds (played by counts): {_list(self.unpaired)}.")
         return " ".join(sentences)
@@ -240,7 +240,7 @@ def not_worse(values: xr.DataArray, along: str, best: str = "least") -> xr.DataA
     """Returns whether each mean over seeds is the best one along a dimension, or is not shown to be worse.
 
     `values` have the dimension "seed"; `best` is "least" or "largest". Tests are at the 5% level, corrected for all
-    pairs. False if a mean is not finite.
+    pairs. A mean that is not finite has False.
     """
     sign = 1 if best == "least" else -1
     pairs = all_pairs(sign * values, along, confidence=1 - LEVEL)

@@ -63,15 +63,16 @@ def write_report(
     audit: Sequence[Mapping[str, Any]] = (),
     command: str = "",
 ) -> str:
-    """Formats a report as HTML that loads nothing and runs nothing; all names in it are escaped.
+    """Formats a comparison as an HTML page that loads nothing and runs nothing; all names in the page are escaped.
 
     Args:
         dataset: the results of `compare`, or of a sweep over "epsilon" and at most "unit" and "learner" or "estimator".
-        metric: the output to report; by default the first of pseudo_regret, regret and dynamic_regret that the dataset
+        metric: the output to compare; by default the first of pseudo_regret, regret and dynamic_regret that the dataset
             has, or else its first output.
-        epsilon: the budget that the report marks, one of the dataset's budgets; None marks none.
+        epsilon: one of the dataset's budgets. The figure marks it, and the table of the odds of a guess has only this
+            budget. None marks no budget, and the table has all budgets.
         audit: rows of `python -m jaxdp audit --json`; a row belongs to the learner of the same name.
-        command: the command that wrote the report.
+        command: the command that wrote the page.
 
     Raises:
         ValueError: if the dataset has other dimensions, or lacks this output or this epsilon.
@@ -114,7 +115,7 @@ def guess_probability(claim: Guarantee) -> float:
 
     The coin decides between two neighbouring inputs. (epsilon, delta)-DP bounds the probability by (e^epsilon + delta)
     / (1 + e^epsilon). A zCDP or Gaussian claim implies such a bound for each delta; this function takes the least bound
-    over 200 values of delta.
+    over 200 values of delta. The claim's numerical delta is added to delta.
 
     Examples:
         >>> label = {"trust_model": "local", "privacy_unit": "one label", "argument": "randomized response"}
@@ -126,8 +127,8 @@ def guess_probability(claim: Guarantee) -> float:
     for delta in deltas:
         epsilon = claim.epsilon_at(delta)
         advantage = math.tanh(epsilon / 2) if epsilon < math.inf else 1.0
-        total = min(1.0, delta + (claim.numerical_delta or 0.0))
-        bounds.append((1 + advantage) / 2 + total * (1 - advantage) / 2)
+        whole_delta = min(1.0, delta + (claim.numerical_delta or 0.0))
+        bounds.append((1 + advantage) / 2 + whole_delta * (1 - advantage) / 2)
     return min(bounds)
 
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-WIDTH = 80  # characters per line of a text's caption; as wide as the table if that is wider
+WIDTH = 80  # characters per line of a text's caption; if the table is wider, the caption is as wide as the table
 MARKED = "{marked}"  # in a caption, replaced by the format's word for marked means
 LATEX = str.maketrans(
     {
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
         return (self.high - self.low) / 2
 
     def text(self, sign: str = "+-") -> str:
-        """Formats the mean and its half width, with two significant digits of the half width."""
+        """Formats mean and half width with two significant digits of the half width; "-" if the mean is not finite."""
         half = self.half_width
         if not math.isfinite(self.mean):
             return "-"

@@ -8,14 +8,23 @@ from matplotlib.axes import Axes
 
 from jaxdp.plotting._paper import current_paper
 from jaxdp.plotting.figure import axes_to_draw_on, finish
-from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, unit_sentence, values_of
+from jaxdp.plotting.labels import (
+    Labels,
+    check_values,
+    default_x,
+    keep_dimensions,
+    label_of,
+    title_of,
+    unit_sentence,
+    values_of,
+)
 from jaxdp.plotting.layout import room_for_names
 from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import style
 from jaxdp.plotting.summaries import Summary, seed_count, summary
 from jaxdp.stats import power_law
 
-SPREAD = 0.48  # distance from the first to the last value of hue, in row heights
+SPREAD = 0.48  # vertical distance from the first to the last dot of a row, relative to the distance of rows
 ROW_HEIGHT = 0.42  # in inches
 
 
@@ -37,12 +46,12 @@ def dot_plot(
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `y` and
-            `hue` have one value.
+            `hue` must have one value.
         y: dimension with one row for each value, from top to bottom.
         hue: dimension with one dot in each row for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: meaning of the bars, as in `curves`.
-        labels: texts for the values of `hue` and `y`.
+        labels: texts for values of `hue` and `y`; other values get texts from their names.
         reference: position of a grey line for comparison.
         xlabel: text of the axis; None derives it from the name of the values.
         title: title of the figure, or of the axes if `ax` is given.
@@ -53,14 +62,15 @@ def dot_plot(
         The axes.
 
     Raises:
-        ValueError: if the values have other dimensions with several values, or an option is not among its choices.
+        ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
+            or an option is not among its choices.
 
     Examples:
         >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"item": ["tea", "coffee"]}, ("item", "seed"), "ability")
         >>> [tick.get_text() for tick in dot_plot(values, y="item").get_yticklabels()]
         ['tea', 'coffee']
     """
-    values = settle(
+    values = keep_dimensions(
         check_values(values, over), ("y", y), ("hue", hue), over=over, otherwise="draw them all with hue={0}"
     )
     xlabel = title_of(values) if xlabel is None else xlabel
@@ -103,8 +113,8 @@ def slopes(
         The axes.
 
     Raises:
-        ValueError: if the values have other dimensions with several values, or x has fewer than two positive and finite
-            values.
+        ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
+            or x has fewer than two positive and finite values.
 
     Examples:
         >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
@@ -113,11 +123,11 @@ def slopes(
         <axes: exponent of rounds T in regret>
     """
     values = check_values(values, over)
-    x = x or natural_x(values, hue, over=over)
+    x = x or default_x(values, hue, over=over)
     lines = [str(name) for name in values.dims if name not in (over, x, hue) and values.sizes[name] > 1]
     y = lines[0] if lines else None
     otherwise = "draw them all with hue={0}"
-    values = settle(values, ("x", x), ("hue", hue), ("y", y), over=over, otherwise=otherwise).astype(float)
+    values = keep_dimensions(values, ("x", x), ("hue", hue), ("y", y), over=over, otherwise=otherwise).astype(float)
     left_out = x == "epsilon" and bool(np.isinf(values[x]).any())
     if left_out:
         values = values.isel({x: np.isfinite(values[x])})
@@ -158,19 +168,19 @@ def _draw(
         )
         text = "" if hue is None else label_of(hue, value, labels)
         index_of_style = style_index(ax, text, start + index)
-        look: dict[str, Any] = style(index_of_style, ax)
+        line: dict[str, Any] = style(index_of_style, ax)
         ax.errorbar(
             middle,
             at + offset,
             xerr=np.maximum([middle - low, high - middle], 0),  # rounding may make the length of an empty bar negative
-            fmt=look["marker"],
-            color=look["color"],
-            markersize=look["markersize"],
+            fmt=line["marker"],
+            color=line["color"],
+            markersize=line["markersize"],
             capsize=2,
-            linewidth=0.8 * look["linewidth"],
+            linewidth=0.8 * line["linewidth"],
             label=text or "_dot_plot",
         )
-        meaning = estimates.marks, estimates.spread, look["color"]
+        meaning = estimates.marks, estimates.spread, line["color"]
         record(ax, Drawn(value, text, at, middle, low, high, *meaning, bars=True, style=index_of_style))
     ax.set_yticks([] if y is None else at, [] if y is None else names)
     ax.set_ylim(len(names) - 0.5, -0.5)

@@ -13,7 +13,8 @@ from jaxdp.validation import check_positive, did_you_mean
 
 USUAL_POINTS = 10.0  # font size of figures outside a paper
 POINTS = 8.0  # font size if the width is given in inches
-RATIO, LEAST_HEIGHT = 0.72, 1.6  # height of a panel with its labels: as a share of its width, and at least, in inches
+RATIO = 0.72  # height of a panel with its labels, relative to its width
+LEAST_HEIGHT = 1.6  # smallest such height, in inches
 LEAST_INCHES, MOST_INCHES = 1.5, 20.0
 SERIFS = ("STIXGeneral", "DejaVu Serif")  # these come with Matplotlib
 FORMAT = {"pdf.fonttype": 42, "ps.fonttype": 42, "mathtext.fontset": "stix", "savefig.dpi": 300}
@@ -49,19 +50,20 @@ _current: ContextVar[Paper | None] = ContextVar("paper", default=None)
 def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iterator[None]:
     r"""Gives figures that are drawn in its `with` block the size and fonts of a paper; save them there or later.
 
-    Figures are exactly as wide as a column, so that \includegraphics without a width shows them at their true size. PDF
-    files embed their fonts as text (Type 42), as venues require.
+    Figures have exactly the requested width, so that \includegraphics without a width shows them at their true size.
+    PDF files embed their fonts as text (Type 42), as venues require.
 
     Args:
         style: the width in inches; or the name of a bundle of the package tueplots, such as "icml2024", "neurips2024",
             "iclr2024", "aistats2025" or "jmlr2001", for one column of that venue and its font sizes. Bundles need
             `pip install tueplots`. TeX is not used.
-        columns: 1 for the width of one column; 2 for the full width of a page with two columns.
+        columns: 1 for the width of one column, and for a width in inches; 2 for the full width of a page with two
+            columns.
         caption: whether figures contain their caption. If not, `jaxdp.plotting.caption(ax)` returns the text.
 
     Raises:
-        ValueError: if the style is neither a width in [1.5, 20] nor a bundle of tueplots; if the venue has one column
-            and two are requested.
+        ValueError: if the style is neither a width in [1.5, 20] nor a bundle of tueplots; if columns is not 1 or 2; if
+            columns is 2 and the venue has one column or the style is a width in inches.
         ModuleNotFoundError: if a bundle is named and tueplots is not installed.
 
     Examples:

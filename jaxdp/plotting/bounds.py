@@ -1,4 +1,4 @@
-"""Theoretical bounds beside measured curves, unscaled or scaled through a curve's first mark."""
+"""Theoretical bounds beside measured curves: unscaled, or scaled to pass through a curve's first mark."""
 
 from typing import Any
 
@@ -23,10 +23,10 @@ def bound(
     color: Any = None,
     legend: bool = True,
 ) -> Axes:
-    """Draws a bound as a grey line, or, scaled to pass through a curve's first mark, as a dotted line.
+    """Draws a bound as a grey line or, scaled to pass through a curve's first mark (its leftmost), as a dotted line.
 
-    Scale a bound that is known only up to a factor: it then shows how a curve should rise or fall, not how high the
-    curve should be.
+    Scale a bound that is known only up to a factor: the scaled bound shows how a curve should rise or fall, not how
+    high the curve should be.
 
     Args:
         ax: axes that `curves` drew on.
@@ -40,11 +40,12 @@ def bound(
         legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
 
     Returns:
-        The axes. A scaled bound is not drawn if the first mark is missing or not positive, or the bound is not finite.
-        No bound is drawn at fewer than two x.
+        The axes. A scaled bound is not drawn if the first mark is missing, if mark and bound are not both positive, or
+        if the bound is not finite. No bound is drawn at fewer than two finite x.
 
     Raises:
-        ValueError: if the shapes of x and y differ, `through` is no curve's label, or the first mark is outside x.
+        ValueError: if the shapes of x and y differ, no curve has the hue or label `through`, or the first mark is
+            outside x.
 
     Examples:
         >>> import xarray as xr
@@ -110,8 +111,8 @@ def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, floa
 def _interpolate(x: float, points: np.ndarray, heights: np.ndarray) -> float:
     """Returns the height of a bound at x, by linear interpolation of log heights over log points.
 
-    If x equals a point, its height is returned. Otherwise NaN if x is outside the points, or if a height or the first
-    point is not positive.
+    If x equals a point, the result is the height there. Otherwise the result is NaN if x is outside the points, or if a
+    height or the first point is not positive.
     """
     equal_points = np.flatnonzero(np.isclose(points, x, rtol=1e-9))
     if equal_points.size:

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
-from jaxdp.plotting.labels import Labels, label_of, natural_x, settle, title_of, unit_sentence, values_of
+from jaxdp.plotting.labels import Labels, default_x, keep_dimensions, label_of, title_of, unit_sentence, values_of
 from jaxdp.plotting.lines import draw_curves
 from jaxdp.plotting.places import places, prepare_x, prepare_y
 from jaxdp.plotting.records import NEUTRAL, note
@@ -33,8 +33,8 @@ def paired(
     Args:
         differences: a dataset with `difference`, `low` and `high`. If it has p-values (`p_adjusted`, or else
             `p_value`), a mark is open (hollow) unless its p-value is at most 0.05.
-        x: dimension on the horizontal axis. None chooses `epsilon`; without this dimension, `round`; otherwise the only
-            other dimension with several values.
+        x: dimension on the horizontal axis. None chooses `epsilon` unless it is `hue`; without this dimension, `round`;
+            otherwise the only other dimension with several values.
         hue: dimension with one curve for each value; None chooses the only other dimension with several values.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: legend text of each value of `hue`.
@@ -48,7 +48,8 @@ def paired(
         The axes.
 
     Raises:
-        ValueError: if a variable is missing, or dimensions other than `x` and `hue` have several values.
+        ValueError: if a variable is missing, dimensions other than `x` and `hue` have several values, or x is not given
+            and not determined.
 
     Examples:
         >>> coords = {"epsilon": [0.1, 1.0, float("inf")]}
@@ -63,31 +64,33 @@ def paired(
         raise ValueError(f"differences must be a Dataset with difference, low and high, got {received}")
     difference = differences.difference
     if x is None:
-        x = "epsilon" if "epsilon" in difference.dims and hue != "epsilon" else natural_x(difference, hue)
+        x = "epsilon" if "epsilon" in difference.dims and hue != "epsilon" else default_x(difference, hue)
     remaining = [str(name) for name in difference.dims if name != x and difference.sizes[name] > 1]
     hue = remaining[0] if hue is None and len(remaining) == 1 else hue
     otherwise = "draw them all with x={0} or hue={0}"
-    settled = {name: settle(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences}
-    x_values = values_of(settled["difference"][x])
+    kept = {
+        name: keep_dimensions(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences
+    }
+    x_values = values_of(kept["difference"][x])
     positions = places(x, x_values, xscale, [label_of(x, value, labels) for value in x_values])
     ax = axes_to_draw_on(ax, title)
     positions = prepare_x(ax, positions)
-    prepare_y(ax, "linear", settled["difference"].values)
+    prepare_y(ax, "linear", kept["difference"].values)
     ax.axhline(0, color=NEUTRAL, linewidth=1.0, zorder=1.4)
-    p_values = next((settled[name] for name in ("p_adjusted", "p_value") if name in settled), None)
-    middle, low, high = (settled[name] for name in REQUIRED)
+    p_values = next((kept[name] for name in ("p_adjusted", "p_value") if name in kept), None)
+    middle, low, high = (kept[name] for name in REQUIRED)
     estimates = Summary(middle, low, high, "mean of paired differences", "their intervals")
-    # Bars side by side would move marks along a quantitative axis.
+    # Bars only for names or a single x: side by side, they would move marks along an axis of numbers.
     bars = not positions.joined or len(positions.at) == 1
-    for index, (points, look) in enumerate(draw_curves(ax, positions, estimates, hue, labels, bars)):
+    for index, (points, line) in enumerate(draw_curves(ax, positions, estimates, hue, labels, bars)):
         if p_values is not None:
             point = {} if hue is None else {hue: index}
             middle, chances = (part.isel(point).values[positions.order] for part in (estimates.middle, p_values))
             is_open = ~(chances <= LEVEL)
             background = to_rgba(ax.get_facecolor())
-            open_marks = {**look, "linestyle": "none", "markerfacecolor": background, "zorder": 3}
+            open_marks = {**line, "linestyle": "none", "markerfacecolor": background, "zorder": 3}
             ax.plot(points[is_open], middle[is_open], **open_marks)
-    note(ax, unit_sentence(settled["difference"], labels))
+    note(ax, unit_sentence(kept["difference"], labels))
     if p_values is not None:
         note(ax, f"Open marks: {'p adjusted' if p_values.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")
     ax.grid(visible=True, which="major", alpha=0.35)

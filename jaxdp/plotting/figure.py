@@ -15,7 +15,7 @@ from jaxdp.plotting._paper import current_paper, in_paper
 from jaxdp.plotting.records import caption, handles
 from jaxdp.plotting.style import text_colour
 
-LABEL_LENGTH = 3.0  # inches beside a panel
+LABEL_LENGTH = 3.0  # largest length of a line of a vertical label, in inches
 COLOUR_BAR = "<colorbar>"  # Matplotlib's label of a colour bar's axes
 LIGHT = 0.5  # brightness above which a text colour implies a dark background
 
@@ -41,8 +41,8 @@ class Figure(figure.Figure):
         Args:
             title: title of the figure; a long title is wrapped.
             note: more sentences for the caption.
-            height: height of all panels with their labels, in inches. None keeps the last height, or the height of the
-                figure in the first call.
+            height: height of all panels with their labels, in inches. None keeps the height of the previous call; in
+                the first call it is the height of the figure.
         """
         self._explained, self._title, self._note = True, title, note
         if height is not None or self._height is None:

@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from jaxdp.plotting import records
 from jaxdp.plotting._paper import current_paper
 from jaxdp.plotting.figure import Figure, panels
-from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, unit_sentence, values_of
+from jaxdp.plotting.labels import Labels, check_values, default_x, keep_dimensions, label_of, unit_sentence, values_of
 from jaxdp.plotting.layout import room_for_names, wrap_text
 from jaxdp.plotting.lines import curves
 from jaxdp.validation import check_count
 
-NARROWEST = 1.5  # inches of a panel in a paper
-TITLE_MARGIN = 0.3  # inches beside a panel's title in a paper
+NARROWEST = 1.5  # smallest width of a panel in a paper, in inches
+TITLE_MARGIN = 0.3  # free width beside a panel's title in a paper, in inches
 
 
 def facets(
@@ -40,11 +40,11 @@ def facets(
     over: str = "seed",
     **options: Any,
 ) -> Figure:
-    """Draws one panel for every value of one or two dimensions, with the same limits and one legend.
+    """Draws one panel for every value of one or two dimensions, with common axes and one legend.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x`, `y`,
-            `hue`, `col` and `row` have one value.
+            `hue`, `col` and `row` must have one value.
         x: dimension on the horizontal axes. If neither `x` nor `y` is given, the default of `curves`.
         y: dimension on the vertical axes, for `dot_plot` and `heatmap`.
         hue: dimension with one curve for each value.
@@ -57,10 +57,11 @@ def facets(
         labels: texts for values of `hue`, `col` and `row`.
         title: title of the figure.
         note: more sentences for the caption.
-        abreast: largest number of panels side by side; only without `row`.
+        abreast: largest number of panels side by side; only without `row`. In a `paper` there may be fewer, so that a
+            panel is at least 1.5 inches wide.
         spare: number of empty panels after the last one, for you to draw on; only without `row`.
-        width: width of a panel, in inches.
-        height: height of a panel, in inches.
+        width: width of a panel, in inches; ignored in a `paper`, where panels share the width.
+        height: height of a panel, in inches; in a `paper` the largest height.
         sharex: whether all panels have the same horizontal axis.
         sharey: whether all panels have the same vertical axis.
         over: the dimension of seeds.
@@ -70,7 +71,8 @@ def facets(
         A figure, which a notebook shows, with one legend above the panels and a caption below them.
 
     Raises:
-        ValueError: if the values have other dimensions with several values, or neither `col` nor `row` is given.
+        ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
+            or neither `col` nor `row` is given.
 
     Examples:
         >>> values = xr.DataArray([[[3.0, 5.0], [1.0, 2.0]]] * 2, dims=("epsilon", "round", "seed"), name="regret")
@@ -82,10 +84,12 @@ def facets(
     if col is None and row is None:
         raise ValueError("col or row must be a dimension, got neither: `curves` draws a single panel")
     if x is None and y is None:
-        x = natural_x(values, hue, col, row, over=over)
+        x = default_x(values, hue, col, row, over=over)
     axes = (("x", x), ("y", y), ("hue", hue))
     options_chosen = (*axes, ("col", col), ("row", row))
-    values = settle(values, *options_chosen, over=over, otherwise="draw them all with hue={0}, col={0} or row={0}")
+    values = keep_dimensions(
+        values, *options_chosen, over=over, otherwise="draw them all with hue={0}, col={0} or row={0}"
+    )
     sentence = unit_sentence(values, labels)
     values = values.drop_vars("privacy_unit", errors="ignore")  # the sentence is for all panels
     columns = [None] if col is None else values_of(values[col])
@@ -123,7 +127,7 @@ def facets(
 
 
 def _outer_labels(figure: Figure, num_across: int, count: int, *, sharex: bool, sharey: bool) -> None:
-    """Removes labels of shared axes: vertical ones outside the left column, horizontal ones above the lowest panels.
+    """Removes labels of common axes, except beside panels of the left column and below the lowest panel of a column.
 
     `num_across` is the number of panels in a row, and `count` the number of used panels.
     """

@@ -126,8 +126,8 @@ def check_values(values: Any, over: str = "seed") -> xr.DataArray:
     return values
 
 
-def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", otherwise: str) -> xr.DataArray:
-    """Returns the values with only the chosen dimensions and seeds; the chosen dimensions get coordinates.
+def keep_dimensions(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", otherwise: str) -> xr.DataArray:
+    """Returns the values with only the chosen dimensions and seeds; chosen dimensions without coordinates get indices.
 
     Args:
         values: as `check_values` returns them.
@@ -167,8 +167,10 @@ def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", o
     return values
 
 
-def natural_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
-    """Returns the default dimension of the horizontal axis: `round`, or the only other dimension with several values.
+def default_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
+    """Returns the default dimension of the horizontal axis: `round` or else the only dimension with several values.
+
+    If no dimension has several values, the only dimension is returned. Seeds and `taken` dimensions are left out.
 
     Raises:
         ValueError: if there is no such dimension, or more than one.

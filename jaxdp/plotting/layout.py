@@ -20,7 +20,7 @@ Size = str | float  # of a font, in words or in points
 LEAST_WIDTH = 6.0
 LINE_HEIGHT = 0.22
 MARGIN = 0.3  # free space beside a line of text, left and right together
-LEGEND_MARK = 0.7  # a legend's mark, its gap and the space up to the next column
+LEGEND_MARK = 0.7  # width of a legend's symbol, the gap beside it and the space up to the next column
 LEGEND_COLUMNS = 4
 
 
@@ -32,7 +32,7 @@ def text_width(text: str, size: Size) -> float:
 
 @lru_cache(maxsize=4096)
 def _text_width(text: str, points: float, family: tuple[str, ...], name: str) -> float:
-    del name  # in the key: the font that the family stands for may change
+    del name  # only part of the cache's key: the font that the family stands for may change
     font = FontProperties(size=points, family=list(family))
     # The outlines' exact extent takes twenty times as long, and differs by at most two points.
     return float(text_to_path.get_text_width_height_descent(text, font, bool(cbook.is_math_text(text)))[0]) / 72
@@ -51,7 +51,7 @@ def wrap_text(text: str, width: float, size: Size) -> str:
 
 
 def room_for_names(ax: Axes) -> float:
-    """Returns the width in inches that names beside an axis need in addition to numbers; 0 if there are no names."""
+    """Returns how much wider, in inches, the names beside a vertical axis are than numbers; 0 if there are no names."""
     has_names = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
     names = [label.get_text() for label in ax.get_yticklabels()] if has_names else []
     return max(0.0, max((text_width(name, "medium") for name in names), default=0.0) - 0.5)

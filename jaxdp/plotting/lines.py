@@ -8,7 +8,16 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
-from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, unit_sentence, values_of
+from jaxdp.plotting.labels import (
+    Labels,
+    check_values,
+    default_x,
+    keep_dimensions,
+    label_of,
+    title_of,
+    unit_sentence,
+    values_of,
+)
 from jaxdp.plotting.places import FAINT, Places, draw_band, fit_y, places, prepare_x, prepare_y
 from jaxdp.plotting.records import Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import grey_style, style
@@ -17,9 +26,9 @@ from jaxdp.plotting.summaries import Summary, summary
 BAND_WIDTH = 7.0  # width of a band in points, if there is a single x
 APART_WIDTH = 4.0  # width of a band at infinity, in points
 BESIDE = 1.15  # if there is a single x, the ratio of the positions of two neighbouring curves
-DODGE = 0.04  # distance between bars at the same x, as a share of the axis
+DODGE = 0.04  # largest distance between bars at the same x, relative to the distance from the first to the last x
 OTHERS = "others"  # legend text of grey curves
-BETWEEN = 0.5  # bars at the same x cover at most this share of the distance to the next x
+BETWEEN = 0.5  # bars at the same x cover at most this part of the distance to the next x
 
 
 def curves(
@@ -45,21 +54,23 @@ def curves(
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
-            `hue` have one value.
+            `hue` must have one value.
         x: dimension on the horizontal axis. None chooses `round`; without rounds, the only other dimension with several
             values. An infinite value is drawn at the right, behind a break of the axis.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows. Curves on the axes are kept.
         band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"
-            (share of values 0 or 1, 95% interval by Clopper-Pearson) or None (mean without a band).
+            (share of ones, for values 0 or 1; 95% confidence interval by Clopper-Pearson) or None (mean without a
+            band).
         labels: legend text of each value of `hue`.
         label: legend text of the curve if there is no `hue`.
         bars: whether bars, side by side, replace bands.
         highlight: values of `hue` that get colours and bands; the other curves are grey and share one legend entry. A
             panel with more than seven coloured curves is hard to read. None highlights all curves.
-        xscale: "linear" or "log". None chooses "log" if all x are positive and the largest is at least 10 times the
-            smallest; for positive `epsilon` always "log".
-        yscale: "linear" or "log". None chooses in the same way, from the heights of the marks.
+        xscale: "linear" or "log". None chooses "log" if all x are positive and the largest finite x is at least 10
+            times the smallest; for positive `epsilon`, or one positive x, always "log".
+        yscale: "linear" or "log". None keeps the scale that you have set on `ax`; otherwise it chooses in the same way
+            from the heights of the marks, and "linear" for shares.
         xlabel: text of the horizontal axis; None derives it from the name, or from the attributes `long_name` and
             `units`.
         ylabel: text of the vertical axis; None derives it in the same way.
@@ -71,7 +82,8 @@ def curves(
         The axes. The figure's caption, or `caption(ax)`, explains marks and bands, cut bands and missing marks.
 
     Raises:
-        ValueError: if the values have other dimensions with several values, or an option is not among its choices.
+        ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
+            or an option is not among its choices.
 
     Examples:
         >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"epsilon": [1.0, 2.0]}, ("epsilon", "seed"), "l2_error")
@@ -85,8 +97,8 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     """
     values = check_values(values, over)
     otherwise = "draw them all with " + ("hue={0} or " if hue is None else "") + "facets(values, col={0})"
-    x = x or natural_x(values, hue, over=over)
-    values = settle(values, ("x", x), ("hue", hue), over=over, otherwise=otherwise)
+    x = x or default_x(values, hue, over=over)
+    values = keep_dimensions(values, ("x", x), ("hue", hue), over=over, otherwise=otherwise)
     estimates = summary(values, band, over)
     along = values_of(values[x])
     positions = places(x, along, xscale, [label_of(x, value, labels) for value in along])
@@ -147,10 +159,10 @@ def draw_curves(
         if is_grey:
             text, low, high = OTHERS, np.full_like(middle, np.nan), np.full_like(middle, np.nan)
         index_of_style = None if is_grey else style_index(ax, text, start + index)
-        look = grey_style() if index_of_style is None else style(index_of_style, ax)
-        meaning = estimates.marks, estimates.spread, look["color"]
+        line = grey_style() if index_of_style is None else style(index_of_style, ax)
+        meaning = estimates.marks, estimates.spread, line["color"]
         curve = Drawn(value, text, where.at, middle, low, high, *meaning, bars, index_of_style)
-        drawn.append((draw_curve(ax, where, curve, look, index, len(hues)), look))
+        drawn.append((draw_curve(ax, where, curve, line, index, len(hues)), line))
         record(ax, curve)
     return drawn
 
@@ -163,14 +175,14 @@ def _check_highlight(highlight: Collection[Any], hue: str | None, hues: Collecti
             raise ValueError(f"highlight must have values of {hue}, one of {', '.join(map(str, hues))}, got {value!r}")
 
 
-def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], index: int, count: int) -> np.ndarray:
+def draw_curve(ax: Axes, where: Places, drawn: Drawn, line: dict[str, Any], index: int, count: int) -> np.ndarray:
     """Draws one curve with its band, and returns the horizontal positions of its marks.
 
     Args:
         ax: axes to draw on.
         where: positions of the marks.
         drawn: heights of the marks, and the band.
-        look: keywords for the line.
+        line: Matplotlib's keywords for the curve.
         index: index of the curve among the curves at the same x.
         count: number of curves at the same x.
     """
@@ -180,16 +192,16 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
     if drawn.bars:
         at = _side_by_side(where, step, count)
     elif len(at) == 1:
-        at = at * BESIDE**step if where.scale == "log" else at + 0.1 * step  # curves would hide each other
-    labelled = {**look, "label": drawn.label or "_curve"}
+        at = at * BESIDE**step if where.scale == "log" else at + 0.1 * step  # so that marks do not hide each other
+    labelled = {**line, "label": drawn.label or "_curve"}
     if joined:
         ax.plot(at[:joined], drawn.middle[:joined], **labelled)
     if joined < len(at):
-        single = {**look, "linestyle": "none"} if joined else {**labelled, "linestyle": "none"}
+        single = {**line, "linestyle": "none"} if joined else {**labelled, "linestyle": "none"}
         ax.plot(at[joined:], drawn.middle[joined:], **single)
     if 0 < joined < len(at):  # a dotted line across the break
         ends = slice(joined - 1, joined + 1)
-        ax.plot(at[ends], drawn.middle[ends], color=look["color"], linestyle=(0, (1, 3)), linewidth=1.0, alpha=0.7)
+        ax.plot(at[ends], drawn.middle[ends], color=line["color"], linestyle=(0, (1, 3)), linewidth=1.0, alpha=0.7)
     # On a logarithmic axis, a bar that reaches below zero ends below the bottom edge.
     low = np.where(drawn.low > 0, drawn.low, np.abs(drawn.middle) * 1e-9) if ax.get_yscale() == "log" else drawn.low
     if drawn.bars:
@@ -198,24 +210,24 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
             drawn.middle,
             np.abs(np.stack([drawn.middle - low, drawn.high - drawn.middle])),
             fmt="none",
-            ecolor=look["color"],
+            ecolor=line["color"],
             elinewidth=1.2,
             capsize=2,
         )
         return at
     if joined == 1:
         joined = 0
-    draw_band(ax, at[:joined], drawn.low[:joined], drawn.high[:joined], look["color"])
+    draw_band(ax, at[:joined], drawn.low[:joined], drawn.high[:joined], line["color"])
     width = BAND_WIDTH if len(at) == 1 else APART_WIDTH
-    ax.vlines(at[joined:], low[joined:], drawn.high[joined:], color=look["color"], alpha=FAINT, linewidth=width)
+    ax.vlines(at[joined:], low[joined:], drawn.high[joined:], color=line["color"], alpha=FAINT, linewidth=width)
     return at
 
 
 def _side_by_side(where: Places, step: float, count: int) -> np.ndarray:
-    """Returns the positions of one of `count` curves, all moved sideways by the same length of the axis.
+    """Returns the positions of the marks of one of `count` curves, all moved sideways by the same length of the axis.
 
-    `step` is the curve's number, counted from the middle curve. Bars of different curves stand side by side, and stay
-    apart from the bars at neighbouring x.
+    `step` is the curve's number, counted from the middle of all curves. Bars of different curves then stand side by
+    side, and stay apart from the bars at neighbouring x.
     """
     at = np.log(where.at) if where.scale == "log" else where.at
     length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)
@@ -233,11 +245,11 @@ def cost_of_privacy(
     title: str | None = None,
     **options: Any,
 ) -> Axes:
-    """Draws statistics over seeds against epsilon; no privacy is drawn at the right, behind a break of the axis.
+    """Draws statistics over seeds against epsilon; epsilon = inf is at the right, behind a break of the axis.
 
     Args:
         values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there are several
-            rounds, the last round is drawn.
+            rounds, the last round is drawn, unless `hue` is "round".
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: as in `curves`.

@@ -8,16 +8,25 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
-from jaxdp.plotting.labels import Labels, check_values, label_of, number, settle, title_of, unit_sentence, values_of
+from jaxdp.plotting.labels import (
+    Labels,
+    check_values,
+    keep_dimensions,
+    label_of,
+    number,
+    title_of,
+    unit_sentence,
+    values_of,
+)
 from jaxdp.plotting.places import SCALES, suggested_scale
 from jaxdp.plotting.records import note
 from jaxdp.plotting.summaries import seed_count
 from jaxdp.validation import check_choice
 
-MOST_TICKS = 9  # most ticks of an axis
-COLOURS = "cividis"  # similar colours, with increasing brightness, for any colour vision
-MOST_NUMBERS = 80  # up to this number of cells, each contains its number
-BRIGHT = 0.55  # text is black from this point of the colour scale on
+MOST_TICKS = 9  # largest number of ticks of an axis
+COLOURS = "cividis"  # brightness increases along the scale, and any colour vision can read it
+MOST_NUMBERS = 80  # up to this number of cells, each contains its mean as a number
+BRIGHT = 0.55  # from this point of the colour scale on, numbers are black, otherwise white
 
 
 def heatmap(
@@ -38,13 +47,13 @@ def heatmap(
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and `y`
-            have one value.
+            must have one value.
         x: dimension from left to right.
         y: dimension from bottom to top.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: texts for values of x and y that are not numbers.
-        scale: scale of colours, "linear" or "log". None chooses "log" if all means are positive and the largest is at
-            least 10 times the smallest.
+        scale: scale of colours, "linear" or "log" (for positive means). None chooses "log" if all means are positive
+            and the largest is at least 10 times the smallest.
         numbers: whether cells contain numbers and there is no colour bar. None: if there are at most 80 cells.
         xlabel: text of the horizontal axis; None derives it from the name.
         ylabel: text of the vertical axis; None derives it from the name.
@@ -55,7 +64,8 @@ def heatmap(
         The axes. A cell is empty if its mean is not finite.
 
     Raises:
-        ValueError: if the values have other dimensions with several values, or an option is not among its choices.
+        ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
+            or an option is not among its choices.
 
     Examples:
         >>> values = xr.DataArray(np.ones((2, 3, 4)), {"epsilon": [1.0, 2.0], "gap": [0.1, 0.2, 0.3]},
@@ -65,7 +75,7 @@ def heatmap(
     """
     values = check_values(values, over)
     otherwise = "draw a map for each with facets(values, draw=heatmap, x=..., y=..., col={0})"
-    values = settle(values, ("x", x), ("y", y), over=over, otherwise=otherwise).astype(float)
+    values = keep_dimensions(values, ("x", x), ("y", y), over=over, otherwise=otherwise).astype(float)
     values = values.sortby([name for name in (x, y) if values[name].dtype.kind in "iuf"])
     mean = values.mean(over, skipna=False).transpose(y, x).values
     ax = axes_to_draw_on(ax, title)
@@ -100,7 +110,7 @@ def heatmap(
 
 
 def _norm(mean: np.ndarray, scale: str | None) -> Normalize:
-    """Returns the colour scale of the means: "linear", "log", or if `scale` is None the scale that suits them."""
+    """Returns the colour scale of the means, linear or logarithmic; None chooses by `suggested_scale`."""
     finite = mean[np.isfinite(mean)]
     if not finite.size:
         return Normalize(0.0, 1.0)

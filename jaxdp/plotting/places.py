@@ -18,11 +18,11 @@ from jaxdp.validation import check_choice
 
 SCALES = ("linear", "log")
 WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
-FEW = 6  # up to this number of values, each gets a tick
-APART = 4.0  # on a logarithmic axis, position of infinity / largest finite value
+FEW = 6  # up to this number of values, each gets a tick, except rounds
+APART = 4.0  # on a logarithmic axis, position of infinity relative to the largest finite value
 SHORT_RATIO = 50.0  # a logarithmic horizontal axis with a smaller ratio of its ends has ticks between powers of ten
 MARGINS = 0.05  # Matplotlib's margins beside the marks
-SLASH = ((-0.5, -1.0), (0.5, 1.0))
+SLASH = ((-0.5, -1.0), (0.5, 1.0))  # a marker; two of them show a break of the axis
 
 FAINT = 0.25  # opacity of bands
 
@@ -59,8 +59,8 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
     Args:
         name: name of the dimension.
         values: values of the dimension.
-        scale: "linear" or "log". None is "log" if all values are positive and the name is "epsilon" or there is one
-            value, and otherwise the suggested scale. Values that are not numbers ignore it.
+        scale: "linear" or "log". None: "log" if all values are positive and the name is "epsilon" or there is only one
+            value, otherwise the result of `suggested_scale`. Ignored if values are not numbers.
         texts: tick texts of values that are not numbers.
 
     Raises:
@@ -91,7 +91,7 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
 
 
 def suggested_scale(values: np.ndarray) -> str:
-    """Returns "log" if finite values are all positive, and the largest is at least 10 times the smallest."""
+    """Returns "log" if finite values are positive and the largest is at least 10 times the smallest, else "linear"."""
     values = values[np.isfinite(values)]
     wide = values.size > 0 and values.min() > 0 and values.max() >= WIDE * values.min()
     return "log" if wide else "linear"
@@ -120,10 +120,9 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
         )  # Matplotlib's texts would overlap
     if 0 < positions.joined < len(positions.at) and not curves_on(ax):
         last, infinity_at = positions.at[positions.joined - 1 : positions.joined + 1]
-        share = 0.42, 0.5
         gap = [
-            last * (infinity_at / last) ** s if positions.scale == "log" else last + s * (infinity_at - last)
-            for s in share
+            last * (infinity_at / last) ** part if positions.scale == "log" else last + part * (infinity_at - last)
+            for part in (0.42, 0.5)
         ]
         ax.plot(
             gap,

@@ -27,7 +27,7 @@ class Drawn(NamedTuple):
         spread: meaning of the band, as text; empty if there is no band.
         colour: colour of the curve.
         bars: whether the band is drawn as bars.
-        style: index of colour, marker and line; None for a grey curve.
+        style: index of colour, marker and line; None for a grey curve or a bound.
     """
 
     hue: Any
@@ -87,13 +87,13 @@ def curves_on(ax: Axes) -> list[Drawn]:
     return [drawn for drawn in records(ax) if drawn.marks]
 
 
-def style_index(ax: Axes, label: str, usual: int) -> int:
-    """Returns the index of a new curve's style: in a figure, one label has one style, and one style has one label.
+def style_index(ax: Axes, label: str, default: int) -> int:
+    """Returns the index of a new curve's style, so that in a figure each label has one style and each style one label.
 
     Args:
         ax: axes to draw on.
         label: legend text; empty for a curve without legend text.
-        usual: index to return unless a curve with another label has it.
+        default: index for an empty label, and for a new label unless a curve of the figure has this index already.
     """
     figure = ax.get_figure(root=True)
     panels = [ax] if figure is None else figure.axes
@@ -103,8 +103,8 @@ def style_index(ax: Axes, label: str, usual: int) -> int:
     for index, other in label_of_style.items():
         if label and other == label:
             return index
-    if not label or usual not in label_of_style:
-        return usual
+    if not label or default not in label_of_style:
+        return default
     return min(index for index in range(len(label_of_style) + 1) if index not in label_of_style)
 
 
@@ -130,8 +130,8 @@ def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             first = entries.setdefault(label, handle)
             if isinstance(first, Line2D) and isinstance(handle, Line2D) and first.get_color() != handle.get_color():
-                look = {"linestyle": first.get_linestyle(), "linewidth": first.get_linewidth()}
-                entries[label] = Line2D([], [], color=NEUTRAL, zorder=BELOW, **look)
+                line = {"linestyle": first.get_linestyle(), "linewidth": first.get_linewidth()}
+                entries[label] = Line2D([], [], color=NEUTRAL, zorder=BELOW, **line)
                 entries[label].set_linestyle(first._unscaled_dash_pattern)  # pyright: ignore[reportAttributeAccessIssue]
     ordered = sorted(entries, key=lambda label: _order(entries[label]) == BELOW)  # stable
     return [entries[label] for label in ordered], ordered

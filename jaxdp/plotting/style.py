@@ -42,7 +42,7 @@ def style(index: int, ax: Axes) -> dict[str, Any]:
 
 
 def grey_style() -> dict[str, Any]:
-    """Returns the line of a curve in the background."""
+    """Returns the plotting keywords of a curve that is not highlighted."""
     return {"color": "#aaaaaa", "linewidth": 0.8 * current_scale(), "zorder": 1.6}
 
 
