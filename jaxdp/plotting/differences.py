@@ -68,17 +68,17 @@ def paired(
     remaining = [str(name) for name in difference.dims if name != x and difference.sizes[name] > 1]
     hue = remaining[0] if hue is None and len(remaining) == 1 else hue
     otherwise = "draw them all with x={0} or hue={0}"
-    kept = {
+    variables = {
         name: keep_dimensions(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences
     }
-    x_values = values_of(kept["difference"][x])
+    x_values = values_of(variables["difference"][x])
     positions = places(x, x_values, xscale, [label_of(x, value, labels) for value in x_values])
     ax = axes_to_draw_on(ax, title)
     positions = prepare_x(ax, positions)
-    prepare_y(ax, "linear", kept["difference"].values)
+    prepare_y(ax, "linear", variables["difference"].values)
     ax.axhline(0, color=NEUTRAL, linewidth=1.0, zorder=1.4)
-    p_values = next((kept[name] for name in ("p_adjusted", "p_value") if name in kept), None)
-    middle, low, high = (kept[name] for name in REQUIRED)
+    p_values = next((variables[name] for name in ("p_adjusted", "p_value") if name in variables), None)
+    middle, low, high = (variables[name] for name in REQUIRED)
     estimates = Summary(middle, low, high, "mean of paired differences", "their intervals")
     # Bars only for names or a single x: side by side, they would move marks along an axis of numbers.
     bars = not positions.joined or len(positions.at) == 1
@@ -90,7 +90,7 @@ def paired(
             background = to_rgba(ax.get_facecolor())
             open_marks = {**line, "linestyle": "none", "markerfacecolor": background, "zorder": 3}
             ax.plot(points[is_open], middle[is_open], **open_marks)
-    note(ax, unit_sentence(kept["difference"], labels))
+    note(ax, unit_sentence(variables["difference"], labels))
     if p_values is not None:
         note(ax, f"Open marks: {'p adjusted' if p_values.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")
     ax.grid(visible=True, which="major", alpha=0.35)
