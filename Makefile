@@ -120,10 +120,11 @@ docs: $(VENV)/.ready-docs  ## the site, in results/site/html; a warning is an er
 	JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d .cache/site -b html docs results/site/html
 	$(BIN)/python docs/check_site.py results/site/html
 
-# A learner that no instance fits makes the second line fail, as do results of other versions, which stay: this is shown.
+# A learner that no instance fits makes the second and third lines fail, as do results of other versions, which stay: this is shown.
 pages-data: $(READY)  ## plays the benchmark (hours) with learners that changed or have no results; all of them with ALL=1
 	$(BIN)/python docs/site_pages/measured.py $(if $(ALL),--remove-all,--remove)
 	-$(BIN)/python -m jaxdp bench --all --out benchmarks/suite/full
+	-$(BIN)/python -m jaxdp bench --all --unit person --out benchmarks/suite/full
 	$(BIN)/python docs/site_pages/measured.py
 
 lint: style

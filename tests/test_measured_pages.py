@@ -46,6 +46,7 @@ def record(name, mean, trust="local", kind="pure", **changes):
         "protocol": "full",
         "learner": name,
         "code": code_hash(name),
+        "unit": "round",
         "tuned": {},
         "proof": "",
         "attack": {},
@@ -155,6 +156,29 @@ def test_results_of_another_program_are_named(folder, monkeypatch, capsys):
     assert [file.name for file in path.iterdir()] == ["ucb.json"]
     gone = {**record("ucb", 400), "learner": "gone"}
     assert results.outdated_learners({"gone": gone}) == ["gone"]
+
+
+def test_results_per_person_are_in_standings_of_their_own_and_no_peers(folder):
+    person = record("thompson", 50, unit="person")
+    for claim in person["instances"]["arms.easy"]["claims"].values():
+        claim["privacy_unit"] = "one person"
+    path = folder(record("ucb", 400), record("thompson", 100))
+    (path / "thompson.person.json").write_text(json.dumps(person))
+    folder()
+    page = measured.standings_page({"ucb": "ucb", "thompson": "a_page"})
+    assert page.count("\n## arms: ") == 2
+    of_people = page.partition("\n## arms: local model, one person of 20 visits, pure claims\n")[2]
+    assert "| [thompson](algorithm/a_page.rst) (person) | 1 of 1 |" in of_people.partition("\n## ")[0]
+    assert "1 peers" in algorithm_page(algorithms()["ucb"])
+
+
+def test_outdated_results_per_person_are_removed_with_the_others(folder, monkeypatch):
+    path = folder(record("ucb", 400), record("thompson", 100))
+    (path / "thompson.person.json").write_text(json.dumps(record("thompson", 50, unit="person", code="0" * 16)))
+    folder()
+    monkeypatch.setattr("sys.argv", ["measured.py", "--remove"])
+    assert measured.main() == 0
+    assert [file.name for file in path.iterdir()] == ["ucb.json"]
 
 
 def test_quick_results_are_refused(folder):

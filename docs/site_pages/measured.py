@@ -23,6 +23,7 @@ from site_pages.rst import heading, table
 from jaxdp.comparisons.tables import format_budget
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry, MechanismEntry
 from jaxdp.suite import v1
+from jaxdp.suite._bench import file_name
 from jaxdp.suite._standings import LEAST_SCORES, draw_standings, score_tables, standings
 
 FULL = Path(__file__).parents[2] / "benchmarks" / "suite" / "full"
@@ -38,7 +39,7 @@ def records() -> dict[str, dict]:
 
 @functools.cache
 def measurements() -> dict[str, dict[str, results.Measurement]]:
-    """Returns the committed full results, by instance and learner."""
+    """Returns the committed full results per round, by instance and learner."""
     return results.measurements(records())
 
 
@@ -157,9 +158,9 @@ def _with_links(text: str, pages: Mapping[str, str]) -> str:
     """Returns the standings; in the first cell of a row, a registered name links to its page."""
 
     def link(row: re.Match[str]) -> str:
-        return f"| [{row[1]}](algorithm/{pages[row[1]]}.rst) |" if row[1] in pages else row[0]
+        return f"| [{row[1]}](algorithm/{pages[row[1]]}.rst){row[2]} |" if row[1] in pages else row[0]
 
-    return re.sub(r"^\| (\w+) \|", link, text, flags=re.MULTILINE)
+    return re.sub(r"^\| (\w+)((?: \(person\))?) \|", link, text, flags=re.MULTILINE)
 
 
 def _table_of(name: str, page: frozenset[str], unit: str) -> list[str]:
@@ -294,9 +295,11 @@ def main() -> int:
     """Runs the command. Returns 1 if results are outdated, and stay."""
     old = results.outdated_learners(records())
     removes = "--remove-all" in sys.argv[1:], "--remove" in sys.argv[1:]
-    for name in [*records()] if removes[0] else old if removes[1] else []:
-        (FULL / f"{name}.json").unlink()
-        print(f"{name}: removed its results")
+    gone = {record["learner"] for record in records().values()} if removes[0] else old if removes[1] else []
+    for record in records().values():
+        if record["learner"] in gone:
+            (FULL / file_name(record["learner"], record["unit"])).unlink()
+            print(f"{record['learner']}: removed its results per {record['unit']}")
     for name in () if any(removes) else old:
         print(f"{name}: its results are of another program: make pages-data")
     for name in not_measured():

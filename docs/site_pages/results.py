@@ -60,18 +60,19 @@ def read_full(folder: Path) -> dict[str, dict[str, Any]]:
 
 def outdated_learners(records: Records) -> list[str]:
     """Returns learners that played with another program than the current one, or that are not registered now."""
-    hashes = {record["learner"]: record["code"] for record in records.values()}
+    programs = dict.fromkeys((record["learner"], record["code"]) for record in records.values())
     registered = {*LEARNERS, *ESTIMATORS}
-    return [
-        name for name, code in hashes.items() if (":" not in name and name not in registered) or code != code_hash(name)
+    outdated = [
+        name for name, code in programs if (":" not in name and name not in registered) or code != code_hash(name)
     ]
+    return list(dict.fromkeys(outdated))
 
 
 def measurements(records: Records) -> dict[str, dict[str, Measurement]]:
-    """Returns the measurements of all learners, by instance and learner, in the suite's order of instances."""
+    """Returns the measurements per round, by instance and learner, in the suite's order of instances."""
     by_instance: dict[str, dict[str, Measurement]] = {name: {} for name in v1.INSTANCES}
     for name, record in records.items():
-        for instance, entry in record["instances"].items():
+        for instance, entry in record["instances"].items() if record["unit"] == "round" else ():
             if "skipped" not in entry:
                 by_instance[instance][name] = _measurement(entry)
     return by_instance

@@ -120,7 +120,7 @@ def compare(
     horizons, several = _horizons(horizon, checkpoints)
     units = _units(unit, reports, world)
     entries = {
-        (name, rounds, unit_): _with_unit(name, contestant, world, rounds, unit_, reports)
+        (name, rounds, unit_): make_learner_for(name, contestant, world, rounds, unit_, reports)
         for name, contestant in learners.items()
         for rounds in horizons
         for unit_ in units
@@ -184,19 +184,21 @@ def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
     return units
 
 
-def _with_unit(
-    name: str, contestant: Contestant, world: Environment, horizon: int, unit: str | None, reports: int
+def make_learner_for(
+    name: str, contestant: Contestant, world: Environment, horizon: int, unit: str | None, reports: int = 1
 ) -> tuple[Learner, dict[str, Any]]:
     """Returns a contestant's learner, with a claim for this unit (None: with an unchanged claim), and its values."""
     num_used = horizon  # rounds that the learner uses
     if unit == "person":
         assert world.visits is not None
         num_used = world.visits.num_heard(reports, min(horizon, len(world.visits)))
-    learner, learner_values = make_learner(name, contestant, world, num_used)
+    learner, learner_values = _make_learner(name, contestant, world, num_used)
     return (learner if unit is None else with_unit(learner, unit, reports)), learner_values
 
 
-def make_learner(name: str, contestant: Contestant, world: Environment, horizon: int) -> tuple[Learner, dict[str, Any]]:
+def _make_learner(
+    name: str, contestant: Contestant, world: Environment, horizon: int
+) -> tuple[Learner, dict[str, Any]]:
     """Makes a contestant's learner, and returns it with the parameter values that the contestant's dict gives."""
     factory, arguments = split_contestant(name, contestant)
     if isinstance(factory, Learner):

@@ -1,4 +1,4 @@
-"""An attack on a learner's claim at the suite's sizes and horizon: one user's answer is flipped."""
+"""An attack on a learner's claim at the suite's sizes and horizon: one answer, or all of a person, is flipped."""
 
 import math
 from collections.abc import Mapping
@@ -23,16 +23,23 @@ def attack(
 ) -> dict[str, Any]:
     """Attacks a learner's claim with two runs on the same data of the suite, except for one user's answer.
 
-    There are up to two attacks: this user answers in round horizon / 3, or 64 rounds before the end. In the local model
-    the attacked output is this user's report. In other models it has the following values, if the adversary sees them:
-    the next 16 plays, the number of later plays of each action, and the public state at the end if it is small.
+    There are up to two attacks: this user answers in round horizon / 3, or 64 rounds before the end. If the world has
+    visits, the two runs differ in all answers of one person: the person who comes first after a third of the others, or
+    the person who comes last. In the local model the attacked output is this user's report, or the person's first
+    report and the sum of the later ones. In other models it has the following values, if the adversary sees them: the
+    next 16 plays after the first changed answer, the number of later plays of each action, and the public state at the
+    end if it is small.
 
     Returns:
-        A record with `claimed`, the claimed number, and `bound`, the largest lower bound on it; the bounds of all
-        attacks hold together with 95% confidence. `refuted` is whether an attack refutes the claim.
+        A record with `rounds`, the round of the first changed answer in each attack; `claimed`, the claimed number; and
+        `bound`, the largest lower bound on it. The bounds of all attacks hold together with 95% confidence. `refuted`
+        is whether an attack refutes the claim.
     """
     claim, params = learner.guarantee(**values), (learner.params(**values), world.params())
     rounds = sorted({horizon // 3, max(horizon - 64, horizon // 3)})
+    if world.visits is not None:
+        first_visits = np.flatnonzero(world.visits.nth[:horizon] == 0).tolist()
+        rounds = sorted({first_visits[len(first_visits) // 3], first_visits[-1]})
     audits = []
     for index, changed in enumerate(rounds):
         release = _release(learner, world, horizon, changed, claim.trust_model == "local", claim.adversary_view)
@@ -56,27 +63,34 @@ def _release(
     learner: Learner, world: Environment, horizon: int, changed: int, is_local: bool, view: frozenset[str]
 ) -> Any:
     """Returns (key, params, flip) -> the part of a run that is attacked."""
-    data_key = jax.random.key(1987)
+    data_key, visits = jax.random.key(1987), world.visits
+
+    def is_changed(round_: jax.Array, context: Any) -> jax.Array:
+        """Returns whether the answer of this round differs between the two runs."""
+        return round_ == changed if visits is None else context.person == visits.person[changed]
 
     def play(key: jax.Array, params: Any, flip: jax.Array) -> Any:
         learner_params, world_params = params
         key_init, key_rounds = jax.random.split(key)
 
-        def one_round(played: Any, round_: jax.Array, is_flipped: jax.Array) -> tuple[Any, Any, Any]:
+        def one_round(played: Any, round_: jax.Array) -> tuple[Any, Any, Any]:
+            """Plays a round; returns the new states, the report of the attacked user or zeros, and the action."""
             state, data = played
             keys = jax.random.split(jax.random.fold_in(key_rounds, round_), 3)
-            action = learner.act(keys[0], learner_params, state.public, None)
+            context = None if world.context is None else world.context(data_key, world_params, data)
+            action = learner.act(keys[0], learner_params, state.public, context)
             data, feedback, _ = world.feedback(jax.random.fold_in(data_key, round_), world_params, data, action)
-            feedback = jnp.where(is_flipped, 1 - feedback, feedback)
-            report = learner.privatize(keys[1], learner_params, state.public, None, action, feedback)
+            is_attacked = is_changed(round_, context)
+            feedback = jnp.where((flip == 1) & is_attacked, 1 - feedback, feedback)
+            report = learner.privatize(keys[1], learner_params, state.public, context, action, feedback)
             after = learner.update(keys[2], learner_params, state, report)
-            return (after, data), report, jnp.ravel(action)
+            return (after, data), jax.tree.map(lambda leaf: jnp.where(is_attacked, leaf, 0), report), jnp.ravel(action)
 
         def plain_round(played: Any, round_: jax.Array) -> tuple[Any, None]:
-            return one_round(played, round_, jnp.zeros((), bool))[0], None
+            return one_round(played, round_)[0], None
 
         def watched_round(played: Any, round_: jax.Array) -> tuple[Any, jax.Array]:
-            played, _, action = one_round(played, round_, jnp.zeros((), bool))
+            played, _, action = one_round(played, round_)
             return played, action
 
         def counted_round(carry: Any, round_: jax.Array) -> tuple[Any, None]:
@@ -84,12 +98,21 @@ def _release(
             played, action = watched_round(played, round_)
             return (played, counts + jax.nn.one_hot(action, num_actions, dtype=jnp.int32).sum(0)), None
 
+        def reported_round(carry: Any, round_: jax.Array) -> tuple[Any, None]:
+            played, total = carry
+            played, report, _ = one_round(played, round_)
+            return (played, jax.tree.map(jnp.add, total, report)), None
+
         rounds = jnp.arange(horizon, dtype=jnp.int32)
         played = learner.init(key_init, learner_params), world.init(data_key, world_params)
         played, _ = jax.lax.scan(plain_round, played, rounds[:changed])
-        played, report, _ = one_round(played, rounds[changed], flip == 1)
-        if is_local:
+        played, report, _ = one_round(played, rounds[changed])
+        if is_local and visits is None:
             return report
+        if is_local:
+            none = jax.tree.map(jnp.zeros_like, report)
+            (_, later), _ = jax.lax.scan(reported_round, (played, none), rounds[changed + 1 :])
+            return report, later
         assert world.interface is not None
         num_actions = int(world.interface.action.high) + 1
         end = min(changed + 1 + WINDOW, horizon)

@@ -11,6 +11,7 @@ import platform
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -19,20 +20,21 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from jaxdp.comparisons import compare
-from jaxdp.comparisons._compare import make_learner
+from jaxdp.comparisons._compare import make_learner_for
 from jaxdp.core import Estimator, Learner, Problem, default_float
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation.run.values import parameters
 from jaxdp.suite import _attack, v1
+from jaxdp.validation import check_choice
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LIST = re.compile(r"\[\n([^][]*)\n *\]")  # of numbers: JSON texts have no line breaks
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
-# Required arguments that are the same for every learner: a size, or its function of the horizon.
+# Required arguments that are the same for every learner: a size, or its function of the number of rounds that are used.
 FIXED: Mapping[str, Callable[[int], int]] = {
-    "explore_rounds": lambda horizon: 64 * (horizon // 640),  # a multiple of every number of arms
+    "explore_rounds": lambda horizon: 64 * max(1, horizon // 640),  # a multiple of every number of arms
     "num_rounds": lambda horizon: horizon // 10,
     "num_switches": lambda horizon: 1,
 }
@@ -65,12 +67,18 @@ def resolve(name: str) -> tuple[Any, dict[str, Any]]:
     return factory, {}
 
 
+def file_name(name: str, unit: str) -> str:
+    """Returns the name of a learner's file of results."""
+    return f"{name.replace(':', '.')}{'.person' if unit == 'person' else ''}.json"
+
+
 def bench(
     name: str,
     path: Path,
     *,
     quick: bool = False,
     verify: bool = False,
+    unit: str = "round",
     tuned: Mapping[str, Any] = {},
     family: str | None = None,
     proof: str = "",
@@ -83,6 +91,8 @@ def bench(
         path: the JSON file; new, or written by an earlier call with the same arguments.
         quick: whether to use few seeds and short horizons. Standings do not mix quick and full results.
         verify: whether to use the second set of seeds.
+        unit: the privacy unit, "round" or "person". With "person" people come by the schedule `v1.schedule`, and
+            learners use the first visit of each person, by `jaxdp.per_person`.
         tuned: arguments and values, other than epsilon and delta, that you chose for this learner; its row is then
             marked.
         family: family of the instances to play; None plays all.
@@ -99,12 +109,13 @@ def bench(
     for fixed in ("epsilon", "delta"):
         if fixed in tuned:
             raise ValueError(f"value must not be {fixed}, which the protocol fixes, got {fixed}={tuned[fixed]!r}")
+    check_choice("unit", unit, v1.UNITS)
     factory, variant = resolve(name)
     head = {
         "suite": "v1",
         "suite_hash": v1.suite_hash(),
         "protocol": ("quick" if quick else "full") + (" verify" if verify else ""),
-        "unit": "round",
+        "unit": unit,
         "learner": name,
         "code": code_hash(name),
         "arguments": {key: repr(value) for key, value in variant.items()},
@@ -128,7 +139,7 @@ def bench(
         if instance.name not in record["instances"]:
             start = time.perf_counter()
             try:
-                played = _play(name, factory, {**variant, **tuned}, instance, quick, verify)
+                played = _play(name, factory, {**variant, **tuned}, instance, unit, quick, verify)
             except (ValueError, TypeError) as error:
                 played = {"skipped": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
             record["instances"][instance.name] = {**played, "seconds": round(time.perf_counter() - start, 2)}
@@ -137,7 +148,8 @@ def bench(
                 report(f"{instance.name}: played")
         is_target = _attack.TARGETS.get(instance.family) == instance.name
         if is_target and instance.name not in record["attack"] and "skipped" not in record["instances"][instance.name]:
-            record["attack"][instance.name] = _attack_instance(name, factory, {**variant, **tuned}, instance, quick)
+            arguments = {**variant, **tuned}
+            record["attack"][instance.name] = _attack_instance(name, factory, arguments, instance, unit, quick)
             _write(path, record)
     reasons = {at: played["skipped"] for at, played in record["instances"].items() if "skipped" in played}
     if len(reasons) == len(record["instances"]):
@@ -154,25 +166,35 @@ def bench(
 
 
 def _play(
-    name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, quick: bool, verify: bool
+    name: str,
+    factory: Any,
+    arguments: Mapping[str, Any],
+    instance: v1.Instance,
+    unit: str,
+    quick: bool,
+    verify: bool,
 ) -> dict[str, Any]:
     """Plays one instance at every epsilon; returns the metric of every seed and the claims.
 
     Raises:
         ValueError: if the instance does not fit, if the learner may stop early, or if its claims are not comparable.
     """
-    made, contestant, values = _contestant(name, factory, arguments, instance, quick)
+    made, contestant, _, values = _contestant(name, factory, arguments, instance, unit, quick)
     horizon = instance.horizon(quick)
     problem: dict[str, Any] = {"problem": made} if isinstance(made, Problem) else {"world": made, "horizon": horizon}
-    comparison = compare(
-        {name: contestant},
-        **problem,
-        epsilon=list(v1.EPSILONS),
-        num_seeds=v1.QUICK_SEEDS if quick else v1.SEEDS,
-        key=jax.random.key(v1.ROOT_SEEDS["verify" if verify else "scores"]),
-        metric=instance.metric,
-        values=values,
-    )
+    if unit == "person":
+        problem["unit"] = unit
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* hears .* rounds")  # the protocol fixes the number of people
+        comparison = compare(
+            {name: contestant},
+            **problem,
+            epsilon=list(v1.EPSILONS),
+            num_seeds=v1.QUICK_SEEDS if quick else v1.SEEDS,
+            key=jax.random.key(v1.ROOT_SEEDS["verify" if verify else "scores"]),
+            metric=instance.metric,
+            values=values,
+        )
     table = comparison.claims()
     _check_claims(name, table)
     claims = {}
@@ -180,7 +202,7 @@ def _play(
         claim = table[table.epsilon == epsilon].iloc[0]
         parts = {key: str(claim[key]) for key in ("claim", "kind", "trust_model", "privacy_unit")}
         claims[f"{epsilon:g}"] = parts
-    scores = comparison.values().sel({comparison.along: name})
+    scores = comparison.values().sel({comparison.along: name}).squeeze()  # a unit is an axis of one value
     numbers = {
         f"{epsilon:g}": [float(f"{value:.7g}") for value in scores.sel(epsilon=epsilon).values.tolist()]
         for epsilon in v1.EPSILONS
@@ -205,39 +227,53 @@ def _check_claims(name: str, table: "pd.DataFrame") -> None:
 
 
 def _contestant(
-    name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, quick: bool
-) -> tuple[Any, Any, dict[str, float]]:
-    """Returns the world or problem, the contestant for `compare`, and the values that the protocol fixes."""
-    made, horizon = instance.make(), instance.horizon(quick)
+    name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, unit: str, quick: bool
+) -> tuple[Any, Any, tuple[Any, dict[str, Any]], dict[str, float]]:
+    """Checks that a contestant fits.
+
+    Returns:
+        The world or problem, the contestant for `compare`, the learner or estimator with the values that its arguments
+        give, and the values that the protocol fixes.
+    """
+    made, horizon = instance.make_for(unit, quick), instance.horizon(quick)
+    num_used = made.visits.num_heard(1, horizon) if unit == "person" else horizon
     completed = dict(arguments)
     if callable(factory) and not isinstance(factory, Learner | Estimator):
         for argument, parameter in inspect.signature(factory).parameters.items():
             if argument in instance.sizes:
                 completed.setdefault(argument, instance.sizes[argument])
             elif argument in FIXED and parameter.default is parameter.empty:
-                completed.setdefault(argument, FIXED[argument](horizon))
-    contestant = (factory, completed)
+                completed.setdefault(argument, FIXED[argument](num_used))
+    contestant, own_values = (factory, completed), {}
     if isinstance(made, Problem):
         algorithm = factory if isinstance(factory, Estimator) or not callable(factory) else factory(**completed)
         if not isinstance(algorithm, Estimator):
             raise ValueError(f"{name} must be an estimator to play {instance.name}")
     else:
-        algorithm, _ = make_learner(name, contestant, made, horizon)
+        algorithm, own_values = make_learner_for(name, contestant, made, horizon, unit if unit == "person" else None)
         if algorithm.done is not None:  # regret of fewer rounds would be divided by the regret of all rounds
             raise ValueError(f"{name} must play until the horizon, got a learner that may stop earlier (`done`)")
-    return made, contestant, {"delta": v1.DELTA} if "delta" in parameters(algorithm.params) else {}
+    fixed = {"delta": v1.DELTA} if "delta" in parameters(algorithm.params) else {}
+    if unit == "person":
+        claims = [algorithm.guarantee(**_values(algorithm, {**fixed, **own_values}, each)) for each in v1.EPSILONS]
+        for claim in claims:
+            if claim.is_private and claim.unit != unit:
+                raise ValueError(f"{name} must claim privacy for a person to be played per person, got {claim}")
+    return made, contestant, (algorithm, own_values), fixed
+
+
+def _values(algorithm: Any, values: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
+    """Returns the values with this epsilon, if the algorithm accepts an epsilon."""
+    return {**values, "epsilon": epsilon} if "epsilon" in parameters(algorithm.params) else dict(values)
 
 
 def _attack_instance(
-    name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, quick: bool
+    name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, unit: str, quick: bool
 ) -> dict[str, Any]:
     """Attacks the claim at epsilon 1 on one instance; returns the attack's record, or why there was no attack."""
-    world, contestant, values = _contestant(name, factory, arguments, instance, quick)
+    world, _, (learner, own_values), fixed = _contestant(name, factory, arguments, instance, unit, quick)
     horizon = instance.horizon(quick)
-    learner, own_values = make_learner(name, contestant, world, horizon)
-    values = {**values, **own_values}
-    if "epsilon" in parameters(learner.params):
-        values["epsilon"] = _attack.EPSILON
+    values = _values(learner, {**fixed, **own_values}, _attack.EPSILON)
     if not learner.guarantee(**values).is_private:
         return {"not attacked": "no claim"}
     key = jax.random.key(v1.ROOT_SEEDS["scores"])

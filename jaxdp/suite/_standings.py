@@ -17,18 +17,18 @@ from jaxdp.plotting.style import grey_style, style
 from jaxdp.stats import mean_interval
 from jaxdp.suite import v1
 
-Group = tuple[str, str, str, str]  # family, trust model, privacy unit, kind of claim
+Group = tuple[str, str, str, str]  # family, trust model, privacy unit (with the number of visits), kind of claim
 LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # smaller mean scores count as this in geometric means
 LEAST_SCORES["rewards"] = 1e-2  # where data have no truth, the estimate without privacy has the error 0
 FORMATS = ("markdown", "text", "latex", "csv")
 
 
 def read_results(folder: Path) -> dict[str, dict[str, Any]]:
-    """Reads all results in a folder, by the learner's name.
+    """Reads all results in a folder, by the learner's name, with " (tuned)" or " (person)" if they apply.
 
     Raises:
         ValueError: if the folder has no results, or results of another suite, of several protocols, or of one learner
-            in several files.
+            and unit in several files.
     """
     records: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.json")):
@@ -103,7 +103,7 @@ def score_tables(records: Mapping[str, Mapping[str, Any]]) -> dict[Group, xr.Dat
     """Returns the scores of each table: (learner, instance, epsilon, seed)."""
     groups: dict[Group, list[str]] = {}
     for name, record in records.items():
-        for group in dict.fromkeys(_group(instance, played) for instance, played in record["instances"].items()):
+        for group in dict.fromkeys(_group(record, instance) for instance in record["instances"]):
             if group is not None:
                 groups.setdefault(group, []).append(name)
     order = sorted(groups, key=lambda group: (v1.FAMILIES.index(group[0]), *group[1:]))
@@ -111,20 +111,23 @@ def score_tables(records: Mapping[str, Mapping[str, Any]]) -> dict[Group, xr.Dat
 
 
 def _label(record: Mapping[str, Any]) -> str:
-    return record["learner"] + (" (tuned)" if record["tuned"] else "")
+    notes = [*(["tuned"] if record["tuned"] else []), *(["person"] if record["unit"] == "person" else [])]
+    return record["learner"] + "".join(f" ({note})" for note in notes)
 
 
-def _group(instance: str, played: Mapping[str, Any]) -> Group | None:
+def _group(record: Mapping[str, Any], instance: str) -> Group | None:
     """Returns the table that an instance's results belong to, by the claim at epsilon 1; None if it was not played."""
+    played = record["instances"][instance]
     if "skipped" in played:
         return None
     claim = played["claims"]["1"]
-    return instance.partition(".")[0], claim["trust_model"], claim["privacy_unit"], claim["kind"]
+    visits = f" of {v1.VISITS} visits" if record["unit"] == "person" else ""
+    return instance.partition(".")[0], claim["trust_model"], claim["privacy_unit"] + visits, claim["kind"]
 
 
 def _instances_of(record: Mapping[str, Any], group: Group) -> dict[str, Mapping[str, Any]]:
     """Returns the instances of a table that a learner played."""
-    return {name: played for name, played in record["instances"].items() if _group(name, played) == group}
+    return {name: played for name, played in record["instances"].items() if _group(record, name) == group}
 
 
 def _scores(records: Mapping[str, Mapping[str, Any]], group: Group) -> xr.DataArray:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.contextual import generalized_linear_contexts, linear_contexts
-from jaxdp.core import Environment, Problem, Sample, Space, default_float
+from jaxdp.core import Environment, Problem, Sample, Space, Visits, add_visits, default_float
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation import gaussian_rewards
 from jaxdp.experts._comparators import Comparison, add_round, init_comparison, metrics
@@ -110,7 +110,13 @@ def _frozen(base: Environment, thresholds: np.ndarray, starts: tuple[int, ...], 
         rounds = round_ + jnp.arange(len(keys), dtype=round_.dtype)
         return jax.vmap(lambda key, at, action: feedback(key, params, at, action))(keys, rounds, actions)
 
-    means = base.means
+    means, base_unheard = base.means, base.unheard
+
+    def unheard(params: Frozen, round_, action, rounds):
+        assert base_unheard is not None
+        _, totals = base_unheard(params.base, (), action, rounds)
+        return round_ + rounds.astype(round_.dtype), totals
+
     return base._replace(
         params=lambda: frozen,
         init=lambda key, params: jnp.zeros((), jnp.int32),
@@ -119,8 +125,25 @@ def _frozen(base: Environment, thresholds: np.ndarray, starts: tuple[int, ...], 
         block=block,
         feedback_totals=None,
         means=means and (lambda params: means(params.base)),
+        unheard=base_unheard and unheard,
         made_by=None,
     )
+
+
+def with_people(world: Environment, visits: Visits) -> Environment:
+    """Returns the world with a public schedule of people, and without the outcomes in `world.drawn`.
+
+    These outcomes are drawn in each round, so a run that has them cannot sum the rounds between two heard rounds.
+
+    Raises:
+        ValueError: if the world has contexts or no interface.
+    """
+
+    def feedback(key, params, state, action):
+        state, answer, outcome = world.feedback(key, params, state, action)
+        return state, answer, {name: value for name, value in outcome.items() if name not in world.drawn}
+
+    return add_visits(world._replace(feedback=feedback, drawn=()), visits)
 
 
 def experts_world(

@@ -8,7 +8,7 @@ import typer
 
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.suite import v1
-from jaxdp.suite._bench import bench
+from jaxdp.suite._bench import bench, file_name
 from jaxdp.suite._standings import FORMATS, draw_standings, read_results, standings
 from jaxdp.validation import check_choice
 
@@ -28,6 +28,9 @@ def bench_learners(
     verify: Annotated[
         bool, typer.Option("--verify", help="Use the second set of seeds, to check published results.")
     ] = False,
+    unit: Annotated[
+        str, typer.Option(help="Privacy unit: round, or person; rows per person get files of their own.")
+    ] = "round",
     value: Annotated[
         list[str] | None,
         typer.Option(help="NAME=NUMBER: an argument that you chose; marks the row as tuned. Repeat for several."),
@@ -61,6 +64,7 @@ def bench_learners(
         lambda line: typer.echo(line, err=True),
         quick=quick,
         verify=verify,
+        unit=unit,
         family=family,
         proof=proof,
     )
@@ -76,6 +80,7 @@ def bench_all(
     values: Sequence[str],
     report: Callable[[str], None],
     *,
+    unit: str = "round",
     family: str | None = None,
     **options: Any,
 ) -> list[str]:
@@ -87,6 +92,7 @@ def bench_all(
         every: whether to add all registered learners and estimators.
         values: texts NAME=NUMBER, for the argument `tuned` of `bench`.
         report: function that is called with each line of progress.
+        unit: the privacy unit, "round" or "person".
         family: family of the instances to play; None plays all.
         **options: quick, verify and proof of `bench`.
 
@@ -98,6 +104,7 @@ def bench_all(
     """
     if family is not None:
         check_choice("family", family, v1.FAMILIES)
+    check_choice("unit", unit, v1.UNITS)
     learners = [*names, *([*LEARNERS, *ESTIMATORS] if every else ())]
     if not learners:
         raise ValueError(
@@ -111,8 +118,8 @@ def bench_all(
     for name in learners:
         report(name)
         try:
-            path = folder / f"{name.replace(':', '.')}.json"
-            bench(name, path, tuned=tuned, family=family, report=lambda line: report(f"  {line}"), **options)
+            path = folder / file_name(name, unit)
+            bench(name, path, unit=unit, tuned=tuned, family=family, report=lambda line: report(f"  {line}"), **options)
         except ValueError as error:
             if len(learners) == 1:
                 raise

@@ -18,6 +18,9 @@ answers of all other instances, and the regret of uniform play, which is the uni
 One instance in each of the families arms, duels and experts has late feedback, by `jaxdp.delayed`. The other families
 have none, because `delayed` refuses their learners: contextual learners read contexts, the actions of convex learners
 are points, and estimators get all labels at once.
+
+Every instance without contexts is also a world for claims for a person (`make_for`): in `horizon` rounds there are
+`horizon / 20` people with 20 visits each, by a fixed public schedule. A learner uses the first visit of each person.
 """
 
 import functools
@@ -34,12 +37,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits import bernoulli_bandit, convex
-from jaxdp.core import Environment, Problem, default_float, delayed
+from jaxdp.core import Environment, Problem, Visits, default_float, delayed
 from jaxdp.dueling import matrix_duels
 from jaxdp.estimation import ballot_election, comparison_table
 from jaxdp.experts import loss_sequence
 from jaxdp.preferences import Ballots, baseball1987
-from jaxdp.suite._worlds import arms_world, contexts_world, duels_world, experts_world, ranking_problem, rewards_problem
+from jaxdp.suite._worlds import (
+    arms_world,
+    contexts_world,
+    duels_world,
+    experts_world,
+    ranking_problem,
+    rewards_problem,
+    with_people,
+)
+from jaxdp.validation import check_choice
 
 FAMILIES = ("arms", "duels", "experts", "contextual", "convex", "rewards")
 EPSILONS = (0.1, 1.0, 10.0, math.inf)
@@ -50,6 +62,9 @@ ROOT_SEEDS = {"scores": 71, "verify": 72}  # the second is for checks of publish
 HORIZONS = {"arms": 100_000, "duels": 100_000, "experts": 100_000, "contextual": 20_000, "convex": 100_000}
 QUICK_HORIZONS = {"arms": 2_000, "duels": 2_000, "experts": 2_000, "contextual": 1_000, "convex": 2_000}
 NUM_ANSWERS = 10_000
+UNITS = ("round", "person")  # privacy units for which instances are played
+VISITS = 20  # of each person, if the unit is a person
+VISITS_SEED = 1987  # of the order of visits
 
 
 @dataclass(frozen=True)
@@ -82,9 +97,31 @@ class Instance:
         rounds = (QUICK_HORIZONS if quick else HORIZONS).get(self.family, 0)
         return rounds if self.rounds is None else min(rounds, self.rounds)
 
+    def make_for(self, unit: str, quick: bool) -> Any:
+        """Returns the world or problem for a privacy unit; for a person, the world has the public `schedule`.
+
+        Raises:
+            ValueError: if the unit is a person, and the instance is a problem of estimators or has contexts.
+        """
+        made = self.make()
+        if check_choice("unit", unit, UNITS) == "round":
+            return made
+        if isinstance(made, Problem):
+            raise ValueError(
+                f'unit must be "round" for estimators, whose data have no visits, got "person": {self.name}'
+            )
+        return with_people(made, schedule(self.horizon(quick)))
+
     def uniform(self, quick: bool) -> float:
         """Returns the metric of uniform play (of the estimate 0 in the family "rewards"), the unit of scores."""
         return frozen()[self.name]["uniform"]["quick" if quick else "full"]
+
+
+@functools.cache
+def schedule(horizon: int) -> Visits:
+    """Returns the public schedule of people: `VISITS` visits of each person, in a random order that never changes."""
+    people = np.repeat(np.arange(horizon // VISITS), VISITS)
+    return Visits.from_ids(np.random.RandomState(VISITS_SEED).permutation(people))
 
 
 def _arms(means: list[int], depths: tuple[int, ...] = (0,), starts: tuple[int, ...] = (0,), spread: int = 0) -> Any:

@@ -153,6 +153,7 @@ def records(**scores):
         }
         made[name] = {
             "learner": name,
+            "unit": "round",
             "tuned": {},
             "protocol": "quick",
             "proof": "",
@@ -179,6 +180,24 @@ def test_standings_rank_within_a_trust_model_only():
     assert rows["good"].count("**") == 16
     assert "**" not in rows["bad"]
     assert "private" not in text.replace("privacy", "")
+
+
+def test_standings_have_a_table_for_each_unit():
+    made = records(one=("local", [0.5] * 10))
+    person = copy.deepcopy(made["one"]) | {"unit": "person"}
+    for played in person["instances"].values():
+        played["claims"]["1"]["privacy_unit"] = "one person"
+    assert _standings._label(person) == "one (person)"
+    text = _standings.standings({**made, _standings._label(person): person})
+    rounds, people = text.index("one reward, pure claims"), text.index("one person of 20 visits, pure claims")
+    assert "| one | 2 of 2 |" in text[rounds:]
+    assert "| one (person) | 2 of 2 |" in text[people:rounds]
+    assert "Claims are for one person of 20 visits." in text[people:rounds]
+    figure = _standings.draw_standings({**made, _standings._label(person): person})
+    assert [ax.get_title() for ax in figure.axes] == [
+        "arms, local, pure, one person of 20 visits",
+        "arms, local, pure, one reward",
+    ]
 
 
 def test_the_figure_has_a_panel_for_each_table_and_leaves_out_incomplete_rows():
