@@ -119,6 +119,7 @@ def test_people_do_not_change_the_world(name, monkeypatch):
     np.testing.assert_array_equal(*answers)
 
 
+@pytest.mark.filterwarnings("ignore:.* hears .* rounds")
 @pytest.mark.parametrize("name", ["arms.drifting", "duels.cyclic"])
 def test_heard_rounds_equal_all_rounds(name):
     learner = jaxdp.bandits.ucb_central(num_arms=4) if name == "arms.drifting" else jaxdp.dueling.rucb(num_arms=8)
