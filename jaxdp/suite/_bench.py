@@ -255,7 +255,9 @@ def _contestant(
             raise ValueError(f"{name} must play until the horizon, got a learner that may stop earlier (`done`)")
     fixed = {"delta": v1.DELTA} if "delta" in parameters(algorithm.params) else {}
     if unit == "person":
-        claims = [algorithm.guarantee(**_values(algorithm, {**fixed, **own_values}, each)) for each in v1.EPSILONS]
+        claims = [
+            algorithm.guarantee(**_values(algorithm, {**fixed, **own_values}, epsilon)) for epsilon in v1.EPSILONS
+        ]
         for claim in claims:
             if claim.is_private and claim.unit != unit:
                 raise ValueError(f"{name} must claim privacy for a person to be played per person, got {claim}")
