@@ -35,7 +35,7 @@ class PrivateLabels(NamedTuple):
 
     @property
     def flip_probs(self) -> np.ndarray:
-        """[num_samples] float in [0, 1/2), the probability that a report differs from the label."""
+        """The probability that each report differs from its label, [num_samples] float in [0, 1/2)."""
         return expit(-self.epsilons)
 
 

@@ -25,7 +25,7 @@ def checks_of(
     """Returns the checks of an algorithm's contract, which you can call one by one.
 
     The checks share their computations; a check that you call separately computes only the values that it needs. The
-    how-to on own learners shows the checks in pytest.
+    how-to page `docs/howto/own_learner.md` shows the checks in pytest.
 
     Args:
         algorithm: a name from `python -m jaxdp list`, or an entry of `jaxdp.registry`, which is checked on its tiny
