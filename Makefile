@@ -14,7 +14,7 @@ CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs
 WORKERS ?= 2
 
 .PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations begin set-up \
-	newer docs notebooks pages-data lint gpu-counts style bench lock release paper
+	newer docs executed pages notebooks pages-data lint gpu-counts style bench lock release paper
 
 # Each number of comparisons is a program, and compiling takes most of the time: the study's default has five.
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
@@ -115,10 +115,18 @@ notebooks: $(READY)  ## executes every notebook in full; what they show goes to 
 	$(KEPT) $(BIN)/python notebooks/make.py run
 
 # The executed notebooks are kept: one is executed again when its script, or what it runs, has changed.
-docs: $(VENV)/.ready-docs  ## the site, in results/site/html; a warning is an error
-	$(KEPT) $(BIN)/python notebooks/make.py run --changed
-	JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d .cache/site -b html docs results/site/html
-	$(BIN)/python docs/check_site.py results/site/html
+SPHINX = JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs $(WORKERS)
+docs: begin $(VENV)/.ready-docs  ## the site, in results/site/html; a warning is an error
+	@$(MAKE) --no-print-directory --jobs=2 executed pages
+	@$(call stage,site,$(SPHINX) -d .cache/site -b html docs results/site/html)
+	@$(call stage,check of the site,$(BIN)/python docs/check_site.py results/site/html)
+	@cat $(STAGES)
+
+executed:
+	@$(call stage,notebooks,$(KEPT) $(BIN)/python notebooks/make.py run --changed)
+
+pages:
+	@$(call stage,pages beside notebooks,JAX_PLATFORMS=cpu $(BIN)/python docs/site_pages/pages.py)
 
 # A learner that no instance fits makes the second and third lines fail, as do results of other versions, which stay: this is shown.
 pages-data: $(READY)  ## plays the benchmark (hours) with learners that changed or have no results; all of them with ALL=1

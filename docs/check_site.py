@@ -5,9 +5,12 @@ only learners without committed results need no picture. Readers must find the p
 from the home page, and committed results of the benchmark must be results of the current programs.
 """
 
+import functools
+import os
 import re
 import sys
 import zlib
+from concurrent.futures import ProcessPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -20,6 +23,7 @@ from site_pages.names import everything
 from site_pages.references import references
 from site_pages.results import outdated_learners, read_full
 
+WORKERS = 2  # processes that read pages
 INDEX = "reference/api/algorithms.html"
 ALGORITHM = "reference/api/algorithm/{}.html"
 # For each question of a reader: the pages from the home page to the answer, and texts of the last page.
@@ -69,6 +73,11 @@ class Page(HTMLParser):
         self.in_article -= tag == "article"
 
 
+def read_page(path: Path) -> Page:
+    """Reads a page of the site."""
+    return Page(path.read_text(encoding="utf-8"))
+
+
 def dead_links(pages: dict[Path, Page]) -> list[str]:
     """Returns links to missing files and to missing anchors of pages.
 
@@ -76,14 +85,15 @@ def dead_links(pages: dict[Path, Page]) -> list[str]:
         pages: every page of the site, by its absolute path.
     """
     found = []
+    exists = functools.cache(os.path.exists)  # most pages have the same links
     for path, page in pages.items():
         for target in page.targets:
             parts = urlsplit(target)
             if parts.scheme or parts.netloc:
                 continue
-            aim = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            aim = Path(os.path.normpath(path.parent / unquote(parts.path))) if parts.path else path
             place = unquote(parts.fragment)
-            if not aim.exists() or (place and aim in pages and place not in pages[aim].places):
+            if not exists(aim) or (place and aim in pages and place not in pages[aim].places):
                 found.append(f"{path.name}: {target}")
     return found
 
@@ -142,7 +152,9 @@ def outdated_results(folder: Path = FULL) -> list[str]:
 def main() -> int:
     """Runs the command. Returns 1 if something is missing."""
     site = Path(sys.argv[1]).resolve()
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    paths = list(site.rglob("*.html"))
+    with ProcessPoolExecutor(WORKERS) as pool:
+        pages = dict(zip(paths, pool.map(read_page, paths, chunksize=10), strict=True))
     dead, known = dead_links(pages), inventory(site / "objects.inv")
     missing = [name.path for name in everything() if name.path not in known]
     incomplete, lost = incomplete_algorithms(site, pages), lost_readers(site, pages, WALKS)

@@ -1,5 +1,6 @@
 """Configuration of Sphinx for the site: `make docs`."""
 
+import functools
 import inspect
 import re
 import sys
@@ -18,7 +19,14 @@ author = "The jaxdp authors"
 copyright = "The jaxdp authors. Apache-2.0"
 version = release = jaxdp.__version__
 
-extensions = ["sphinx.ext.autodoc", "site_pages.mathml", "myst_nb", "sphinx_copybutton", "sphinx_design"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "site_pages.mathml",
+    "site_pages.navigation",
+    "myst_nb",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 exclude_patterns = ["examples", "site_pages", "requirements.lock"]
 nitpicky = False
 smartquotes = False  # quotes are parts of values
@@ -94,7 +102,9 @@ def _skip(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) 
 
 
 def _write(app: Any) -> None:
-    pages.write()
+    if not (pages.API / "algorithms.rst").exists():
+        raise RuntimeError("docs/reference/api lacks generated pages: run `python docs/site_pages/pages.py`")
+    pages.write_gallery()
     found = pages.copy_notebooks(pages.EXECUTED, HERE / "tutorials")
     if len(found) != len(list((HERE.parent / "notebooks").glob("[0-9][0-9]_*.py"))):
         raise RuntimeError("results/notebooks lacks executed notebooks: run `python notebooks/make.py run --changed`")
@@ -102,6 +112,9 @@ def _write(app: Any) -> None:
 
 def setup(app: Any) -> None:
     """Connects the functions above to Sphinx, which calls this."""
+    from sphinx.search.en import SearchEnglish
+
+    SearchEnglish.stem = functools.cache(SearchEnglish.stem)  # the same words occur on most pages
     app.connect("builder-inited", _write)
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)

@@ -22,6 +22,7 @@ from site_pages.commands import commands_page  # noqa: E402
 from site_pages.docstrings import escape, plain, section, to_rst  # noqa: E402
 from site_pages.gallery import gallery_page  # noqa: E402
 from site_pages.names import PAGES, everything, missing, names_by_page, public_modules  # noqa: E402
+from site_pages.navigation import mark_current  # noqa: E402
 from site_pages.pages import deviations_page, theorems_page, tidy  # noqa: E402
 
 from jaxdp.studies import STUDIES  # noqa: E402
@@ -196,6 +197,34 @@ def test_progress_shows_its_last_state():
     cells = [{"cell_type": "code", "outputs": [*streams, other]}, {"cell_type": "markdown"}]
     found = tidy({"cells": cells})["cells"][0]["outputs"]
     assert [output["text"] for output in found] == ["100%\n", "a\nb"]
+
+
+def test_a_shared_menu_shows_the_current_page_as_the_theme_does():
+    def part(number, link, current="", checked=""):
+        opened = (
+            f'<li class="toctree-l{number}{current} has-children"><a class="reference internal" href="{link}">A</a>'
+        )
+        return f'{opened}<input aria-label="Toggle"{checked} class="toctree-checkbox" id="toctree-checkbox-{number}"/>'
+
+    def entry(link):
+        return f'<li class="toctree-l3"><a class="reference internal" href="{link}">a <code>b</code></a></li>'
+
+    other, ends = f"{part(1, '../b.html')}<ul>{entry('../b/c.html')}</ul></li>", "</ul></li></ul></li></ul>"
+    menu = f"<ul>{other}{part(1, '../a.html')}<ul>{part(2, 'd.html')}<ul>{entry('e.html')}{entry('f.html')}{ends}"
+    is_open, on = ' checked=""', " current"
+    above = f'<ul class="current">{other}{part(1, "../a.html", on, is_open)}<ul class="current">'
+    page = entry("f.html").replace('l3"', 'l3 current current-page"')
+    page = page.replace('class="reference internal" href="f.html"', 'class="current reference internal" href="#"')
+    expected = f'{above}{part(2, "d.html", on, is_open)}<ul class="current">{entry("e.html")}{page}{ends}'
+    assert mark_current(menu, "f.html") == expected
+    of_part = (
+        part(2, "d.html", on, is_open)
+        .replace(' href="d.html"', ' href="#"')
+        .replace('<a class="', '<a class="current ')
+    )
+    of_part = of_part.replace('has-children"', 'has-children current-page"')
+    assert mark_current(menu, "d.html") == f"{above}{of_part}<ul>{entry('e.html')}{entry('f.html')}{ends}"
+    assert mark_current(menu, "g.html") == menu
 
 
 def test_docstrings_become_what_is_meant():

@@ -1,8 +1,8 @@
-"""Writes the generated pages of the reference, for the site's build or as `python docs/site_pages/pages.py`.
+"""Writes the generated pages of the reference: `python docs/site_pages/pages.py`, before Sphinx builds the site.
 
 These pages list the functions and types of every public module, the algorithms, the environments, the theorems, the
-deviations from the papers, the references, the literature, the gallery, the standings of the benchmark, and the help of
-every command.
+deviations from the papers, the references, the literature, the standings of the benchmark, and the help of every
+command. The build itself writes the gallery, because it shows figures of executed notebooks.
 """
 
 import importlib
@@ -157,7 +157,7 @@ def _deviates(name: Name) -> bool:
 
 
 def write(folder: Path = API) -> dict[str, str]:
-    """Writes every generated page, except pages with unchanged text.
+    """Writes every generated page except the gallery, and leaves files with unchanged text as they are.
 
     Returns:
         The text of each page by its name, except the standings, which are Markdown.
@@ -171,7 +171,6 @@ def write(folder: Path = API) -> dict[str, str]:
         "commands": commands_page(),
         "references": references_page(),
         "literature": literature_page(),
-        "gallery": gallery_page(EXECUTED, folder / "thumbnails"),
         **algorithm_pages(),
     }
     found = algorithms()
@@ -179,7 +178,7 @@ def write(folder: Path = API) -> dict[str, str]:
     page_of = {entry: name for name, algorithm in found.items() for entry in algorithm.entries}
     write_changed(folder / "standings.md", standings_page(page_of))
     for path in folder.rglob("*.rst"):
-        if path.relative_to(folder).as_posix().removesuffix(".rst") not in pages:
+        if path.relative_to(folder).as_posix().removesuffix(".rst") not in (*pages, "gallery"):
             path.unlink()
     for name, text in pages.items():
         write_changed(folder / f"{name}.rst", text)
@@ -226,5 +225,10 @@ def copy_notebooks(executed: Path, folder: Path) -> list[str]:
     return names
 
 
+def write_gallery(folder: Path = API) -> None:
+    """Writes the page of the gallery, and its thumbnails."""
+    write_changed(folder / "gallery.rst", gallery_page(EXECUTED, folder / "thumbnails"))
+
+
 if __name__ == "__main__":
-    print(*write(), sep="\n")
+    print(f"{len(write())} pages of the reference")
