@@ -147,7 +147,7 @@ def advise(
         that is not the best); for "labels" also `unsolved` (1 if a minimisation missed its tolerance). Coordinates by
         learner: `claim`, `trust_model` and `unit` (the privacy unit, and how neighbours differ) at your budget,
         `proof`, `played` (counts, blocks, heard rounds, rounds or labels), `summary` and `paper`, and `reports` if
-        there are people. The coordinate `asked` is your budget.
+        there are people. The coordinates `asked` and `problem` are your budget and problem; sizes are coordinates, too.
 
     Raises:
         ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.

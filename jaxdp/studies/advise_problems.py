@@ -53,8 +53,8 @@ class Problem(NamedTuple):
             `value`.
         instances_text: a description of the instances.
         value: name of the run's value in which instances differ; "" if each instance is a separate program.
-        horizon_unit: the unit of the horizon.
-        shares: table headings of outputs that are shares of runs, by output.
+        horizon_unit: the noun after the horizon, "rounds" or "labels".
+        shares: table headings of the outputs that are 0 or 1 in each run, by output.
         fixed: values that are fixed for all candidates that take them.
         visits: the schedule of people's visits, with which candidates have claims for a person. None: candidates have
             their registered claims.
@@ -303,8 +303,8 @@ def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, repo
     return with_unit(comparison.resize(entry, heard, **sizes).make(), "person", reports)
 
 
-SECONDS_OF_COMPILING = 10.0  # per candidate, with tracing, on one core
-SECONDS_OF_A_CANDIDATE = 10.0  # limit of a candidate's rounds, on one core
+SECONDS_OF_COMPILING = 10.0  # to trace and compile a candidate on one core
+SECONDS_OF_A_CANDIDATE = 10.0  # limit for a candidate's rounds on one core
 FEWEST_ROUNDS = 1000
 
 

@@ -12,7 +12,7 @@ from jaxdp.studies.comparison import learner_labels
 from jaxdp.studies.tables import table_of
 
 LEVEL = 0.05
-MOST_CURVES = 7  # most coloured curves if a learner has several curves, one for each number of reports
+MOST_CURVES = 7  # largest number of coloured curves if each learner has several curves, one per number of reports
 SIMULTANEOUS = "more than the first, all pairs"
 
 

@@ -19,7 +19,7 @@ from jaxdp.studies.seeds import no_verdict
 from jaxdp.studies.tables import table_of
 
 NONE = -1  # no winner is named
-SURELY = 0.95  # share of repetitions in which a learner must name the winner
+SURELY = 0.95  # fraction of repetitions in which a learner must name the winner
 NOT_PRIVATE = "a simulation: not private"
 ONE_COIN = "A voter who did not rank both alternatives tosses a fair coin."
 
@@ -76,7 +76,10 @@ def election(ballots: Ballots, results: xr.Dataset) -> str:
 
 
 def other_reading(ballots: Ballots, unranked: str) -> str:
-    """Formats how many ballots state no preference, and the winner under the other reading of unranked items."""
+    """Formats how many ballots state no preference, and the winner under the other reading of unranked items.
+
+    The text is empty if every ballot ranks all items.
+    """
     if ballots.data_type.endswith("c"):  # every ballot ranks all items
         return ""
     readings = {"unknown": ballots, "last": ballots.with_unranked_last()}
@@ -234,7 +237,8 @@ def _share_rows(labels: Mapping[Any, str], shares: xr.Dataset, by: str) -> list[
 def _sufficient_voters(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
     """Returns the smallest number of voters from which on the winner is named in at least `SURELY` of the seeds.
 
-    This is judged by the lower limit of an interval of this confidence. 0 where there is no such number.
+    The lower limit of an interval of this confidence must reach `SURELY` at this and all larger numbers of voters. The
+    result is 0 where there is no such number.
     """
     low = share_interval(results.correct, confidence=confidence).low.transpose(..., "voters")
     is_played = low.notnull().values

@@ -24,7 +24,7 @@ from jaxdp.studies.tables import table_of
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice
 
-WITHIN = 0.1  # largest excess, as a share of the regret without privacy
+WITHIN = 0.1  # largest excess regret, relative to the regret without privacy
 UNIFORM = "uniform play"
 UTILITY_REGRET = "cumulative regret (in utility)"
 
@@ -88,7 +88,7 @@ def bind_values(run: Run, values: Mapping[str, Any]) -> Run:
 def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any]) -> Run:
     """Returns the run with the arguments `values` of `params` and `guarantee` fixed, and fewer outputs.
 
-    It has only the named `outputs`, each with only the value after the last round.
+    The new run has only the named `outputs`, each with only the value after the last round.
     """
     simulate = run.simulate
 
@@ -102,9 +102,9 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
 def distinct_learners(
     left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
 ) -> dict[str, LearnerEntry]:
-    """Returns the registered learners for which `is_candidate` holds, by name, without keywords `left_out` in variants.
+    """Returns registered learners by name, without the keywords `left_out` in their variants, if `is_candidate` holds.
 
-    If two entries then have the same factory and variant, only the first is returned.
+    If two of these entries have the same factory and variant, only the first is returned.
     """
     candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
@@ -119,7 +119,7 @@ def distinct_learners(
 def resize(entry: Any, horizon: int, **sizes: int) -> Any:
     """Returns the entry for `horizon` rounds or labels; `num_arms` is the number of arms or of experts.
 
-    Sizes that are not given get the defaults of their factory.
+    Other sizes get the defaults of their factory, except `explore_rounds`, which becomes about `horizon`^(2/3).
     """
     known = {**sizes, "num_experts": sizes.get("num_arms"), "num_samples": horizon, "horizon": horizon}
     names = (*entry.sizes, "horizon") if isinstance(entry, LearnerEntry) else entry.sizes
@@ -233,7 +233,9 @@ def mean_table(
     head: Sequence[str] | None = None,
     **form: Any,
 ) -> str:
-    """Formats the rows of `mean_rows` below a title, then the rows `below`: a number for each column, or one for all.
+    """Formats the rows of `mean_rows` below a title, and then the rows `below`.
+
+    Each row of `below` has one number for each column, or one number for all columns.
 
     The columns are values of epsilon, unless `head` has their headings.
     """

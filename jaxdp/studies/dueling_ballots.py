@@ -38,9 +38,9 @@ from jaxdp.validation import check_choice, check_count, check_delta, check_posit
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 NUM_SEEDS = 160  # with nine learners and one miss, the lower limit is still above 95%
 DELTA = 1e-6
-STEPS = (1, 2, 5)  # times powers of ten: sizes of electorates, in numbers of voters
+STEPS = (1, 2, 5)  # electorates have these numbers times powers of ten times as many voters as the ballots
 LARGEST = 1e7  # largest electorate, as a multiple of the number of voters
-ROUNDS = 10_000  # most rounds that a learner plays one by one
+ROUNDS = 10_000  # largest number of rounds that a learner plays one by one
 MOST_ROUNDS = 2**31 - 1
 TILE_SIZE = 50
 NOT_PLAYED = -2
@@ -181,8 +181,9 @@ def dueling_ballots(
         A dataset with `named` (learner, epsilon, voters, seed), the index of the named alternative, -1 if none is
         named, NaN where nothing was simulated; `correct`, whether the named alternative is the winner of the ballots,
         NaN as in `named`; and `first` (estimator, epsilon, seed), the alternative that each estimator of
-        `private_ranking` ranks first, on the ballots. Coordinates `voters`, `voter_epsilon` along epsilon,
-        `trust_model` along learner, `winner` and `rule`, `answers`, `delta` and `estimator_delta`.
+        `private_ranking` ranks first, on the ballots. It has the coordinates `voters` and `item`, `voter_epsilon` and
+        `noise` (of the estimators) along epsilon, `trust_model` along learner, and the scalars `winner`, `rule`,
+        `answers`, `delta` and `estimator_delta`.
 
     Raises:
         ValueError: if a value is out of range.
@@ -258,8 +259,8 @@ def _run(
 ) -> Run:
     """Returns a run with the output `named` [len(voters)], the arm that a learner names for each size of electorate.
 
-    The first size plays the ballots (`ballot_world`), larger sizes play `resampled_world`, if the learner has counts or
-    the size needs at most `rounds` rounds. For other sizes the output is `NOT_PLAYED`.
+    The first size plays the ballots (`ballot_world`). A larger size plays `resampled_world` if the learner has counts
+    or the size needs at most `rounds` rounds; otherwise the output is `NOT_PLAYED`.
     """
     fixed = fixed_delta(entry.values, delta, voters[0])
     record = {"named": named_arm}
@@ -269,12 +270,18 @@ def _run(
 
     size = answers * voters[0]
     has_counts = make(size).counts is not None
-    looks = [answers * count for count in voters[1:] if has_counts or answers * count <= rounds]
+    checkpoints = [answers * count for count in voters[1:] if has_counts or answers * count <= rounds]
     runs = {"ballots": simulator(make(size), ballot_world, size, record=record, outcomes=[])}
-    if looks:
+    if checkpoints:
         engine = "counts" if has_counts else "auto"
         runs["resampled"] = simulator(
-            make(looks[-1]), resampled_world, looks[-1], checkpoints=looks, record=record, outcomes=[], engine=engine
+            make(checkpoints[-1]),
+            resampled_world,
+            checkpoints[-1],
+            checkpoints=checkpoints,
+            record=record,
+            outcomes=[],
+            engine=engine,
         )
 
     def simulate(key: jax.Array, params: Mapping[str, Any]) -> dict[str, jax.Array]:

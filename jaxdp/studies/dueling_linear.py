@@ -31,11 +31,11 @@ DIMS = (2, 5, 10)
 NUM_ARMS = 20
 HORIZON = 10**9
 NUM_SEEDS = 20
-NUM_LOOKS = 11  # checkpoints, in the last five decades of rounds
+NUM_CHECKPOINTS = 11  # in the last five decades of rounds
 LEAST_HORIZON = 1000
 TILE_SIZE = 80
 FAILURE_PROB = 0.05
-SLOPE = math.exp(-2) / (1 + math.exp(-2)) ** 2  # kappa of weights of norm 1
+SLOPE = math.exp(-2) / (1 + math.exp(-2)) ** 2  # kappa of Theorem 3 for weights of norm 1
 
 PUBLISHED = "order of Thm 3 (upper bound, published constants), through the first mark"
 CORRECTED = "the same with d^3 in place of d^6 (corrected)"
@@ -67,14 +67,14 @@ def dueling_linear(
 ) -> xr.Dataset:
     """Simulates the regret of elimination by optimal designs, for every dimension, epsilon, number of rounds and seed.
 
-    Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner uses the constants
-    of its proof and failure_prob = 0.05, and plays by counts.
+    Arms and weights are points of the unit sphere (for dim = 1: arms in [-1, 1]), the same for every seed and epsilon.
+    The learner uses the constants of its proof and failure_prob = 0.05, and plays by counts.
 
     Returns:
         A dataset with `pseudo_regret` (the sum of 2 max r - r[left] - r[right]), `num_left` (the number of active arms)
         and `correct` (whether the recommendation is the best arm), of dimensions (dim, epsilon, round, seed), and
-        `uniform_regret`, the expected regret of duels of random arms, of (dim, round). Coordinate `gap` along dim: the
-        best utility minus the second best utility.
+        `uniform_regret`, the expected regret of duels of random arms, of (dim, round). The coordinate `gap` along dim
+        is the best utility minus the second best utility.
     """
     num_arms, number = check_count("num_arms", num_arms, 2), check_count("number", number, 0)
     dims = sorted({check_count("dim", value) for value in dim})
@@ -83,7 +83,9 @@ def dueling_linear(
     horizon = check_horizon(horizon, minimum=LEAST_HORIZON)
     if math.inf in list(epsilon):
         warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to no privacy")
-    looks = np.unique(np.geomspace(max(horizon / 1e5, 100), horizon, NUM_LOOKS).round().astype(int)).tolist()
+    checkpoints = np.unique(
+        np.geomspace(max(horizon / 1e5, 100), horizon, NUM_CHECKPOINTS).round().astype(int)
+    ).tolist()
 
     def build(dim: int) -> Run:
         features, weights = instance(num_arms, dim, number)
@@ -91,7 +93,7 @@ def dueling_linear(
             g_optimal_elimination(features=features),
             linear_duels(features, weights),
             horizon,
-            checkpoints=looks,
+            checkpoints=checkpoints,
             engine="counts",
             record={"num_left": lambda snapshot: snapshot.public.active.sum()},
         )
@@ -100,7 +102,7 @@ def dueling_linear(
         build, {"dim": dims}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling
     )[["pseudo_regret", "num_left", "correct"]]
     utilities = [np.sort(np.matmul(*instance(num_arms, value, number))) for value in dims]
-    uniform = [[2 * (values[-1] - values.mean()) * rounds for rounds in looks] for values in utilities]
+    uniform = [[2 * (values[-1] - values.mean()) * rounds for rounds in checkpoints] for values in utilities]
     gaps = [float(values[-1] - values[-2]) for values in utilities]
     return (
         results.assign(uniform_regret=(("dim", "round"), uniform))
@@ -125,7 +127,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def decisions(results: xr.Dataset) -> str:
-    """Formats the share of runs with one active arm, and of runs that recommend the best arm."""
+    """Formats the fractions of runs with one active arm, and of runs that recommend the best arm."""
     last = results.isel(round=-1)
     shares = (last.num_left == 1).mean("seed"), last.correct.mean("seed")
     rows = shared.format_rows(labels_of(results), "{:.0%}, {:.0%}".format, *shares, by="dim")
@@ -135,7 +137,7 @@ def decisions(results: xr.Dataset) -> str:
 
 
 def costs(results: xr.Dataset) -> str:
-    """Formats the excess regret over no privacy, paired by seed, as a share of the regret without privacy."""
+    """Formats the excess regret over no privacy, paired by seed, relative to the regret without privacy."""
     if not shared.has_infinity(results) or results.sizes["epsilon"] < 2 or results.sizes["seed"] < FEWEST_FOR_A_MEAN:
         return ""
     last = results.pseudo_regret.isel(round=-1).astype(float)

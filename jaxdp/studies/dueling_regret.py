@@ -28,10 +28,10 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
 UTILITIES = (2.0, 1.0, 0.0)
 HORIZON = 20_000
 NUM_SEEDS = 20
-NUM_LOOKS = 10  # checkpoints, in the last three decades of rounds
+NUM_CHECKPOINTS = 10  # in the last three decades of rounds
 DELTA = 1e-6
 TILE_SIZE = 20
-ABREAST = 3  # panels
+ABREAST = 3  # panels side by side
 LEAST_HORIZON = 100  # so that there is a decade to fit
 
 UPPER_LABEL = "Thm 1 (upper bound of DP-EBS, central), constants as printed"
@@ -65,7 +65,8 @@ def dueling_regret(
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
         of dimensions (learner, epsilon, round, seed). Rounds are spaced evenly on a logarithmic scale, from a
-        thousandth of the horizon to the horizon. Coordinates `utility`, and `trust_model` along learner.
+        thousandth of the horizon (but at least num_arms + 1) to the horizon. It has the coordinates `utility` along
+        arm, `trust_model` along learner, and `delta`.
     """
     check_delta(delta)
     known = duel_learners()
@@ -75,11 +76,11 @@ def dueling_regret(
         raise ValueError(f"utility must be at least two numbers with a unique maximum, got {list(utility)}")
     duels = dueling.utility_duels(utilities)
     num_arms, horizon = len(utilities), check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * len(utilities)))
-    spaced = np.geomspace(max(horizon / 1000, num_arms + 1), horizon, NUM_LOOKS)
-    looks = np.unique(spaced.round().astype(int)).tolist()
+    spaced = np.geomspace(max(horizon / 1000, num_arms + 1), horizon, NUM_CHECKPOINTS)
+    checkpoints = np.unique(spaced.round().astype(int)).tolist()
 
     def build(learner: str) -> Run:
-        return shared.entry_run(known[learner], duels, num_arms, horizon, checkpoints=looks, delta=delta)
+        return shared.entry_run(known[learner], duels, num_arms, horizon, checkpoints=checkpoints, delta=delta)
 
     results = shared.compare(
         build, {"learner": names}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling

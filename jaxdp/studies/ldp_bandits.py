@@ -28,7 +28,7 @@ HORIZONS = (10_000, 100_000)
 NUM_SEEDS = 20
 TILE_SIZE = 50
 SMALL = 1.0  # epsilon up to which noise dominates the second moment of a report
-LEARNS = 0.3  # exponents are fitted where the bound is below this share of the trivial regret
+LEARNS = 0.3  # exponents are fitted where the bound is below this number times the trivial regret
 ORDER_LABEL = "order as tuned, through the first mark"
 
 
@@ -146,7 +146,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def learning(results: xr.Dataset, name: str) -> xr.DataArray:
-    """Returns whether a problem's bound is below `LEARNS` of the trivial regret: [horizon, epsilon] bool."""
+    """Returns whether a problem's bound is below `LEARNS` times the trivial regret: [horizon, epsilon] bool."""
     bounds = results.sel(problem=name)
     return (bounds.upper < LEARNS * bounds.trivial).transpose("horizon", "epsilon")
 

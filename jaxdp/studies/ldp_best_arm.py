@@ -69,7 +69,8 @@ def ldp_best_arm(
 
     Returns:
         A dataset with `rounds` played, `censored` (1 if a run was cut off) and `wrong` (1 if it stopped with an arm
-        that is not the best), of dimensions (learner, epsilon, seed).
+        that is not the best), of dimensions (learner, epsilon, seed), and the scalar coordinates `gap`, `failure_prob`,
+        `delta`, `num_arms` and `horizon`.
     """
     check_delta(delta)
     names = select_names(learner, LEARNERS)
@@ -99,8 +100,8 @@ def keep_stopping_outputs(run: Run) -> Run:
 
     def simulate(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
         outputs = run.simulate(key, params)
-        stopped, censored = outputs["correct"][-1], outputs["censored"]
-        return {"rounds": outputs["rounds"], "censored": censored, "wrong": ~censored & ~stopped}
+        correct, censored = outputs["correct"][-1], outputs["censored"]
+        return {"rounds": outputs["rounds"], "censored": censored, "wrong": ~censored & ~correct}
 
     return dataclasses.replace(run, simulate=simulate, dims=dict.fromkeys(METRICS, ()), coords={})
 
@@ -113,6 +114,8 @@ def medians(results: xr.Dataset) -> xr.DataArray:
 
 def slope(results: xr.Dataset) -> xr.Dataset:
     """Fits a line to the logarithm of the median stopping time against the logarithm of c^2, over finite epsilons.
+
+    The noise grows like c = (e^epsilon + 1) / (e^epsilon - 1).
 
     Args:
         results: results of `ldp_best_arm`.

@@ -35,11 +35,11 @@ NUM_ARMS = 20
 HORIZON = 100_000
 DELTA = 1e-6
 NUM_SEEDS = 8
-NUM_LOOKS = 9  # checkpoints, in the last two decades of rounds
+NUM_CHECKPOINTS = 9  # in the last two decades of rounds
 LEAST_HORIZON = 100
 THETA_NORM = 0.5
 TILE_SIZE = 64
-LEARNS = 0.5  # exponents are fitted where regret is below this share of uniform play's regret
+LEARNS = 0.5  # exponents are fitted where regret is below this number times uniform play's regret
 ORDER_LABEL = "order of a theorem, through the first mark"
 LARGEST_FITTED = 4.0  # epsilon up to which noise causes most of the regret
 BASELINE = "gaussian"  # the regret of this learner at an infinite epsilon is the regret without privacy
@@ -84,8 +84,8 @@ def ldp_linear(
 
     Returns:
         A dataset with `pseudo_regret` and `theta_error`, the distance of the model from theta*, of dimensions (dim,
-        learner, epsilon, round, seed), and `uniform_regret`, the expected regret of uniform play, of (dim, round). NaN
-        for "paper" where its noise is not proved to suffice (a finite epsilon of 1.5 or more).
+        learner, epsilon, round, seed), and `uniform_regret`, the expected regret of uniform play, of (dim, round). The
+        learner "paper" has NaN where its noise is not proved to suffice (a finite epsilon of 1.5 or more).
     """
     check_delta(delta)
     if contexts is not None:
@@ -102,11 +102,11 @@ def ldp_linear(
     horizon = check_horizon(horizon, minimum=LEAST_HORIZON)
     if math.inf in list(epsilon) and BASELINE in names:
         warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to no privacy")
-    looks = np.unique(np.geomspace(horizon / 100, horizon, NUM_LOOKS).round().astype(int)).tolist()
+    checkpoints = np.unique(np.geomspace(horizon / 100, horizon, NUM_CHECKPOINTS).round().astype(int)).tolist()
 
     def build(learner: str, dim: int) -> Run:
         model = LEARNERS[learner].make(num_arms, dim, horizon)
-        run = simulator(model, linear_contexts(num_arms=num_arms, dim=dim), horizon, checkpoints=looks)
+        run = simulator(model, linear_contexts(num_arms=num_arms, dim=dim), horizon, checkpoints=checkpoints)
         return bind_delta(run, learner, delta, horizon)
 
     results = shared.compare(
@@ -119,7 +119,7 @@ def ldp_linear(
         tile=TILE_SIZE,
         **scheduling,
     )[["pseudo_regret", "theta_error"]]
-    uniform = [[uniform_regret(num_arms, value) * rounds for rounds in looks] for value in dims]
+    uniform = [[uniform_regret(num_arms, value) * rounds for rounds in checkpoints] for value in dims]
     return (
         results.where(~are_refused(names, epsilon))
         .assign(uniform_regret=(("dim", "round"), uniform))
@@ -137,9 +137,9 @@ def uniform_regret(num_arms: int, dim: int) -> float:
 
     if dim == 1:
         return THETA_NORM * (1 - 0.5 ** (num_arms - 1))
-    share = (np.arange(20_000) + 0.5) / 20_000
+    levels = (np.arange(20_000) + 0.5) / 20_000
     # For a coordinate z of a uniform point of the sphere, (1 + z) / 2 is Beta((dim - 1) / 2, (dim - 1) / 2).
-    largest = 2 * beta.ppf(share ** (1 / num_arms), (dim - 1) / 2, (dim - 1) / 2) - 1
+    largest = 2 * beta.ppf(levels ** (1 / num_arms), (dim - 1) / 2, (dim - 1) / 2) - 1
     return THETA_NORM * float(largest.mean())
 
 
@@ -150,7 +150,7 @@ def has_user_contexts(results: xr.Dataset) -> bool:
 
 
 def learning(results: xr.Dataset) -> xr.DataArray:
-    """Returns whether the mean regret is below `LEARNS` of uniform play's regret, bool without the dimension seed."""
+    """Returns whether the mean regret is below `LEARNS` times uniform play's, bool without the dimension seed."""
     return results.pseudo_regret.mean("seed") < LEARNS * results.uniform_regret
 
 

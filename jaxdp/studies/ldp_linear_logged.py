@@ -149,7 +149,7 @@ def ldp_linear_logged(
         the mean reward of uniform play; for logged data it is the mean reward of the logging policy, with the standard
         error `mean_error`. `best_reward` is the mean reward of the best arm of each round; NaN for logged data. Logged
         data also have `round_error`, the standard error of `reward` over the rounds that count, and `shared_error`, the
-        part of it that all seeds share.
+        part of `round_error` that all seeds share. `beyond` is the fraction of rewards outside [-1, 1].
 
     Raises:
         ValueError: if a value is out of range, or if tests refute (by a p-value below 1e-6) that logged arms were drawn

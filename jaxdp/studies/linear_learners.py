@@ -64,7 +64,9 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
-    """Returns the run with this delta fixed, if the learner takes a delta, and lowers epsilons that it refuses.
+    """Returns the run with this delta fixed, if the learner takes a delta.
+
+    For "paper", finite epsilons that the learner refuses are lowered to just below `PUBLISHED`.
 
     Args:
         run: the learner's run.

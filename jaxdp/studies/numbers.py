@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from typer.models import OptionInfo
 
-LONGEST = 40  # most digits of a whole number
+LONGEST = 40  # largest number of digits of a whole number
 
 
 def whole_number(text: Any) -> int:

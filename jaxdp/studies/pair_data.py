@@ -9,7 +9,7 @@ import numpy as np
 from jaxdp.preferences import Pairs, pairs_from_chosen_rejected, read_pairs
 from jaxdp.preferences.pair_files import read_ids
 
-HELD_OUT = 0.25  # share of persons, and of prompts
+HELD_OUT = 0.25  # about this fraction of persons, and of prompts
 DEMO = "made-up data: 4,000 pairs, 64 features, 150 persons"
 
 
@@ -64,14 +64,14 @@ class Split(NamedTuple):
 def demo() -> Data:
     """Draws made-up comparisons by 150 persons, who each deviate from a common linear reward.
 
-    Coordinate j of an embedding is normal with variance 1/j. Margins of the common reward have standard deviation 1.5.
-    Each person adds a normal vector to the common weights, with margins of standard deviation 0.5. A few persons give
-    many labels.
+    Coordinate j of an embedding is normal with variance 1/j. Margins of the common reward have a standard deviation of
+    about 1.5. Each person adds a normal vector to the common weights, with margins of standard deviation about 0.5. A
+    few persons give many labels.
     """
     random = np.random.default_rng(2024)
     count, dim = 4000, 64
     scale = np.arange(1, dim + 1) ** -0.5
-    persons = np.sort(random.choice(150, count, p=(shares := np.arange(1, 151) ** -0.7) / shares.sum()))
+    persons = np.sort(random.choice(150, count, p=(weights := np.arange(1, 151) ** -0.7) / weights.sum()))
     persons[:150] = np.arange(150)
     responses = random.normal(size=(2, count, dim)) * scale
     unit = np.linalg.norm(scale) * np.sqrt(2)
@@ -156,7 +156,7 @@ def split(data: Data) -> Split:
 
 
 def _held_out(ids: Iterable[Any]) -> np.ndarray:
-    """Returns whether each id is held out, [num_samples] bool: a share `HELD_OUT` of ids, selected by their hashes."""
+    """Returns whether each id is held out, [num_samples] bool: about `HELD_OUT` of ids, selected by their hashes."""
     hashes = {}
     for one in ids:
         if one not in hashes:

@@ -62,7 +62,10 @@ class Head(NamedTuple):
 def heads(
     part: Part, *, delta: float, margin_stddev: float, feature_norm: float | None, has_persons: bool
 ) -> dict[str, Head]:
-    """Returns the compared heads by name; heads per person only if ids of persons are known."""
+    """Returns the compared heads by name.
+
+    Heads per person need `has_persons`, and the head with private features needs `feature_norm`.
+    """
     persons = {"persons": part.persons}
     reach = float(block_lengths(part.features, person_index(part.persons)).max()) if has_persons else None
 
@@ -120,8 +123,8 @@ class Score(NamedTuple):
         right: [num_samples] in {0, 1/2, 1}: whether the margin's sign agrees with the label, 1/2 if the label is a tie
             or the margin is 0; NaN if theta is NaN.
         losses: [num_samples] logistic losses.
-        calibration_error: mean absolute difference between the mean label and the mean predicted probability, over ten
-            groups of about equal size, which are formed in the order of the margins.
+        calibration_error: mean absolute difference between the mean label and the mean predicted probability, over (at
+            most) ten groups of about equal size, which are formed in the order of the margins.
     """
 
     right: np.ndarray

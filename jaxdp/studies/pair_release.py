@@ -27,7 +27,7 @@ from jaxdp.validation import check_above, check_choice, check_delta, warn_large_
 RELEASED = ("randomized_response", "gaussian")
 UNREAD = ("epsilon", "num_seeds", "seed", "feature_norm")  # options that only the simulation uses
 CONFIDENCE = 0.95
-SHARES = 2**20  # a right answer counts as this many units
+STEPS_PER_ANSWER = 2**20  # answers are rounded to multiples of one over this number before noise is added
 
 
 def make_release(
@@ -131,7 +131,7 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
 
 
 def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: bool) -> ReleasedHead:
-    """Fits a head to randomized responses to the labels, which secret random bits draw, with the loss of `debiased_rr`.
+    """Fits a head, by the loss of `debiased_rr`, to labels that secret random bits have randomized.
 
     With `per_person`, the labels of a person share epsilon; `margin_stddev` determines the radius.
     """
@@ -143,17 +143,17 @@ def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: boo
 
 
 def accuracy(theta: np.ndarray, part: Part, epsilon: float, per_person: bool) -> str:
-    """Releases the accuracy on held-out comparisons with exact discrete Laplace noise, as a line of text.
+    """Releases the accuracy on held-out comparisons with discrete Laplace noise, sampled exactly, as a line of text.
 
-    If `per_person`, it is the mean over persons of each person's accuracy. One person changes this mean by at most one
-    over the number of persons.
+    If `per_person`, the accuracy is the mean over persons of each person's accuracy. One person changes this mean by at
+    most one over the number of persons.
     """
     right = score(theta, part).right
     if per_person:
         index, counts = np.unique(part.persons, return_inverse=True, return_counts=True)[1:]
         right = np.bincount(index, right) / counts
-    total = sum(int(number) for number in np.rint(right * SHARES))
-    total += secret_discrete_laplace(1, Fraction(epsilon) / SHARES)[0]
+    total = sum(int(number) for number in np.rint(right * STEPS_PER_ANSWER))
+    total += secret_discrete_laplace(1, Fraction(epsilon) / STEPS_PER_ANSWER)[0]
     reach = math.log(1 / (1 - CONFIDENCE)) / epsilon / len(right)
     claim = Guarantee.pure(
         epsilon,
@@ -163,7 +163,7 @@ def accuracy(theta: np.ndarray, part: Part, epsilon: float, per_person: bool) ->
         argument="one sum of shares of right answers, with exact discrete Laplace noise",
         numerical_delta=0.0,
     )
-    mean = min(max(total / SHARES / len(right), 0), 1)
+    mean = min(max(total / STEPS_PER_ANSWER / len(right), 0), 1)
     who = f"as a mean over {len(right):,} other persons" if per_person else f"on {len(right):,} other comparisons"
     margin = f"{reach:.3f} ({CONFIDENCE:.0%}, for the privacy noise only)"
     return f"held-out accuracy: {mean:.3f} +- {margin}, {who}; claim: {claim}"

@@ -85,11 +85,12 @@ def preference_pairs(
     """Fits every head at every epsilon for several draws of the privacy noise, and scores held-out comparisons.
 
     Returns:
-        A dataset with accuracy, log_loss and calibration_error (head, epsilon, seed), the standard errors over persons
-        of the first two (head, epsilon), predicted margin errors (mechanism, epsilon), and the head to be written.
+        A dataset with accuracy, log_loss, calibration_error and converged (head, epsilon, seed), the standard errors
+        over persons of the first two (head, epsilon), predicted margin errors (mechanism, epsilon), and `theta`, the
+        head to be written.
 
     Raises:
-        ValueError: if a value is out of range, the table cannot be read, or a store is asked for.
+        ValueError: if a value is out of range, the table cannot be read, or a store is given.
     """
     if scheduling.get("store") is not None:
         raise ValueError(f"store must be left out, as this study has no store (use run), got {scheduling['store']}")

@@ -154,7 +154,8 @@ def figure(results: xr.Dataset) -> Figure:
 def _for_greedy(order: Order, uncovered: Collection[float]) -> Order:
     """Returns `order` for the policy "greedy", and NaN for other policies and for the epsilons in `uncovered`.
 
-    A greedy policy loses at most 2 L times the l2 error, so the order of the l2 error bounds its loss.
+    A greedy policy loses at most 2 L times the l2 error, with L the bound on the norm of features. So the order of the
+    l2 error is also an order for the loss.
     """
 
     def bound(num_samples: np.ndarray, epsilon: float, policy: str) -> np.ndarray:

@@ -238,9 +238,10 @@ def _make_estimators(data: ComparisonTable | Ballots, unranked: str) -> tuple[di
 
 
 def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
-    """Returns Kendall's tau of rankings without ties: the share of pairs in the same order minus the opposite share.
+    """Returns Kendall's tau of rankings without ties.
 
-    Tau is in [-1, 1] and has no dimension item; NaN where a rank is NaN. There must be at least two items.
+    Tau is the fraction of pairs in the same order minus the fraction of pairs in the opposite order. It is in [-1, 1],
+    has no dimension item, and is NaN where a rank is NaN. There must be at least two items.
     """
     other = rank.rename(item="other")
     agree = xr.ufuncs.sign(rank - other) * xr.ufuncs.sign(reference - reference.rename(item="other"))

@@ -28,7 +28,7 @@ from jaxdp.validation import check_epsilon, check_number
 FAILURE_PROB = 0.05
 LARGEST_ABILITY = 3.0  # default bound on the root mean square ability, in log odds
 LARGEST_DELTA = 1e-6  # largest default delta
-ON_THE_BOUND = 0.999  # abilities with at least this share of the radius as norm lie on their bound
+ON_THE_BOUND = 0.999  # abilities lie on their bound if their norm is at least this number times the radius
 PAIRS_OF_BALLOTS = "A whole ballot makes many comparisons. It is not protected, nor are the items that it ranks."
 READINGS = {
     "unknown": "Items that a ballot leaves out are not compared; elections count them as beaten (--unranked last).",
@@ -127,7 +127,8 @@ def ranking_release(
         See `objective_perturbation` and `confidence_set`.
 
     Deviations:
-        If `curvature` is None, it is the smallest curvature at the released abilities, or is proved from it.
+        If `curvature` is None, intervals assume the smallest curvature at the released abilities, or use the curvature
+        that follows from it by proof, if there is one.
     """
     check_number("epsilon", check_epsilon(epsilon))
     if delta is None:
@@ -174,7 +175,7 @@ def ranking_release(
 
 
 def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Returns the smallest curvature of the logistic link, [] in [0, 1/4], over comparisons [n, num_items]."""
+    """Returns the smallest curvature of the logistic link, [] in [0, 1/4], over comparisons with these features."""
     margins = jnp.matmul(features, theta, precision="highest")
     return jnp.min(jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins))
 
@@ -182,11 +183,12 @@ def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
 def provable_curvature(assumed: ConfidenceSet, features: jax.Array, curvature: jax.Array) -> jax.Array:
     """Returns a curvature with which the confidence set is proved, given the smallest curvature at the estimate.
 
-    Let D be the difference between the truth and the estimate. Between truth and estimate, the margin of a comparison
-    changes by at most c |D|, where c = max |x_i|_(1/shape), and the logistic curvature shrinks at most by the factor
-    exp(-change), since the logistic loss is self-concordant. So the mean curvature between truth and estimate is at
-    least curvature (1 - exp(-c |D|)) / (c |D|). This mean times |D| is at most G, the bound on the gradient at the
-    truth. With u = c G / curvature < 1, it follows that c |D| <= -ln(1 - u).
+    Let |D| be the distance of the truth from the estimate in the norm of the confidence set, and c the largest whitened
+    length of a comparison's features. Between truth and estimate, the margin of a comparison changes by at most c |D|,
+    and the logistic curvature shrinks at most by the factor exp(-change), since the logistic loss is self-concordant.
+    So the mean curvature between truth and estimate is at least curvature * (1 - exp(-c |D|)) / (c |D|). This mean
+    times |D| is at most G, the bound on the gradient at the truth. With u = c G / curvature < 1, it follows that
+    c |D| <= -ln(1 - u).
 
     Args:
         assumed: the confidence set with ridge 0 that assumes `curvature`; its width is G / curvature.

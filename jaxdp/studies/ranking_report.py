@@ -25,9 +25,9 @@ ONLY_NOISE = (
     "Only the privacy noise varies over seeds. The numbers below do not include the sampling error of the comparisons"
     " (or\nballots): a winner that stays first in every seed may still be first by luck."
 )
-ON_THE_BOUND = 0.999  # share of the radius
+ON_THE_BOUND = 0.999  # abilities lie on their bound if their norm is at least this number times the radius
 ALIKE = 1e-3  # the solver's rounding may decide the order of abilities that are closer than this
-SURVIVES = 0.95  # share of seeds in which the winner must stay first
+SURVIVES = 0.95  # fraction of seeds in which the winner must stay first
 FEWEST_SEEDS = seeds_needed(SURVIVES, sides=2)
 
 
@@ -153,8 +153,8 @@ def _shares(results: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArr
 def survival(results: xr.Dataset) -> str:
     """Formats the epsilon of the grid from which on the non-private winner comes first 95% of the time.
 
-    It reports the epsilon for the lower limit of the confidence interval, because a share over few seeds may be high by
-    luck, and then the epsilon for the share itself.
+    The text has the epsilon for the lower limit of the confidence interval, because a share over few seeds may be high
+    by luck, and then the epsilon for the share itself if it is another one.
     """
     results = merge_noises(results)
     _, order = _without_privacy(results)
@@ -212,7 +212,7 @@ def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str
 
 
 def _on_the_bound(results: xr.Dataset) -> bool:
-    """Returns whether the norm of the abilities without privacy is at least the share `ON_THE_BOUND` of the radius."""
+    """Returns whether the norm of the abilities without privacy is at least `ON_THE_BOUND` times the radius."""
     clear, _ = _without_privacy(results)
     return bool(np.linalg.norm(clear.ability) >= ON_THE_BOUND * float(results.radius))
 

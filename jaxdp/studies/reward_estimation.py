@@ -37,7 +37,7 @@ from jaxdp.validation import check_choice, check_delta
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
 NUM_SAMPLES = (1000, 1800, 3000, 5500, 10000)
-DELTA = 1e-3  # as in the paper's Figure 1; too large for real data of more than a few hundred labels
+DELTA = 1e-3  # as in Figure 1 of DP-Reward; too large for real data of more than a few hundred labels
 SOLVERS = ("exact", "averaged", "literal")
 UNCOVERED_NOTE = "No theorem is known for cut weights."
 TILE_SIZE = 16  # a tile of 10,000 samples then stays close to the size of the caches

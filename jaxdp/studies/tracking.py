@@ -174,7 +174,7 @@ def tracking_run(learner: Learner, environment: Environment, horizon: int, delta
 
     Args:
         learner: a learner.
-        environment: an environment with the summaries `METRICS`.
+        environment: an environment with the outputs `METRICS`.
         horizon: number of rounds.
         delta: delta of a learner that takes a delta.
     """

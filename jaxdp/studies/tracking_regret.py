@@ -88,8 +88,9 @@ def tracking_regret(
 
     Returns:
         A dataset with `dynamic_regret` (against the best sequence with S switches), `regret` (against the best expert),
-        `loss`, `best_loss` and `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). Coordinates
-        `claim` along learner, and `adversary`, `num_experts`, `horizon` and `num_switches` along setting.
+        `loss`, `best_loss` and `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). It has the
+        coordinates `claim` along learner; `adversary`, `num_experts`, `horizon` and `num_switches` along setting; and
+        the scalars `delta` and `gap`.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(adversary, num_experts, horizon, num_switches)

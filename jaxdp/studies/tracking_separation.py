@@ -72,12 +72,12 @@ def tracking_separation(
 ) -> xr.Dataset:
     """Simulates dynamic regret per round, on losses that are fixed in advance and on losses that react to plays.
 
-    At each T the privacy budgets are epsilon = ratio sqrt(S / T).
+    At each T the privacy budgets are epsilon = ratio * sqrt(S / T).
 
     Returns:
         A dataset with `dynamic_regret` and the other outcomes, and `regret_a_round` (dynamic regret / T), of dimensions
-        (learner, adversary, horizon, ratio, seed). Coordinates `claim` along learner, and `epsilon` along (horizon,
-        ratio).
+        (learner, adversary, horizon, ratio, seed). It has the coordinates `claim` along learner, `epsilon` along
+        (horizon, ratio), and the scalars `delta`, `num_switches` and `num_experts`.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(PAIR, [num_experts], horizon, [num_switches])
@@ -94,11 +94,11 @@ def tracking_separation(
             horizon,
             delta,
         )
-        epsilon_unit = math.sqrt(num_switches / horizon)
+        scale = math.sqrt(num_switches / horizon)
         return dataclasses.replace(
             run,
-            params=lambda *, ratio: run.params(epsilon=ratio * epsilon_unit),
-            guarantee=lambda *, ratio: run.guarantee(epsilon=ratio * epsilon_unit),
+            params=lambda *, ratio: run.params(epsilon=ratio * scale),
+            guarantee=lambda *, ratio: run.guarantee(epsilon=ratio * scale),
         )
 
     results = sweep(
@@ -126,7 +126,7 @@ def tracking_separation(
 def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
     """Returns the lower bound of Theorem 5.1 on dynamic regret / T, with constant 1.
 
-    `ratio` is epsilon sqrt(T / S), for T = `horizon` rounds and S = `num_switches` switches.
+    `ratio` is epsilon * sqrt(T / S), for T = `horizon` rounds and S = `num_switches` switches.
     """
     epsilon = np.asarray(ratio, float) * math.sqrt(num_switches / horizon)
     return theory.adaptive_lower(epsilon, horizon, num_switches) / horizon

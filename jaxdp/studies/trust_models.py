@@ -29,7 +29,7 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
 MEANS = (0.7, 0.5, 0.5, 0.5, 0.5)
 HORIZON = 10_000
 NUM_SEEDS = 40
-NUM_LOOKS = 8  # checkpoints, in the last two decades of rounds
+NUM_CHECKPOINTS = 8  # in the last two decades of rounds
 DELTA = 1e-6
 TILE_SIZE = 200
 LEAST_HORIZON = 100
@@ -73,11 +73,11 @@ def trust_models(
 
     Learners use the constants of their proofs, if there are proofs. A learner that supports counts plays by counts
     (totals over many rounds); all others play by blocks or rounds. The two groups see different random rewards.
-    Explore-then-commit explores for T^(2/3) rounds.
+    Explore-then-commit explores for about T^(2/3) rounds.
 
     Returns:
-        A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). Coordinates
-        `mean`, and `trust_model` along learner.
+        A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). It has the
+        coordinates `mean` along arm, `trust_model` along learner, and `delta`.
     """
     check_delta(delta)
     known = arm_learners()
@@ -87,10 +87,10 @@ def trust_models(
         raise ValueError(f"mean must have at least two different values, got {list(mean)}")
     num_arms = len(mean)
     horizon = check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * num_arms))
-    looks = np.unique(np.geomspace(horizon / 100, horizon, NUM_LOOKS).round().astype(int)).tolist()
+    checkpoints = np.unique(np.geomspace(horizon / 100, horizon, NUM_CHECKPOINTS).round().astype(int)).tolist()
 
     def build(learner: str) -> Run:
-        return shared.entry_run(known[learner], world, num_arms, horizon, checkpoints=looks, delta=delta)
+        return shared.entry_run(known[learner], world, num_arms, horizon, checkpoints=checkpoints, delta=delta)
 
     results = shared.compare(
         build, {"learner": names}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling

@@ -205,10 +205,10 @@ def test_the_released_accuracy_has_the_noise_of_its_claim(monkeypatch):
     sides = [np.where(part.persons == 4, (part.features[:, 0] > 0) == won, 1.0) for won in (True, False)]
     change = abs(shares(sides[0]) - shares(sides[1]))
     assert change == pytest.approx(1 / 9, abs=2e-3)
-    scale = 1 / float(budgets[0]) / pair_release.SHARES / 9
+    scale = 1 / float(budgets[0]) / pair_release.STEPS_PER_ANSWER / 9
     assert change <= 2 * scale + 2e-3
     pair_release.accuracy(theta, part, 2.0, per_person=False)
-    assert change > 2 / float(budgets[-1]) / pair_release.SHARES / 90
+    assert change > 2 / float(budgets[-1]) / pair_release.STEPS_PER_ANSWER / 90
 
 
 @pytest.mark.parametrize(
