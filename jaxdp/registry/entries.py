@@ -62,7 +62,7 @@ class Entry:
         source: paper and algorithm.
         proof: state of the proof of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" if
             nothing is claimed.
-        paths: for audits: runs that reach code that randomly drawn users seldom reach.
+        paths: not used; audits determine the paths of an algorithm.
         distribution: for audits: (params, data, **sizes) -> the exact distribution of the output for one of
             `neighbours`, a mapping from outcomes to probabilities, on the host; or None.
         grid: for audits: further numbers to attack, by the name of a value; each attack changes one of the values.

@@ -33,7 +33,7 @@ ENTRIES = {
     "tsallis_inf_gaussian": replace(
         TSALLIS_INF,
         summary="follows the leader regularised by Tsallis entropy, from clipped rewards with Gaussian noise",
-        reached=0.8,  # Gaussian noise at a small delta
+        reached=0.8,  # attacks find less of a claim with Gaussian noise and a small delta
         variant={"report": "gaussian", "estimator": "rv", "rewards": "bounded"},
         sizes={"num_arms": 3, "horizon": 10},
         values={"epsilon": 1.0, "delta": 1e-3, "reward_low": -1.0, "reward_high": 2.0},

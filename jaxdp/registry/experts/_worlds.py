@@ -62,7 +62,7 @@ def first_or_others(num_experts: int, *who: str) -> np.ndarray:
     return np.where([rows[name] for name in who], HIGH, LOW)
 
 
-def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
+def loss_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in the round with index `round_`.
 
     In that round only the first expert has a loss in the first run, and all other experts in the second run. In each of
@@ -75,12 +75,12 @@ def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, 
 
 def the_first_loss_decides(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of three rounds who differ in the first round; only this round has losses."""
-    return blame_moves(num_experts, 0, "none", "none")
+    return loss_moves(num_experts, 0, "none", "none")
 
 
 def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of `horizon` rounds who differ in the first round; only this round has losses."""
-    return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
+    return loss_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 
 expert_entry = partial(

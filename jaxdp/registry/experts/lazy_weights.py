@@ -13,8 +13,8 @@ from jaxdp.experts import classes
 from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import (
     a_loss_of_a_long_run,
-    blame_moves,
     expert_entry,
+    loss_moves,
     punishing,
     shifting,
     the_first_loss_decides,
@@ -94,20 +94,20 @@ def _switches(sequence: Sequence) -> int:
     return sum(one != other for one, other in itertools.pairwise(sequence))
 
 
-def a_batch_of_blame(num_experts: int, batch: int) -> tuple[UserData, UserData]:
+def losses_of_a_batch(num_experts: int, batch: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of one batch, who differ in round one.
 
     In later rounds all experts except the first have losses.
     """
-    return blame_moves(num_experts, 0, *["others"] * (batch - 1))
+    return loss_moves(num_experts, 0, *["others"] * (batch - 1))
 
 
-def batches_of_blame(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
+def losses_of_batches(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of `horizon` rounds, who differ in round one.
 
     In later rounds all experts except the first have losses.
     """
-    return blame_moves(num_experts, 0, *["others"] * (horizon - 1))
+    return loss_moves(num_experts, 0, *["others"] * (horizon - 1))
 
 
 LAZY = "Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard, with accounting of its own"
@@ -119,7 +119,7 @@ A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1},
 LAZY_WEIGHTS = expert_entry(
     summary="keeps an expert drawn by exponential weights as long as their distribution permits",
     source=LAZY,
-    reached=0.8,  # true: 0.895; at most two of the losses change resamples as much as the claim allows
+    reached=0.8,  # the true fraction is 0.895; at most two of the losses change resamples as much as the claim allows
     factory=experts.lazy_weights,
     sizes={"num_experts": 2, "horizon": 4},
     values={"epsilon": 4.0, "delta": 1e-3},
@@ -141,8 +141,8 @@ ENTRIES = {
         sizes={"num_experts": 2, "horizon": 10},
         values={"epsilon": 2.5, "batch": 5},
         environment=shifting,
-        neighbours=a_batch_of_blame,
-        second=Second({"horizon": 15}, {"batch": 3, "fake_switch_prob": 0.5, "budget": 1}, batches_of_blame),
+        neighbours=losses_of_a_batch,
+        second=Second({"horizon": 15}, {"batch": 3, "fake_switch_prob": 0.5, "budget": 1}, losses_of_batches),
         horizon=10,
         reached=None,
     ),
@@ -150,7 +150,7 @@ ENTRIES = {
         LAZY_WEIGHTS,
         summary="keeps a sequence of experts that switches at a rate, drawn by exponential weights",
         source=f"{LAZY}; sequences of Herbster & Warmuth (1998), fixed share",
-        reached=0.5,  # true: 0.590; a loss before a switch says little about later plays
+        reached=0.5,  # the true fraction is 0.590; a loss before a switch says little about later plays
         variant={"sequences": classes.markov(switch_rate=0.05)},
         environment=shifting,
         # Nearly every decision asks for another sequence, and only one may be drawn.

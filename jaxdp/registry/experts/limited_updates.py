@@ -10,7 +10,7 @@ from jaxdp.audit import UserData
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.registry.distributions import noisy_max_distribution
 from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of
-from jaxdp.registry.experts._worlds import TRACKING, adaptive, blame_moves, draw_losses, expert_entry, stochastic
+from jaxdp.registry.experts._worlds import TRACKING, adaptive, draw_losses, expert_entry, loss_moves, stochastic
 from jaxdp.registry.second import Second
 
 ORDER = 330  # position of the entries in lists
@@ -42,7 +42,7 @@ def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
 
     Only the first expert has losses, except in round two of the second run, in which only the other experts have one.
     """
-    return blame_moves(num_experts, 1, "first", "first")
+    return loss_moves(num_experts, 1, "first", "first")
 
 
 def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
@@ -51,7 +51,7 @@ def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
     In rounds 1 to 3 only the first expert has a loss, except in round two of the second run, in which only the others
     have one. Later rounds have no losses.
     """
-    return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
+    return loss_moves(num_experts, 1, "first", "first", *["none"] * 9)
 
 
 LIMITED_UPDATES = expert_entry(

@@ -9,7 +9,7 @@ from jaxdp import experts
 from jaxdp.audit import UserData
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of
-from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, blame_moves, expert_entry, shifting
+from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, expert_entry, loss_moves, shifting
 from jaxdp.registry.second import Second
 
 ORDER = 340  # position of the entries in lists
@@ -37,7 +37,7 @@ def limited_updates_oblivious_distribution(
 
 def the_first_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of four rounds, who differ in the first round; other rounds have no losses."""
-    return blame_moves(num_experts, 0, "none", "none", "none")
+    return loss_moves(num_experts, 0, "none", "none", "none")
 
 
 def the_first_of_a_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
@@ -45,7 +45,7 @@ def the_first_of_a_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
 
     In round two only the first expert has a loss, so that it is rarely drawn. Later rounds have no losses.
     """
-    return blame_moves(num_experts, 0, "first", "none", "none")
+    return loss_moves(num_experts, 0, "first", "none", "none")
 
 
 def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
@@ -53,7 +53,7 @@ def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[UserDa
 
     In round two only the first expert has a loss. Later rounds have no losses.
     """
-    return blame_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
+    return loss_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
 
 
 BATCHES = "McSherry & Talwar (2007), the exponential mechanism, in batches of rounds"

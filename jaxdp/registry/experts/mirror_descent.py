@@ -61,7 +61,7 @@ def sampled_weights_distribution(
 MIRROR_DESCENT = expert_entry(
     summary="draws each play by exact weights that follow shifts; only the sampling hides the losses",
     source=TRACKING.format("Algorithm 3"),
-    reached=0.6,  # true: 0.751; if two experts have very different weights, a draw costs less than is claimed
+    reached=0.6,  # the true fraction is 0.751; if two weights are very different, a draw costs less than is claimed
     factory=experts.mirror_descent,
     variant={"num_switches": 1},
     sizes={"num_experts": 2, "horizon": 6},

@@ -9,7 +9,7 @@ from jaxdp import experts
 from jaxdp.audit import UserData
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.registry.experts._distributions import Grown, all_below, distribution_of_rounds, losses_of
-from jaxdp.registry.experts._worlds import blame_moves, expert_entry, shifting
+from jaxdp.registry.experts._worlds import expert_entry, loss_moves, shifting
 from jaxdp.registry.second import Second
 
 ORDER = 360  # position of the entries in lists
@@ -50,31 +50,31 @@ def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> O
     return distribution_of_rounds(len(losses), first, later, lambda _, w: w.expert, lambda _, w: w[:3], has_clock=False)
 
 
-def given_up_late(num_experts: int) -> tuple[UserData, UserData]:
+def replaced_late(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in round one.
 
     Later, all experts except the first have losses (three rounds), then none (three rounds), then all (four rounds). If
     an expert other than the first survives the rounds without losses, the noise of the threshold is revealed. If this
     expert is later replaced, but not by the first one, the selection reveals as much as possible.
     """
-    return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
+    return loss_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
 
 
-def blamed_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
+def replaced_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in round one, which decides if and by which expert the first is replaced.
 
     All experts have losses in round two, and only the first expert in rounds three and four.
     """
-    return blame_moves(num_experts, 0, "all", "first", "first")
+    return loss_moves(num_experts, 0, "all", "first", "first")
 
 
-def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
+def replaced_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of `horizon` rounds who differ in round one.
 
     Later, all experts except the first have losses (three rounds), then none (three rounds), then all. The last rounds
     are beyond the cap on selections.
     """
-    return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
+    return loss_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 
 
 def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
@@ -83,33 +83,33 @@ def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserD
     All experts have losses in round two and from round five on; only the first expert has losses in rounds three and
     four.
     """
-    return blame_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
+    return loss_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 
 
 LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable regime, with accounting of its own"
 SVT_LAZY = expert_entry(
     summary="draws a new expert by all losses when the sparse vector technique finds that the current one loses much",
     source=LAZY_SVT,
-    reached=0.8,  # true: 0.971; the most revealing outcome occurs once in thousands of runs
+    reached=0.8,  # the true fraction is 0.971; the most revealing outcome occurs once in thousands of runs
     factory=experts.svt_lazy,
     sizes={"num_experts": 2, "horizon": 11},
     values={"epsilon": 4.0, "max_switches": 1, "threshold": 3.0},
     environment=shifting,
-    neighbours=given_up_late,
+    neighbours=replaced_late,
     draws_in_update=True,
     distribution=svt_lazy_distribution,
-    second=Second({"horizon": 24}, {"max_switches": 2}, given_up_until_the_cap),
+    second=Second({"horizon": 24}, {"max_switches": 2}, replaced_until_the_cap),
 )
 ENTRIES = {
     "svt_lazy": SVT_LAZY,
     "svt_lazy_zcdp": replace(
         SVT_LAZY,
         summary="draws a new expert when the sparse vector technique finds too many losses, with zCDP accounting",
-        reached=0.4,  # true: 0.503; few rounds say little about the threshold's noise
+        reached=0.4,  # the true fraction is 0.503; few rounds say little about the threshold's noise
         variant={"accounting": "zcdp"},
         sizes={"num_experts": 2, "horizon": 8},
         values={"epsilon": 2.0, "delta": 1e-3, "max_switches": 1, "threshold": 0.0},
-        neighbours=blamed_and_drawn_again,
+        neighbours=replaced_and_drawn_again,
         second=Second({"horizon": 16}, {"max_switches": 2}, drawn_until_the_cap),
         horizon=8,
     ),

@@ -11,7 +11,7 @@ from jaxdp.audit import UserData
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.registry.distributions import noisy_max_distribution
 from jaxdp.registry.experts._distributions import Grown, all_below, distribution_of_rounds, losses_of
-from jaxdp.registry.experts._worlds import TRACKING, blame_moves, expert_entry, shifting
+from jaxdp.registry.experts._worlds import TRACKING, expert_entry, loss_moves, shifting
 from jaxdp.registry.second import Second
 
 ORDER = 350  # position of the entries in lists
@@ -74,7 +74,7 @@ def a_query_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
     Round one has no losses. In round two only the first expert has a loss (first run), or only the others have one
     (second run). In round three only the first expert has a loss.
     """
-    return blame_moves(num_experts, 1, "none", "first")
+    return loss_moves(num_experts, 1, "none", "first")
 
 
 def an_epoch_and_more(num_experts: int) -> tuple[UserData, UserData]:
@@ -83,7 +83,7 @@ def an_epoch_and_more(num_experts: int) -> tuple[UserData, UserData]:
     In round two only the first expert has a loss (first run), or only the others have one (second run). In rounds 3 and
     7 to 9 only the first expert has a loss; other rounds have none.
     """
-    return blame_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
+    return loss_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
 
 
 ENTRIES = {
@@ -92,7 +92,7 @@ ENTRIES = {
     "svt_restarts": expert_entry(
         summary="restarts limited updates when the sparse vector technique finds that losses have shifted",
         source=TRACKING.format("Algorithm 2"),
-        reached=0.5,  # true: 0.576, and at most 7/8 at any sizes: see the factory's docstring
+        reached=0.5,  # the true fraction is 0.576, and at most 7/8 at any sizes: see the factory's docstring
         factory=experts.svt_restarts,
         variant={"check_every": 3},
         sizes={"num_experts": 2, "horizon": 12},
