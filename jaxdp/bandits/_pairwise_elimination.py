@@ -53,7 +53,7 @@ class Public(NamedTuple):
         sums_before: [num_arms] integers, sums of reports before this batch.
         discordant: [num_arms, num_arms] float, number of discordant pairs of each two arms; each batch adds its mean
             number over all pairings of its users.
-        near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than any other active
+        near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than every other active
             arm.
         tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
@@ -80,7 +80,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     then whenever the number of sweeps has grown by about 1%. The order of users between two tests does not matter: the
     test uses the mean number of discordant pairs over all ways to pair these users.
 
-    With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than any other
+    With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than every other
     active arm. Without a tolerance it may never stop if several arms are equally good.
 
     Args:
@@ -97,8 +97,8 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        tolerance: w in [0, 1), by default 0: the amount by which the mean reward of the recommended arm may be below
-            the best arm's mean.
+        tolerance: w in [0, 1), by default 0: the largest amount by which the mean reward of the recommended arm may
+            be below the best arm's mean.
 
     Privacy:
         - Claim: epsilon-DP in the local model.

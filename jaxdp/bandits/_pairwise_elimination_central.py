@@ -93,7 +93,7 @@ class Public(NamedTuple):
         played: [] integer, rounds of this epoch played.
         rates: [num_arms] float, each arm's noisy rate of ones in the first epoch.
         sums: [num_arms] compensated sums of each arm's noisy totals of the epochs after the first.
-        near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than any other active
+        near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than every other active
             arm.
         tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
@@ -120,7 +120,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
     each active arm. After n plays, a later epoch has about `growth` n plays or, if this is more, 4 sqrt(n) / epsilon
     plays, but at most n.
 
-    With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than any other
+    With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than every other
     active arm. Without a tolerance it may never stop if several arms are equally good.
 
     Args:
@@ -137,8 +137,8 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        tolerance: w in [0, 1), by default 0: the amount by which the mean reward of the recommended arm may be below
-            the best arm's mean.
+        tolerance: w in [0, 1), by default 0: the largest amount by which the mean reward of the recommended arm may
+            be below the best arm's mean.
         log_odds_ratio: the planned effect, > 0: log odds of the best arm minus log odds of the second best. By default
             None: the stakes suit all effects, and need about 1.4 times the rounds. A wrong plan costs rounds, but
             changes neither the failure probability nor privacy.

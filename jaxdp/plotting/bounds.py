@@ -40,8 +40,9 @@ def bound(
         legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
 
     Returns:
-        The axes. A scaled bound is not drawn if the first mark is missing, if mark and bound are not both positive, or
-        if the bound is not finite. No bound is drawn at fewer than two finite x.
+        The axes. A scaled bound is not drawn if the first mark is missing or 0, if the bound at this mark has the
+        opposite sign, or if the bound is not finite. If the mark is between two x, the bound is drawn only if all its x
+        and all its values are positive. No bound is drawn at fewer than two finite x.
 
     Raises:
         ValueError: if the shapes of x and y differ, no curve has the hue or label `through`, or the first mark is

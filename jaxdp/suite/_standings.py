@@ -24,7 +24,7 @@ FORMATS = ("markdown", "text", "latex", "csv")
 
 
 def read_results(folder: Path) -> dict[str, dict[str, Any]]:
-    """Reads all results in a folder, by the learner's name, with " (tuned)" or " (person)" if they apply.
+    """Reads all results in a folder, by the learner's name, with " (tuned)", " (person)" or both if they apply.
 
     Raises:
         ValueError: if the folder has no results, or results of another suite, of several protocols, or of one learner

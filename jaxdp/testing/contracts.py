@@ -90,8 +90,9 @@ def check_learner(
       lanes if values have no epsilon).
     - If the learner and the environment have blocks, blocks give the results of rounds, bit for bit, including released
       values, and results do not depend on the checkpoints.
-    - If they have counts, counts play the right number of rounds up to each checkpoint. Their outcomes, metrics and
-      released values have the same distribution as with rounds, at epsilon, epsilon / 4, epsilon / 16 and infinity.
+    - If the learner has counts and the environment has totals of feedback, counts play the right number of rounds up to
+      each checkpoint (not checked for a learner that may stop). Their outcomes, metrics and released values have the
+      same distribution as with rounds, at epsilon, epsilon / 4, epsilon / 16 and infinity.
 
     The checks cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.grey_box`
     measures it. The checks find a difference in the distribution of counts only if it occurs within the horizon, which

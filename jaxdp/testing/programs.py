@@ -134,7 +134,7 @@ class Programs:
         assert self.claim is not None
 
     def check_claim(self) -> None:
-        """Checks that a guarantee which claims something claims the epsilon of the values (see `check_claim`)."""
+        """Checks that a guarantee with a claim claims the epsilon of the values (see `duties.check_claim`)."""
         if self.claim.is_private:
             check_claim(self.guarantee, self.values, self.multiple, or_less=self.may_claim_less)
 

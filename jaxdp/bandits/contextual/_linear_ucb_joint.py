@@ -112,8 +112,9 @@ def linear_ucb_joint(
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
         scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32). With
-        D = d (d + 3) / 2 a lane holds 2 D numbers of exact sums. It also holds numbers for noise: D for each of the 5
-        to 7 leaky sums of noise in the Toeplitz counter, or D for each of the log2(T) levels of the tree.
+        D = d (d + 3) / 2 a lane holds 2 D numbers of exact sums. It also holds numbers for noise: D for each running
+        sum of noise in the Toeplitz counter (at most 7 sums for T <= 2^20), or D for each level of the tree (at most
+        log2(T) + 1 levels).
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
