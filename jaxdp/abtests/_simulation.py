@@ -26,7 +26,7 @@ Step = Callable[[int, np.ndarray, np.ndarray, int], Sums]  # (number of new pair
 
 
 class Stopping(NamedTuple):
-    """Simulated numbers of users, of both arms together, at which the anytime test stops at the planned rates.
+    """Simulated times at which the anytime test stops if the arms have the planned rates, in users of both arms.
 
     Attributes:
         mean: mean number of users.
@@ -49,9 +49,11 @@ class Needs(NamedTuple):
 
     Attributes:
         fixed: number of users of the two-proportion z-test, which looks once.
-        anytime: numbers of users at which the test of pairs stops, which may stop at any look.
-        lower_bound: lower bound on the mean number of users of any test that stops only when it calls the arms
-            different, and does so for equal arms with probability at most `failure_prob` (see `docs/proofs/pairs.md`).
+        anytime: numbers of users at which the test of pairs stops; this test may stop at any look.
+        lower_bound: lower bound on a test's mean number of users at the planned rates. It holds for any test that uses
+            both arms equally often and stops only when it calls the arms different, with probability 1 if the rates
+            differ, and at most `failure_prob` if they are equal. With a curator, the test must also stop by the
+            releases alone (see `docs/proofs/pairs.md`).
     """
 
     fixed: int
@@ -132,9 +134,10 @@ def _stops(looks: Iterator[int], step: Step, threshold: float, max_users: float,
 def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
     """Returns the best of 32 schedules of a curator, by simulations that read only the plan.
 
-    Let m(k) be the simulated mean number of users if the log odds ratio is k times the planned one. The best schedule
-    has the least m(1)^2 * m(2) * m(4)^0.25. So a few more users at the planned lift are accepted for a test that stops
-    early if the lift is larger.
+    Let m(k) be the simulated mean number of users if the log odds ratio is k times the planned one; runs are cut off at
+    20 times the fixed test's users. The cost of a schedule is m(1)^2 * m(2) * m(4)^0.25. So a few more users at the
+    planned lift are accepted for a test that stops early if the lift is larger. Short simulations select the six
+    schedules of least cost, and longer simulations select the best of the six.
     """
     fixed, threshold = fixed_users(setting), math.log(1 / setting.failure_prob)
     control, treatment = setting.true_rates

@@ -68,10 +68,11 @@ def grey_box(
     recorded releases, data were added to a number that already has noise, which is a fault. Otherwise, or if nothing
     was recorded, the audit cannot decide, and adds a note.
 
-    Rounds and counts are compiled, and the same programs serve all of them, unless a mechanism is called inside a loop,
-    an inner `jit` or a branch other than `jaxdp.mechanisms.branches.branch`. In this case, and for blocks always, JAX
-    runs operation by operation, so that a mechanism may be called inside a branch on public values. Then a round takes
-    about a tenth of a second, and a block up to some seconds.
+    Steps are compiled on the paths "rounds" and "counts", and the compiled programs are used again in later steps. This
+    is impossible if a mechanism is called inside a loop, an inner `jit` or a branch other than
+    `jaxdp.mechanisms.branches.branch`. In this case, and for blocks always, JAX runs operation by operation, so that a
+    mechanism may be called inside a branch on public values. Then a round takes about a tenth of a second, and a block
+    up to some seconds.
 
     Args:
         key: a typed PRNG key.
@@ -84,7 +85,8 @@ def grey_box(
             draw the extremes of a user's data, and values that the learner clips.
         rounds: number of rounds to play, >= 1; enough for every kind of release to occur.
         answer: (answers, history, action) -> feedback.
-        num_bases: number of runs, each against freshly drawn users, >= 2.
+        num_bases: number of runs, each against freshly drawn users, >= 2. For blocks and counts, the audit stops after
+            the first run in which anything that the adversary sees has changed.
         num_neighbours: replacements tried for each run, >= 1.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         unit: "record" replaces one user, "person" replaces a person in all their rounds. None means "person" if there
@@ -193,8 +195,8 @@ def grey_box_of_paths(
         num_neighbours: replacements tried for each run, >= 1.
 
     Returns:
-        The findings on all paths. Findings on blocks and counts begin with the path's name. If the tape cannot read the
-        releases of a path, a note says so.
+        The findings on all paths. Findings on blocks and counts begin with "in blocks: " or "in counts: ". If the tape
+        cannot read the releases of a path, a note says so.
 
     Raises:
         ValueError: as `grey_box`, except for releases that cannot be read.
@@ -255,7 +257,10 @@ def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Ar
 def _make_result(
     claim: Guarantee, plays: list[Played], faults: list[str], notes: list[str], num_drawn: Mapping[Site, int]
 ) -> GreyBox:
-    """Builds the result of replays: the given faults and notes, and the faults in the recorded releases."""
+    """Builds the result of replays: the given faults and notes, and the faults in the recorded releases.
+
+    If the claim is not private, the result has no faults.
+    """
     runs = [site.run.releases for site in plays]
     sites = measure_sites(runs, num_drawn)
     spent, overspent, unknown, pair = _account(claim, runs, plays)
@@ -284,7 +289,11 @@ def _make_result(
 
 
 def _largest_loss(runs: list[list[Release]]) -> float | None:
-    """Returns the largest known |privacy loss| of a neighbour, summed over a run's releases; None if 0 or unknown."""
+    """Returns the largest absolute privacy loss of a run under a neighbour; None if it is 0 or unknown.
+
+    The privacy loss of a run is the sum of the signed losses of its releases. Neighbours with an unknown loss are left
+    out.
+    """
     totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
     largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's loss is 0
     return largest or None
@@ -293,9 +302,10 @@ def _largest_loss(runs: list[list[Release]]) -> float | None:
 def _account(
     claim: Guarantee, runs: list[list[Release]], plays: list[Played]
 ) -> tuple[float, list[str], list[str], tuple[UserData, UserData] | None]:
-    """Returns the largest epsilon over neighbours, faults, notes, and the users of the two runs with this epsilon.
+    """Returns the largest epsilon over neighbours, faults, notes, and a pair of neighbours with this epsilon.
 
-    In the shuffle model only the releases in `privatize` count: they make one user's report.
+    The pair is the original users and the users with the costliest replacement; None if no epsilon is > 0. In the
+    shuffle model only the releases in `privatize` count: they make one user's report.
     """
     is_shuffled = claim.trust_model == "shuffle"
     spent, implied, faults, notes, (claimed_epsilon, delta) = 0.0, 0.0, [], [], budget(claim)

@@ -62,7 +62,10 @@ def output_size(release: Release, params: Any, data: Any) -> int:
 
 
 def evaluate(function: Callable[[Any, Outputs], jax.Array], weights: Any, outputs: Outputs) -> jax.Array:
-    """Returns the score of each output, [n] finite; NaN and -inf become the most negative finite float."""
+    """Returns the score of each output, [n] finite.
+
+    NaN and -inf become the most negative finite float, and inf becomes the largest.
+    """
     scores = function(weights, outputs).astype(default_float())
     return jnp.nan_to_num(scores, nan=float(jnp.finfo(scores.dtype).min))
 
@@ -166,7 +169,10 @@ _draw = jax.jit(outputs_of, static_argnums=(0, 1))
 
 @functools.partial(jax.jit, static_argnums=0)
 def _count(functions, outputs, weights, thresholds, wanted):
-    """Counts the first `wanted` outputs, by score and by how many thresholds are below it: [scores, thresholds + 1]."""
+    """Counts the first `wanted` outputs, for each score function, by the number of thresholds below the score.
+
+    Returns [functions, thresholds + 1] int32.
+    """
     # Weights are arguments, so scores with the same functions and with weights of the same shapes share the program.
     is_wanted = jnp.arange(len(outputs.bucket), dtype=jnp.int32) < wanted
     scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])

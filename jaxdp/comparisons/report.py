@@ -1,4 +1,7 @@
-"""Writes a comparison as one HTML file: loss, the odds of a guess, claims, versions and the command."""
+"""Writes a comparison as one HTML file: loss, the chance of a right guess, claims, versions and the command.
+
+The guess is between two neighbouring inputs; see `guess_probability`.
+"""
 
 import base64
 import hashlib
@@ -45,7 +48,10 @@ def report_store(
         Path | None, typer.Option(help="A file of `audit --json`; rows belong to learners of the same name.")
     ] = None,
 ) -> None:
-    """Writes a store's comparison as one HTML file: loss, the odds of a guess, claims, versions."""
+    """Writes a store's comparison as one HTML file: loss, the chance of a right guess, claims, versions.
+
+    The guess is whether one unit of data was kept or replaced. The page bounds the probability that it is right.
+    """
     if page.exists():
         raise ValueError(f"out must be a new file, got {page}, which exists; choose another name")
     rows = [] if audit is None else read_audit(audit)
@@ -66,16 +72,19 @@ def write_report(
     """Formats a comparison as an HTML page that loads nothing and runs nothing; all names in the page are escaped.
 
     Args:
-        dataset: the results of `compare`, or of a sweep over "epsilon" and at most "unit" and "learner" or "estimator".
+        dataset: the results of `compare` at one horizon, or of a sweep with the axis "epsilon". The sweep may also have
+            the axis "unit", and one of the axes "learner" and "estimator".
         metric: the output to compare; by default the first of pseudo_regret, regret and dynamic_regret that the dataset
             has, or else its first output.
-        epsilon: one of the dataset's budgets. The figure marks it, and the table of the odds of a guess has only this
-            budget. None marks no budget, and the table has all budgets.
-        audit: rows of `python -m jaxdp audit --json`; a row belongs to the learner of the same name.
+        epsilon: one of the dataset's budgets. The figure marks it, and the table of guesses has only this budget. None
+            marks no budget, and the table has all budgets.
+        audit: rows of `python -m jaxdp audit --json`. A row belongs to the learner or estimator of the same name; if
+            the dataset has units, this name includes the unit, such as "ucb per person".
         command: the command that wrote the page.
 
     Raises:
-        ValueError: if the dataset has other dimensions, or lacks this output or this epsilon.
+        ValueError: if the dataset lacks the dimension epsilon, each of its outputs has other dimensions, or it lacks
+            this output or this epsilon.
     """
     comparison = _comparison(dataset, metric)
     budgets = dataset["epsilon"].values.tolist()
@@ -169,7 +178,10 @@ def _figure(comparison: Comparison, epsilon: float | None) -> str:
 
 
 def plain_svg(text: bytes) -> str:
-    """Rewrites an SVG from Matplotlib: turns styles into attributes, and removes elements that could load or run."""
+    """Reduces an SVG from Matplotlib to shapes, groups, definitions and titles, and turns styles into attributes.
+
+    Attributes that handle events, or link to anything outside the SVG, are removed.
+    """
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", XLINK)
     root = ET.fromstring(text)  # comments are dropped here
@@ -194,7 +206,10 @@ def plain_svg(text: bytes) -> str:
 
 
 def _claim_rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guarantee]]:
-    """Returns (contestant, algorithm, epsilon, claim) for each claim of the sweep's grid points."""
+    """Returns (name, algorithm, epsilon, claim) for each claim of the sweep's grid points.
+
+    The name is the learner's or the estimator's. If the sweep has units, it ends with the unit, as "ucb per person".
+    """
     rows = []
     for point in points:
         for algorithm, claim in point.guarantees.items():

@@ -139,12 +139,14 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     added up, and spaces around names are removed. Write each tie as one row: two rows, a win for each side, would be
     two comparisons, and so two privacy units.
 
-    CSV and JSON lines may have battles instead, in the columns `model_a`, `model_b` and `winner`. `winner` is model_a
-    or model_b, or for a tie: tie, tie (bothbad) or both_bad. All other columns except `weight` are ignored.
+    CSV and JSON lines may instead have battles, which are comparisons of two models as arenas publish them, in the
+    columns `model_a`, `model_b` and `winner`. `winner` is model_a or model_b, or for a tie: tie, tie (bothbad) or
+    both_bad. With battles, all other columns except `weight` are ignored. Without battles, other columns are ignored in
+    JSON lines, and are errors in CSV and Parquet.
 
-    CSV is UTF-8 text with the names of columns in the first line; blank lines are ignored. In a Parquet file the names
-    are text or whole numbers, and weights are numbers of any type. Reading Parquet needs pyarrow: `pip install
-    'jaxdp[parquet]'`.
+    CSV is UTF-8 text with the names of columns in the first line. JSON lines are UTF-8 text with one object in each
+    line. Blank lines are ignored. In a Parquet file the names are text or whole numbers, and weights are numbers of any
+    type. Reading Parquet needs pyarrow: `pip install 'jaxdp[parquet]'`.
 
     Args:
         path: path of the file.

@@ -74,9 +74,9 @@ def ranking_release(
 ) -> xr.Dataset:
     """Releases one ranking with central privacy, and an interval for the difference of every pair of items.
 
-    The privacy unit is the outcome of one comparison. Public, and used exactly, are the items, their order in the
-    table, which pairs were compared and how often, and so the number of comparisons. The default radius depends only on
-    the number of items. Choose epsilon, delta, failure_prob, radius and curvature without looking at the outcomes. If
+    The privacy unit is the outcome of one comparison. The items, their order in the table, and how often each pair
+    was compared are public and used exactly; so is the number of comparisons. The default radius depends only on the
+    number of items. Choose epsilon, delta, failure_prob, radius and curvature without looking at the outcomes. If
     comparisons come from ballots (`ballots.comparisons()`), the items that a voter ranked are public in this unit, and
     a voter who made k comparisons is protected at k epsilon at best.
 
@@ -113,8 +113,9 @@ def ranking_release(
         K-norm noise), `noise` ("gaussian" or "k_norm"), radius and failure_prob.
 
     Raises:
-        ValueError: if data are whole ballots, epsilon is not finite, another value is out of range, or items fall into
-            groups that were never compared with each other.
+        ValueError: if data are whole ballots, epsilon is not finite, another value is out of range, items fall into
+            groups that were never compared with each other, or items are connected only by chains so long that the
+            second moment of the features is singular up to rounding.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
@@ -175,7 +176,10 @@ def ranking_release(
 
 
 def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Returns the smallest curvature of the logistic link, [] in [0, 1/4], over comparisons with these features."""
+    """Returns the smallest curvature of the logistic loss over comparisons: [] in [0, 1/4].
+
+    The curvature is the derivative of the sigmoid at features @ theta, with features [n, num_items].
+    """
     margins = jnp.matmul(features, theta, precision="highest")
     return jnp.min(jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins))
 
@@ -188,7 +192,7 @@ def provable_curvature(assumed: ConfidenceSet, features: jax.Array, curvature: j
     and the logistic curvature shrinks at most by the factor exp(-change), since the logistic loss is self-concordant.
     So the mean curvature between truth and estimate is at least curvature * (1 - exp(-c |D|)) / (c |D|). This mean
     times |D| is at most G, the bound on the gradient at the truth. With u = c G / curvature < 1, it follows that
-    c |D| <= -ln(1 - u).
+    c |D| <= -ln(1 - u), and so the mean curvature is at least curvature * u / -ln(1 - u), the result.
 
     Args:
         assumed: the confidence set with ridge 0 that assumes `curvature`; its width is G / curvature.
@@ -236,8 +240,8 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
         released: a dataset of `ranking_release`.
         fresh: whether the key is fresh entropy, and not the key of a seed.
         of_ballots: whether the comparisons come from ballots.
-        unranked: the reading of items that a ballot leaves out. The report does not print the winner under the other
-            reading, or the number of ballots that compare nothing: both are private.
+        unranked: "unknown" or "last": how the comparisons treat items that a ballot leaves out. The report prints
+            neither the winner with the other choice nor the number of ballots that compare nothing: both are private.
     """
     epsilon, delta, count = float(released.epsilon), float(released.delta), int(released.num_comparisons)
     if released.noise.item() == "k_norm":

@@ -49,7 +49,8 @@ class MomentParams:
             `report_radius` divided by the root of the number of coordinates.
         cross_stddev: [] float >= 0, standard deviation of the Gaussian noise on y x / reward_bound. For "l2_ball" the
             noise is not Gaussian, but it is sub-Gaussian with this standard deviation in every direction.
-        report_radius: [] float, length of "l2_ball" reports, at any epsilon; 0 for Gaussian reports.
+        report_radius: [] float, length of the vector that an "l2_ball" report has before it is split into `Moments`; at
+            epsilon = infinity it has no effect. 0 for Gaussian reports.
         reward_bound: [] float > 0, rewards are clipped to this absolute value.
     """
 
@@ -101,8 +102,8 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     Privacy:
         - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Sensitivity: Let c = |x.z|. The squared distance of the moments of two users is largest for unit vectors x, z
-          and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5, with equality at c = 1/2. The
+        - Sensitivity: Let a = |x.z|. The squared distance of the moments of two users is largest for unit vectors x, z
+          and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 a^2 + 2 + 2 a <= 4.5, with equality at a = 1/2. The
           noise also covers rounding errors.
         - "l2_ball": see `randomize_in_ball`, where the proof holds for floats.
         - With "paper", x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2 Y, each with
@@ -127,6 +128,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
 
         with $s$ calibrated to the $L_2$ sensitivity $\sqrt{4.5}$. For "l2_ball" it is uniform on the half of the sphere
         of radius $B$ on the side of $v$, with probability $1/2 + |v| / (\sqrt{8} c)$, and otherwise on the other half,
+        with
 
         $$
         B = \sqrt{2 \pi} c \frac{\Gamma((D + 1) / 2)}{\Gamma(D / 2)}, \quad

@@ -31,7 +31,8 @@ def _noisy_max(key, params, data, *, noise):
 def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
     """Returns two vectors of scores: in the second, the first score is lower and all others are higher.
 
-    Each score changes by the sensitivity. The first score is far below the others, so it is seldom selected.
+    Each score changes by the sensitivity. The first score is 3 sensitivities below the others, so it is seldom
+    selected at a large epsilon.
     """
     first = np.zeros(num_scores, np.float32)
     first[0] = -3 * sensitivity

@@ -20,8 +20,9 @@ def which_share(
         variables: environment variables; None is the variables of this process.
 
     Raises:
-        ValueError: if only one of index and count is given; if index is out of range; if index or count is "auto" and
-            no scheduler sets the variables, or if an array of tasks has gaps.
+        ValueError: if only one of index and count is given; if one is out of range, or is text other than "auto". With
+            "auto": if no scheduler sets the variables, a variable is not a whole number, an array of tasks has gaps, or
+            count is "auto" in a Kubernetes job, which sets no variable for it.
     """
     if index is None and count is None:
         return 0, 1
