@@ -105,8 +105,9 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
 
     Deviations:
         The right arms come in a fixed order, not at random: the mean of a share is the same, and its variance is
-        smaller. For more than 10,000 users, the exact divergence of 10,000 users, an upper bound, is used, or the
-        closed form if it allows a larger budget. No local budget exceeds max(epsilon, 8), where c < 1.0007.
+        smaller. For more than 10,000 users, "tight" uses the exact divergence of 10,000 users, an upper bound, or the
+        closed form if it allows a larger budget. No local budget exceeds max(epsilon, 8): at 8 the factor c (see Math)
+        is below 1.0007, so a larger budget gains almost nothing.
 
     Math:
         In phase $k$ let $\varepsilon_0$ be the local budget of a batch of $n$ users, and $\beta$ be `failure_prob`.
@@ -137,7 +138,10 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     check_choice("calibration", calibration, CALIBRATIONS)
 
     def load_of(phase: int, size: int, failure_prob: float) -> float:
-        """Returns 8 x / D^2, x = ln(4 S k^2 / failure_prob): the duels of an arm that the radius needs at c = 1."""
+        """Returns the number of duels of an arm, a float, for which the confidence radius is D / 4 if c = 1.
+
+        It is 8 x / D^2 with x = ln(4 S k^2 / failure_prob).
+        """
         return 8 * (math.log(4 * size * phase**2) - math.log(failure_prob)) * 4.0**phase
 
     def params(

@@ -42,10 +42,11 @@ class Params:
     Attributes:
         epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no projection.
-        learning_rate: [] float > 0, the constant step size eta; not used for "inverse_time".
-        coverage: [] float > 0, kappa, smallest eigenvalue of the covariance of the differential features.
-        feature_norm: [] float > 0, L, bound on the norm of an action's features phi. A differential feature x, one
-            action's features minus the other action's, has norm at most 2 L.
+        learning_rate: [] float > 0, the constant step size eta; used only for "constant" without an optimizer.
+        coverage: [] float > 0, kappa, smallest eigenvalue of the covariance of the differential features; used only for
+            "inverse_time".
+        feature_norm: [] float > 0, L, bound on the norm of an action's features phi; used only for "inverse_time". A
+            differential feature x, one action's features minus the other action's, has norm at most 2 L.
     """
 
     epsilon: Scalar
@@ -59,12 +60,12 @@ class Model(NamedTuple):
     """The functions of a preference model under randomized response that one pass of SGD needs.
 
     Attributes:
-        slope: (margins, targets) -> derivative of one sample's loss in its margins; see `Recipe`.
-        targets: (report, epsilon, features) -> [num_samples, ...], the unbiased labels ybar of the reports.
+        slope: (margins, targets) -> derivative of one sample's loss with respect to its margins; see `Recipe`.
+        targets: (report, epsilon, features) -> [num_samples, ...], an unbiased estimate of each label.
         gain: (epsilon, features) -> [] float in (0, 1], the factor by which randomizing shrinks the expected gradient:
             2p - 1 for a comparison, p = sigmoid(epsilon).
-        curvature: (feature_norm, radius) -> [] float, gamma, the least curvature of the loss in a margin, over the
-            ball.
+        curvature: (feature_norm, radius) -> [] float, gamma, a lower bound on the curvature of the loss as a function
+            of the margins, for all theta in the ball.
     """
 
     slope: Callable[[jax.Array, jax.Array], jax.Array]
@@ -88,8 +89,8 @@ def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) ->
     """Returns the step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
     gamma is the model's least curvature, and gamma_eps = gain * gamma is the least curvature of the de-biased loss. The
-    step at sample t is 1 / (gamma_eps kappa t). gamma underflows if 2 L B is above about 88 in float32. The step is
-    then capped at 1e12: every step of this size ends at the boundary of the ball.
+    step at sample t is this first step divided by t. The first step is capped at 1e12, also if gamma underflows (for
+    the logistic link in float32, if 2 L B is above about 88).
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.5, with the step size of its proof (the statement drops
@@ -105,7 +106,10 @@ def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) ->
 
 
 def estimate_without_certificate(theta: jax.Array, num_samples: int) -> Estimate:
-    """Builds the estimate of an algorithm that has no certificate: infinite certificate, not converged."""
+    """Builds the estimate of an algorithm that computes no certificate (see `Estimate`).
+
+    The field `certificate` is infinity, and `converged` is False.
+    """
     return Estimate(
         theta=theta,
         certificate=jnp.asarray(jnp.inf, theta.dtype),
@@ -263,9 +267,9 @@ def sgd_rr(
 ) -> Estimator:
     r"""Builds an estimator that makes one pass of SGD on the de-biased loss of randomized labels.
 
-    The gradient of a sample (see Math) equals the paper's [grad log p_0 + grad log p_1] / (e^epsilon + 1) - grad log
-    p_report. In expectation it is 2p - 1 times the gradient at the label itself, p = sigmoid(epsilon). For the logistic
-    link its norm is at most 2 L p.
+    Let P_y be the model's probability of the label y, r the report, and p = sigmoid(epsilon). The gradient of a sample
+    (see Math) equals the paper's [grad log P_0 + grad log P_1] / (e^epsilon + 1) - grad log P_r. In expectation it is
+    2p - 1 times the gradient at the label itself. For the logistic link its norm is at most 2 L p.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).

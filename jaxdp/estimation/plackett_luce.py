@@ -72,7 +72,7 @@ def plackett_luce_mle(
         The loss is a mean instead of a sum. The minimiser is the same.
 
     Math:
-        For labels $y_i$, the preferred actions,
+        For labels $y_i$, the preferred actions, and the radius $B$,
 
         $$
         \hat\theta = \operatorname{argmin}_{|\theta| \le B} \frac{1}{n} \sum_i
@@ -141,7 +141,8 @@ def plackett_luce_debiased_krr(
         The loss of all samples is minimised at once, instead of by SGD.
 
     Math:
-        A report $r_i$ is the label with probability $p$, and each other label with probability $q$. The estimate is
+        A report $r_i$ is the label with probability $p$, and each other label with probability $q$. For the radius
+        $B$, the estimate is
 
         $$
         \hat\theta = \operatorname{argmin}_{|\theta| \le B} \frac{1}{n} \sum_i
@@ -185,10 +186,12 @@ def plackett_luce_objective_perturbation(
 ) -> Estimator:
     r"""Builds a K-wise estimator with central label privacy: maximum likelihood with a noisy sufficient statistic.
 
-    Labels enter the loss only through S = sum_i phi_i,y_i. S is released once with noise, as S~, and the estimator
-    minimises the loss with S~ (see Math). (`privatize` returns S~ minus the public sum_i w_i mean_k phi_ik.) Rankings
-    are not supported, because no sum over samples determines their loss. With `weights="cut"` a sample's logarithm and
+    Labels enter the loss only through S = sum_i w_i phi_i,y_i. S is released once with noise, as S~, and the estimator
+    minimises the loss with S~ (see Math). Without weights all w_i are 1. With `weights="cut"` a sample's logarithm and
     its term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
+    Rankings are not supported, because no sum over samples determines their loss.
+
+    `privatize` returns S~ minus the public sum_i w_i mean_k phi_ik; with weights, a `WithCut` of this vector and c.
 
     Args:
         constants: the calibration of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
@@ -201,8 +204,8 @@ def plackett_luce_objective_perturbation(
 
     Returns:
         An estimator of theta from features [num_samples, K, dim] float and labels [num_samples] int in [0, K). Its
-        `params` take epsilon, delta, radius (default inf), regularization beta (0), tolerance (1e-5), and for
-        weights="cut" cut, c, as `objective_perturbation`.
+        `params` take epsilon, delta (only for Gaussian noise), radius B (default inf), regularization beta (0) and
+        tolerance (1e-5). For weights="cut" they also take cut, the number c, as in `objective_perturbation`.
 
     Raises:
         ValueError: as `objective_perturbation`.
@@ -211,7 +214,8 @@ def plackett_luce_objective_perturbation(
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
         - Unit: one label; adjacency: replace one.
         - Sensitivity: A label enters only through S, with L2 sensitivity max w_i |phi_ij - phi_ik| over samples and
-          pairs of actions of the public features (at most 2 L, or c). The minimiser is post-processing.
+          pairs of actions of the public features (at most 2 L if all |phi| <= L, or c). The minimiser is
+          post-processing.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2 and Algorithm 2, extended from two actions to K.
@@ -227,7 +231,8 @@ def plackett_luce_objective_perturbation(
         \frac{\beta}{2 n} |\theta|^2, \quad \tilde S = \sum_i w_i \phi_{i y_i} + Z, \quad Z \sim N(0, \sigma^2 I)
         $$
 
-        where $\sigma$ is calibrated to the $L_2$ sensitivity
+        With K-norm noise, $Z$ has another distribution. For Gaussian noise, $\sigma$ is calibrated to the $L_2$
+        sensitivity
 
         $$
         \max_{i, j, k} w_i |\phi_{ij} - \phi_{ik}|

@@ -60,7 +60,8 @@ class Plays(NamedTuple):
 
     Attributes:
         good_expert: [] int32, the expert with the smaller mean.
-        since: [num_experts] integers in [1, memory + 1], rounds since each expert was played.
+        since: [num_experts] integers in [1, memory + 1], rounds since each expert was played; memory + 1 also if it was
+            played earlier or never.
         comparison: sums of past losses, for metrics.
     """
 
@@ -80,7 +81,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
             None omits this metric.
 
     Returns:
-        An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), which depend on plays
+        An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend on plays
         of earlier rounds only. The outcome and the metrics in hindsight are as for `loss_sequence`.
 
     Raises:
@@ -145,7 +146,8 @@ def punish_repeats(
         Metrics in hindsight are as for `loss_sequence`, computed from the losses that occurred.
 
     Raises:
-        ValueError: if num_experts < 2, memory < 0, gap is not in (0, 1/2], or num_switches is not a whole number >= 0.
+        ValueError: if num_experts < 2, memory is not a whole number >= 0 or is too large for JAX's integers, gap is not
+            in (0, 1/2], or num_switches is not a whole number >= 0.
 
     Values:
         memory: a whole number >= 0, the number of rounds for which a play is punished; by default the argument.

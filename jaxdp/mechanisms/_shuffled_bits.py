@@ -26,7 +26,7 @@ def largest_true(holds: Callable[[float], bool], low: float, high: float) -> flo
 
 @functools.lru_cache(maxsize=4096)  # a search over the batch repeats calls
 def largest_exact(epsilon: float, delta: float, batch: int) -> float:
-    """Returns the largest local epsilon at which the exact delta is at most `delta`, for `shuffle_local_epsilon`."""
+    """Returns the largest local epsilon >= epsilon at which the `worst_delta` of the batch is at most `delta`."""
     # The search checks a few numbers of ones among the others (`suspects`), and then all numbers. If another number has
     # a larger delta, it becomes a suspect, and the search starts again. No delta decreases with the local epsilon.
     suspects = {batch - 1}
@@ -52,7 +52,10 @@ def largest_exact(epsilon: float, delta: float, batch: int) -> float:
 
 
 def worst_delta(epsilon: float, local_epsilon: float, batch: int) -> tuple[float, int]:
-    """Returns the largest delta at epsilon < local_epsilon, and the number of other users with a 1 that attains it."""
+    """Returns the largest delta over the number of other users with a 1, and the number that attains it.
+
+    `epsilon` is below `local_epsilon`. For a local epsilon above 500 the delta is set to 1.
+    """
     if local_epsilon > LARGEST_LOCAL:
         return 1.0, batch - 1
     return worst(delta_measure(epsilon, local_epsilon), local_epsilon, batch)
@@ -61,7 +64,8 @@ def worst_delta(epsilon: float, local_epsilon: float, batch: int) -> tuple[float
 def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int) -> tuple[float, int]:
     """Returns the largest `measure` over the number of other users with a 1, and the number that attains it.
 
-    `measure` takes the distribution of the number of reports 1 from the batch - 1 other users.
+    `measure` takes the distribution of the number of ones among the other users' reports. The batch has batch - 1 other
+    users; `measure` is also called for fewer users, and must not increase if a user joins.
     """
     # `measure` takes the distribution of the others' count of reports. It never increases if another user joins, as the
     # user's report can be added to the count afterwards. So its value for `least` zeros and num_others - `most` ones
@@ -82,9 +86,10 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
 
 
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:
-    """Builds a function that returns the delta at `epsilon` between a user's bits 1 and 0.
+    """Builds a function that returns the largest P(E) - e^epsilon P'(E) over events E, rounded up.
 
-    Its argument is the distribution of the number of reports 1 from all other users.
+    E is an event of the number of ones among all reports; one user's bit is 1 in P and 0 in P'. The function's argument
+    is the distribution of the number of ones among the reports of all other users.
     """
     # With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1}
     # at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.
@@ -102,10 +107,11 @@ def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray]
 
 
 def tail_epsilon(delta: float, keep: float, move: float, probabilities: np.ndarray) -> float:
-    """Returns the largest log((P(count >= j) - delta) / P'(count >= j)) over j; the user's bit is 1 in P and 0 in P'.
+    """Returns the largest log((P(count >= j) - delta) / P'(count >= j)) over all j with a numerator > 0, or -inf.
 
-    `count` is the number of reports 1. `probabilities` is the distribution of the other users' count; `keep` and `move`
-    are the probabilities that a bit is kept and flipped.
+    `count` is the number of ones among all reports; one user's bit is 1 in P and 0 in P'. `probabilities` is the
+    distribution of the other users' count; `keep` and `move` are the probabilities that a bit is kept and flipped. The
+    result is -inf if no numerator is > 0.
     """
     tail = np.append(probabilities[::-1].cumsum()[::-1], 0.0)  # P(the others' count >= j)
     more = np.append(1.0, tail[:-1])  # P(the others' count >= j - 1)
@@ -121,21 +127,27 @@ def odds(local_epsilon: float) -> tuple[float, float]:
 
 
 def count_distribution(ones: int, local_epsilon: float, batch: int) -> np.ndarray:
-    """Returns the distribution of the number of reports 1 from batch - 1 users, if `ones` of them hold a 1."""
+    """Returns the distribution of the number of ones among the reports of batch - 1 users, if `ones` users hold a 1.
+
+    Far tails are left out, as in `reports_distribution`.
+    """
     return reports_distribution(ones, batch - 1 - ones, local_epsilon)
 
 
 def reports_distribution(ones: int, zeros: int, local_epsilon: float) -> np.ndarray:
-    """Returns the distribution of the number of reports 1 from `ones` users with a 1 and `zeros` users with a 0.
+    """Returns the distribution of the number of ones among the reports of `ones` users with a 1 and `zeros` with a 0.
 
-    Far tails are left out.
+    Far tails are left out, so the array need not start at the number 0. Its sum is 1.
     """
     keep, move = odds(local_epsilon)
     return np.convolve(binomial(ones, keep, move), binomial(zeros, move, keep))
 
 
 def binomial(trials: int, success: float, failure: float) -> np.ndarray:
-    """Returns a binomial distribution around its mode; by Bernstein's bound at most 2e-36 of it is left out."""
+    """Returns binomial probabilities in a range around the mode, scaled so that their sum is 1.
+
+    The array need not start at 0 successes. By Bernstein's bound, the range leaves out a probability of at most 2e-36.
+    """
     reach = 30 + math.ceil(math.sqrt(800 + 170 * trials * success * failure))
     mode = min(trials, int((trials + 1) * success))
     up = np.arange(mode, min(trials, mode + reach))

@@ -1,8 +1,8 @@
 """Exact output distributions of mechanisms with few outputs, written from their definitions, and common helpers.
 
 No function here calls the code of a mechanism. Each public `..._distribution` takes an entry's params, one of the
-entry's two neighbours and sizes, computes on the host in float64, and returns a mapping from each output, as
-`as_outcome` converts it, to its probability.
+entry's two neighbours, and sizes or a variant of the entry. It computes on the host in float64, and returns a mapping
+from each output, as `jaxdp.audit.enumeration.as_outcome` converts it, to its probability.
 """
 
 import math
@@ -32,7 +32,8 @@ def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistr
     Scores have sensitivity 1, and epsilon is the privacy budget `params`. `noise` selects the mechanism:
     "gumbel" is the exponential mechanism, with probabilities proportional to exp(epsilon score / 2). "exponential" is
     permute-and-flip: it visits scores in random order, accepts each with probability exp(epsilon (score - largest) /
-    2), and selects the first accepted score. For "laplace" the probabilities are integrals over the winner's noise.
+    2), and selects the first accepted score. "laplace" adds Laplace noise of scale 2 / epsilon; the probabilities are
+    integrals over the winner's noise.
     """
     scores = np.asarray(data, np.float64) * budget_of(params) / 2
     if noise == "laplace":
@@ -51,8 +52,9 @@ def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistr
 def above_threshold_distribution(params: Any, data: Any, *, split: str) -> OutputDistribution:
     """Returns the distribution of the index of the first noisy query above the noisy threshold 1/2.
 
-    `data` are the queries, of sensitivity 1. If no query is above, the index is the number of queries. The threshold's
-    noise gets half of epsilon if `split` is "even", and otherwise epsilon / (1 + 2^(2/3)).
+    `data` are the queries, of sensitivity 1. If no query is above, the index is the number of queries. The threshold
+    gets a part of epsilon: half if `split` is "even", and otherwise epsilon / (1 + 2^(2/3)). Its noise is Laplace noise
+    of scale 1 / part; each query gets Laplace noise of scale 2 / (epsilon - part).
     """
     # Given the noise of the threshold, queries are independent; the distribution is an integral over that noise.
     queries, epsilon = np.asarray(data, np.float64), budget_of(params)

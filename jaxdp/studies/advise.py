@@ -1,7 +1,7 @@
 """Simulate and rank the registered private algorithms on your problem.
 
-Simulates every algorithm that --trust allows on an easy and a hard
-instance of your problem. Reports the algorithm with the least loss at
+Simulates every algorithm that --trust allows, in most problems on an
+easy and a hard instance. Reports the algorithm with the least loss at
 your epsilon, the algorithms that are statistically indistinguishable
 from it, and whether the ranking changes with epsilon.
 """
@@ -126,12 +126,15 @@ def advise(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates all candidates for a problem, on an easy and a hard instance, at budgets around yours.
+    """Simulates all candidates for a problem, on one or two instances, at budgets around yours.
+
+    The instances are an easy and a hard one; for "labels", sure and unsure users; "experts" has only one instance.
 
     Candidates use the constants of their proofs, and know the horizon. A candidate is played by counts if it supports
-    counts, and otherwise by blocks or rounds; the random outcomes by counts differ from the outcomes by blocks or
-    rounds. If some candidates are too slow for the horizon, all are compared at a shorter horizon, and the fast
-    candidates also at the full horizon. Nothing is extrapolated.
+    counts, and otherwise by blocks or rounds. At the same seed, the random outcomes by
+    counts differ from the outcomes by blocks or rounds. If some candidates are too slow for the horizon, all are
+    compared at a shorter horizon, and, unless `seconds` is given, the fast candidates also at the full horizon. Nothing
+    is extrapolated.
 
     The loss is regret; for "best-arm", the rounds until a learner stops (a run that is cut off counts as all rounds);
     for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated. With `means`,
@@ -139,7 +142,7 @@ def advise(
 
     With `people` and `visits` the claims are for a person: `jaxdp.per_person` makes a candidate of each learner with 1,
     2, 5 and 10 used visits of a person (at most `visits`), such as "ucb (2 reports)". All candidates are played for
-    people * visits rounds.
+    people * visits rounds, by heard rounds if they support it.
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
@@ -249,7 +252,7 @@ def advise(
 def _schedule(problem: str, people: int | None, visits: int | None, horizon: float | None) -> Visits:
     """Returns a schedule in which `people` come `visits` times each, in random order.
 
-    Raises a ValueError if one of the two numbers is missing, a horizon is given, or the problem has no people.
+    Raises a ValueError if one of the two numbers is missing or < 1, a horizon is given, or the problem has no people.
     """
     if problem not in WITH_PEOPLE:
         raise ValueError(f"problem must be one of {', '.join(WITH_PEOPLE)} with people and visits, got {problem}")
@@ -264,7 +267,10 @@ def _schedule(problem: str, people: int | None, visits: int | None, horizon: flo
 def _own_means(
     means: Sequence[float], rate: float | None, lift: float | None, num_arms: int | None, default_arms: int
 ) -> tuple[float, ...]:
-    """Returns the user's means, or the means that rate and lift determine, best first; () if none are given."""
+    """Returns the user's means in their order, or the means of rate and lift, best first.
+
+    Returns () if none are given. Raises a ValueError for wrong values or combinations of the arguments.
+    """
     if rate is None and lift is None:
         if len(means) == 0:
             return ()
@@ -284,7 +290,10 @@ def _own_means(
 
 
 def _sizes(problem: str, **sizes: int | None) -> Sizes:
-    """Returns the problem's sizes, with defaults for None; raises a ValueError for a size that the problem lacks."""
+    """Returns the problem's sizes, with defaults for None.
+
+    Raises a ValueError for a size that the problem lacks, or that is too small.
+    """
     defaults = PROBLEMS[problem].sizes
     for name, size in sizes.items():
         if size is not None and name not in defaults:
@@ -296,7 +305,10 @@ def _sizes(problem: str, **sizes: int | None) -> Sizes:
 
 
 def _check_rounds(horizon: float, least: int) -> int:
-    """Returns `horizon` as an integer; raises ValueError unless it is a whole number of at least `least` rounds."""
+    """Returns `horizon` as an integer.
+
+    Raises a ValueError unless it is a whole number of at least `least` rounds that JAX's integers can count.
+    """
     if not math.isfinite(horizon) or horizon != int(horizon):
         raise ValueError(f"horizon must be a whole number, got {horizon}")
     return check_horizon(int(horizon), minimum=least)

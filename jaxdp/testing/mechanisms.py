@@ -16,7 +16,8 @@ from jaxdp.testing.programs import Programs
 class MechanismPrograms(Programs):
     """A mechanism that releases a function of its data.
 
-    The arguments are as for `jaxdp.testing.check_mechanism`, with one difference: `data` is a list of inputs.
+    An argument is as the argument of `jaxdp.testing.check_mechanism` with the same name, except that `data` is a list
+    of inputs.
     """
 
     def __init__(
@@ -39,11 +40,11 @@ class MechanismPrograms(Programs):
         return self.release(key, params, *inputs)
 
     def check_values(self) -> None:
-        """Checks that the guarantee is a claim."""
+        """Checks that `guarantee` returns a `Guarantee` for the values."""
         assert self.claim is not None
 
     def check_claim(self) -> None:
-        """Checks that the guarantee claims the epsilon of the values."""
+        """Checks that the guarantee claims the epsilon of the values, at this epsilon and at infinity."""
         assert self.claim is not None
         check_claim(self.guarantee, self.values)
 

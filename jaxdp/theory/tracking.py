@@ -1,4 +1,4 @@
-"""Bounds of Asi, Raman & Saha (2025), Tracking, on dynamic regret under central privacy.
+"""Bounds of Asi, Raman & Saha (2025) on dynamic regret under central privacy.
 
 Source of all bounds: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*. Its Table 1 lists the orders of
 all bounds here except `window_upper`, without logarithms of T and 1 / delta.
@@ -32,7 +32,7 @@ def window_upper(
     *,
     corrected: bool = False,
 ) -> np.ndarray:
-    r"""Returns the published or the corrected upper bound on the regret of `limited_updates` in w rounds.
+    r"""Returns the published or corrected upper bound on the regret of `limited_updates` in any w consecutive rounds.
 
     The published bound is 16 ln(N T / b) / epsilon + 9 sqrt(w ln(T N / b)), where w is `window`, in [1, T], and b is
     `failure_prob`, in (0, 1). With `corrected`, ln T multiplies the first term.
@@ -137,8 +137,8 @@ def oblivious_upper(
         Koren, Liu & Talwar (2024).
 
     Deviations:
-        `lazy_weights` runs the reduction of Theorem 4.1, but the second term of its proved bound has the order T^(2/5)
-        epsilon^(-3/5); see `lazy_weights_parameters`.
+        `lazy_weights` runs the reduction of Theorem 4.1. For the privacy term of its regret, the proved order in T and
+        epsilon is min(T^(1/3) / epsilon, T^(2/5) / epsilon^(3/5)); `lazy_weights_parameters` computes its bound.
 
     Math:
         $$
@@ -164,7 +164,8 @@ def adaptive_lower(
         Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
 
     Deviations:
-        The proof treats the learner's state as a release, which is valid only for delta = 0.
+        The proof treats the learner's internal state as if it were released. This step is valid only for delta = 0, so
+        the proof does not cover delta > 0.
 
     Math:
         $$
