@@ -67,8 +67,9 @@ def counter_weights(
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32). For
-        each expert a lane stores 5 to 7 leaky sums and an exact total of 2 words (the counter), the last noisy total,
-        and 2 words for each row of the class (such as a number of switches). Memory does not grow with the horizon.
+        each expert a lane stores the counter's running sums of noise (at most 7 sums for T <= 2^20) and its exact total
+        of 2 words, the last noisy total, and 2 words for each row of the class (such as a number of switches). Memory
+        does not grow with the horizon.
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; from `params`, if a value

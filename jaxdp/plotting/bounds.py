@@ -40,9 +40,9 @@ def bound(
         legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
 
     Returns:
-        The axes. A scaled bound is not drawn if the first mark is missing or 0, if the bound at this mark has the
-        opposite sign, or if the bound is not finite. If the mark is between two x, the bound is drawn only if all its x
-        and all its values are positive. No bound is drawn at fewer than two finite x.
+        The axes. A scaled bound is not drawn if the first mark is missing or 0, if the bound at this mark is 0 or has
+        the opposite sign, or if the bound is not finite. If the mark is between two x, the bound is drawn only if all
+        its x and all its values are positive. No bound is drawn at fewer than two finite x.
 
     Raises:
         ValueError: if the shapes of x and y differ, no curve has the hue or label `through`, or the first mark is
@@ -74,7 +74,8 @@ def bound(
             record(ax, Drawn(None, label or "", points, heights, blank, blank, "", "", style["color"]))
     else:
         mark_x, height, colour = _first_mark(ax, through, points)
-        factor = height / _interpolate(mark_x, points, heights) if len(points) > 1 else np.nan
+        at_mark = _interpolate(mark_x, points, heights) if len(points) > 1 else np.nan
+        factor = height / at_mark if at_mark != 0 else np.nan
         if len(points) > 1 and np.isfinite(height) and not points[0] <= mark_x <= points[-1]:
             raise ValueError(
                 f"x must reach the mark that the bound passes through, at {mark_x:g}, got {points.tolist()}"

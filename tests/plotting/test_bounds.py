@@ -35,6 +35,13 @@ def test_a_scaled_bound_passes_through_its_curves_first_mark():
     assert shared.get_color() == "#888888"  # of several colours
 
 
+def test_a_bound_of_zero_at_the_first_mark_is_not_drawn():
+    ax = drawn(errors())
+    lines = len(ax.get_lines())
+    plotting.bound(ax, COUNTS, [0.0, 1.0, 2.0], through="mle")
+    assert len(ax.get_lines()) == lines
+
+
 def test_as_printed_and_through_the_lowest():
     values = regret()
     ax = plotting.curves(values, hue="epsilon")
