@@ -237,11 +237,11 @@ def _contestant(
     """
     made, horizon = instance.make_for(unit, quick), instance.horizon(quick)
     num_used = made.visits.num_heard(1, horizon) if unit == "person" else horizon
-    completed = dict(arguments)
+    completed, sizes = dict(arguments), instance.sizes_for(unit)
     if callable(factory) and not isinstance(factory, Learner | Estimator):
         for argument, parameter in inspect.signature(factory).parameters.items():
-            if argument in instance.sizes:
-                completed.setdefault(argument, instance.sizes[argument])
+            if argument in sizes:
+                completed.setdefault(argument, sizes[argument])
             elif argument in FIXED and parameter.default is parameter.empty:
                 completed.setdefault(argument, FIXED[argument](num_used))
     contestant, own_values = (factory, completed), {}

@@ -130,20 +130,61 @@ def _frozen(base: Environment, thresholds: np.ndarray, starts: tuple[int, ...], 
     )
 
 
+def first_arm(size: int) -> int:
+    """Returns the arm of an instance with this number of arms that is arm 0 in rows per person."""
+    return size // 2
+
+
+def _number_of_arms(world: Environment) -> int:
+    """Returns the number of arms, or 0 if the actions are experts or points."""
+    if world.interface is None:
+        return 0
+    actions, feedback = world.interface.action, world.interface.feedback
+    is_for_arms = (
+        isinstance(actions, Space) and actions.kind == "integers" and isinstance(feedback, Space) and not feedback.shape
+    )
+    return int(actions.high) + 1 if is_for_arms else 0
+
+
 def with_people(world: Environment, visits: Visits) -> Environment:
     """Returns the world with a public schedule of people, and without the outcomes in `world.drawn`.
 
-    These outcomes are drawn in each round, so a run that has them cannot sum the rounds between two heard rounds.
+    These outcomes are drawn in each round, so a run that has them cannot sum the rounds between two heard rounds. Arms,
+    unlike experts, get other numbers: arm 0 is `first_arm`, and the others follow in a circle. The reason is that many
+    learners play arm 0 in rounds that are not heard before the first release, and arm 0 is the best arm of several
+    instances.
 
     Raises:
         ValueError: if the world has contexts or no interface.
     """
+    evaluate, means, world_unheard = world.evaluate, world.means, world.unheard
+    size = _number_of_arms(world)
+
+    def arm_of(action: Any) -> Any:
+        """Returns the instance's arms for a learner's action, which may be a pair; wrong numbers stay."""
+        if not size:
+            return action
+        return jnp.where((action >= 0) & (action < size), (action + first_arm(size)) % size, action)
 
     def feedback(key, params, state, action):
-        state, answer, outcome = world.feedback(key, params, state, action)
+        state, answer, outcome = world.feedback(key, params, state, arm_of(action))
         return state, answer, {name: value for name, value in outcome.items() if name not in world.drawn}
 
-    return add_visits(world._replace(feedback=feedback, drawn=()), visits)
+    def unheard(params, state, action, rounds):
+        assert world_unheard is not None
+        return world_unheard(params, state, arm_of(action), rounds)
+
+    changed = world._replace(
+        feedback=feedback,
+        evaluate=evaluate and (lambda params, state, arm: evaluate(params, state, arm_of(arm))),
+        means=means and ((lambda params: np.roll(means(params), -first_arm(size))) if size else means),
+        unheard=world_unheard and unheard,
+        block=None,
+        feedback_totals=None,
+        drawn=(),
+        made_by=None,
+    )
+    return add_visits(changed, visits)
 
 
 def experts_world(

@@ -21,6 +21,7 @@ are points, and estimators get all labels at once.
 
 Every instance without contexts is also a world for claims for a person (`make_for`): in `horizon` rounds there are
 `horizon / 20` people with 20 visits each, by a fixed public schedule. A learner uses the first visit of each person.
+Arms then have other numbers, because many learners play arm 0 before their first release.
 """
 
 import functools
@@ -47,6 +48,7 @@ from jaxdp.suite._worlds import (
     contexts_world,
     duels_world,
     experts_world,
+    first_arm,
     ranking_problem,
     rewards_problem,
     with_people,
@@ -98,7 +100,9 @@ class Instance:
         return rounds if self.rounds is None else min(rounds, self.rounds)
 
     def make_for(self, unit: str, quick: bool) -> Any:
-        """Returns the world or problem for a privacy unit; for a person, the world has the public `schedule`.
+        """Returns the world or problem for a privacy unit.
+
+        For a person, the world has the public `schedule`, and arm 0 is an arm in the middle of the instance's list.
 
         Raises:
             ValueError: if the unit is a person, and the instance is a problem of estimators or has contexts.
@@ -111,6 +115,15 @@ class Instance:
                 f'unit must be "round" for estimators, whose data have no visits, got "person": {self.name}'
             )
         return with_people(made, schedule(self.horizon(quick)))
+
+    def sizes_for(self, unit: str) -> dict[str, Any]:
+        """Returns `sizes`; for a person, features are in the order in which `make_for` numbers the arms."""
+        sizes = dict(self.sizes)
+        if check_choice("unit", unit, UNITS) == "person" and "features" in sizes:
+            features = sizes["features"]
+            first = first_arm(len(features))
+            sizes["features"] = [*features[first:], *features[:first]]
+        return sizes
 
     def uniform(self, quick: bool) -> float:
         """Returns the metric of uniform play (of the estimate 0 in the family "rewards"), the unit of scores."""

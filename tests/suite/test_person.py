@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -102,14 +103,17 @@ def test_learners_without_a_claim_for_a_person_are_not_played(own_module):
 
 
 @pytest.mark.parametrize("name", ["arms.drifting", "duels.cyclic", "arms.late", "experts.shifting"])
-def test_people_do_not_change_the_world(name, monkeypatch):
+def test_people_change_nothing_but_the_numbers_of_arms(name, monkeypatch):
     monkeypatch.setitem(v1.QUICK_HORIZONS, INSTANCES[name].family, 300)
     answers = []
     for unit in v1.UNITS:
         world = INSTANCES[name].make_for(unit, quick=True)
 
         def play(state, round_, world=world):
-            action = jnp.full(world.interface.action.shape, round_ % 3, jnp.int32)
+            size = int(world.interface.action.high) + 1
+            moved = size // 2 if world.visits is None and "experts" not in name else 0
+            pair = (jnp.stack([round_, 2 * round_ + 1]) + moved).astype(jnp.int32) % size
+            action = pair if world.interface.action.shape else pair[0]
             key = jax.random.fold_in(jax.random.key(1), round_)
             state, answer, _ = world.feedback(key, world.params(), state, action)
             return state, answer
@@ -117,6 +121,39 @@ def test_people_do_not_change_the_world(name, monkeypatch):
         state = world.init(jax.random.key(0), world.params())
         answers.append(np.asarray(jax.lax.scan(play, state, jnp.arange(300, dtype=jnp.int32))[1]))
     np.testing.assert_array_equal(*answers)
+
+
+def test_no_instance_with_arms_has_its_best_arm_first():
+    for name, instance in INSTANCES.items():
+        if instance.family in ("arms", "duels"):
+            world = instance.make_for("person", quick=True)
+            state = world.init(jax.random.key(0), world.params())
+            size = int(world.interface.action.high) + 1
+            gaps = [
+                float(world.evaluate(world.params(), state, jnp.int32(arm))["simple_regret"]) for arm in range(size)
+            ]
+            assert gaps[0] > 0, name
+            assert min(gaps) == 0, name
+            action = jnp.zeros(world.interface.action.shape, jnp.int32)
+            _, _, outcome = world.feedback(jax.random.key(0), world.params(), state, action)
+            _, totals = world.unheard(world.params(), state, action, jnp.int32(3)) if world.unheard else (0, outcome)
+            regret = float(outcome["pseudo_regret"])
+            assert regret > 0, name
+            assert float(totals["pseudo_regret"]) == pytest.approx(regret * (3 if world.unheard else 1)), name
+
+
+def test_features_have_the_order_of_the_arms():
+    instance = INSTANCES["duels.features"]
+    rows, people = np.asarray(instance.sizes["features"]), np.asarray(instance.sizes_for("person")["features"])
+    utilities = people @ np.asarray([2.0, 1.0, 3.0])
+    world = instance.make_for("person", quick=True)
+    gaps = [
+        world.evaluate(world.params(), world.init(jax.random.key(0), world.params()), jnp.int32(arm))
+        for arm in range(16)
+    ]
+    assert int(np.argmin([gap["simple_regret"] for gap in gaps])) == int(np.argmax(utilities))
+    assert instance.sizes_for("round")["features"] == rows.tolist()
+    assert sorted(rows.tolist()) == sorted(people.tolist())
 
 
 @pytest.mark.filterwarnings("ignore:.* hears .* rounds")
@@ -190,3 +227,22 @@ def test_a_learner_that_spends_epsilon_in_every_visit_is_refuted(make, monkeypat
     assert not results[1]["refuted"]
     assert 0.3 < results[1]["bound"] <= 1
     assert results[20]["refuted"]
+
+
+@pytest.mark.parametrize("is_confirmed", [False, True])
+def test_a_claim_is_refuted_only_if_a_second_attack_with_a_new_key_refutes_it_too(is_confirmed, monkeypatch):
+    calls = []
+
+    def audit(key, pair, *, trials, confidence):
+        calls.append((tuple(jax.random.key_data(key).tolist()), trials))
+        is_violated = len(calls) == 2 or (is_confirmed and len(calls) == 3)
+        bound, verdict = (1.5, "violated") if is_violated else (0.9, "consistent")
+        return SimpleNamespace(lower_bound=bound, verdict=verdict, currency="epsilon", claimed=1.0, delta=0.0)
+
+    monkeypatch.setattr(_attack, "audit", audit)
+    world, learner = INSTANCES["arms.easy"].make(), jaxdp.bandits.ucb(num_arms=8)
+    result = _attack.attack(jax.random.key(0), learner, {"epsilon": 1.0}, world, 2_000, 100)
+    assert result["refuted"] is is_confirmed
+    assert (result["bound"], result["trials"]) == (1.5 if is_confirmed else 0.9, 500)
+    assert [trials for _, trials in calls] == [100, 100, 500, 500]
+    assert len({key for key, _ in calls}) == 4
