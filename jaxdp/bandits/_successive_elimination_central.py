@@ -82,8 +82,9 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     The aim of epoch k = 1, 2, ... is to drop arms with means at least D = 2^-k below the best. Each of the S active
     arms is played R times. Then its total of rewards gets Laplace(1 / epsilon) noise, once. An arm is dropped if its
-    noisy mean lies more than 2 h + 2 c below the largest noisy mean. Here h bounds the distance of a mean reward from
-    the arm's true mean, and c the noise divided by R (see Math). The last remaining arm is played forever.
+    noisy mean lies more than D / 2 ("tight") or 2 h + 2 c ("paper") below the largest noisy mean. Here h bounds the
+    distance of a mean reward from the arm's true mean, and c the noise divided by R (see Math). The last remaining arm
+    is played forever.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -91,8 +92,8 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
             as large for the same failure_prob.
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32), with blocks and
-        counts.
+        A learner with blocks and counts, for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([]
+        int32).
 
     Raises:
         ValueError: if num_arms < 2, or constants is not one of the names above; from `params`, if a value is out of
@@ -114,11 +115,11 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         - Private: `totals`.
 
     Source:
-        Sajed & Sheffet (2019), DP successive elimination. With b = failure_prob, each mean is within h of the true mean
-        (Hoeffding's inequality), and each total's noise is at most R c in absolute value, except with probability b /
-        (4 S k^2) each. So the probability of an error is at most b / (2 k^2) in epoch k, and less than b in all epochs.
-        Without an error the best arm is never dropped, and every arm with a gap above 4 (h + c) = D is dropped in epoch
-        k.
+        Sajed & Sheffet (2019), DP successive elimination. With beta = failure_prob, each mean is within h of the true
+        mean (Hoeffding's inequality), and each total's noise is at most R c in absolute value, except with probability
+        beta / (4 S k^2) each. So the probability of an error is at most beta / (2 k^2) in epoch k, and less than beta
+        in all epochs. Without an error the best arm is never dropped, and every arm with a gap above 4 (h + c) = D is
+        dropped in epoch k.
 
     Deviations:
         For "tight", R is the smallest number with h + c <= D / 4 (before `confidence_multiplier`), instead of the
@@ -212,7 +213,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return jnp.asarray(table)[jnp.minimum(public.epoch, num_epochs - 1), size_of(public)]
 
     def length(params: Params, public: Public) -> jax.Array:
-        """Returns the number of rounds of this epoch; the last remaining arm is played forever."""
+        """Returns the number of rounds of this epoch; the largest integer if it never ends, as with one arm left."""
         size, plays_of_arm = size_of(public), of_epoch(params.plays, public)
         is_endless = (size == 1) | (plays_of_arm == largest)
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)  # 0 avoids overflow

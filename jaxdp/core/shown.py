@@ -31,7 +31,10 @@ Rows = list[tuple[str, str]]
 
 
 def unit_word(privacy_unit: str) -> str:
-    """Returns the word after "one" in a privacy unit, for example "round" in "one round's reward"."""
+    """Returns the word after "one" in a privacy unit, for example "round" in "one round's reward".
+
+    A privacy unit that does not start with "one" is returned whole.
+    """
     return re.sub(r"^one (\w+).*", r"\1", privacy_unit)
 
 
@@ -39,7 +42,7 @@ def html_of(value: Any, kind: str) -> str:
     """Returns an algorithm, environment, estimator, problem or randomizer as HTML.
 
     Args:
-        value: an object with `params` and `made_by`; `guarantee` and `interface` are shown if it has them.
+        value: an object with `params` and `made_by`; `rows_of` lists what else is shown if the object has it.
         kind: the kind of object in one word, for example "learner".
 
     Returns:
@@ -59,7 +62,10 @@ def page(title: str, kind: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def rows_of(value: Any) -> Rows:
-    """Returns rows (name, text) of the object's claim, interface and values, as far as it has them."""
+    """Returns rows (name, text) of an object: its values and, if it has them, its claim, interface and other fields.
+
+    The other fields are the metrics, the horizon, the number of rounds of one user, and whether features are public.
+    """
     rows: Rows = []
     if (guarantee := getattr(value, "guarantee", None)) is not None:
         rows += _claim(guarantee)
@@ -92,7 +98,7 @@ def budget_text(claim: Any) -> str:
 
 
 def guarantee_rows(claim: Any) -> Rows:
-    """Returns rows (name, text) of a claim and of the reason why it holds."""
+    """Returns rows (name, text) of a claim, its reason, adjacency and arithmetic, and what an adversary may see."""
     return [
         ("claim", str(claim)),
         ("because", claim.argument),
@@ -103,9 +109,11 @@ def guarantee_rows(claim: Any) -> Rows:
 
 
 def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Mapping[str, Any]) -> Rows:
-    """Returns rows (name, text) of the claims and values of each part of a run.
+    """Returns rows (name, text) of the parts of a run and of its coordinates.
 
-    `made_of` has the parts by name, `params` is the run's function of values, and `coords` has its coordinates.
+    Rows of a part show its claim and interface (learners), claim (estimators) or metrics, and its values. `made_of` has
+    the parts by name, and `coords` has the run's coordinates. `params` is the run's function that takes values by name;
+    its arguments are shown if `made_of` is empty.
     """
     rows: Rows = []
     for name, part in made_of.items():
@@ -126,7 +134,10 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
 
 
 def claim_text(guarantee: Callable[..., Any]) -> str:
-    """Returns the claim at default or example values, as text, or else the names of the values that it needs."""
+    """Returns the claim at default or example values, as text, or else the names of the values that it needs.
+
+    If it needs no values and `guarantee` raises an error, the text is "not known".
+    """
     return _claim(guarantee)[0][1]
 
 

@@ -85,11 +85,12 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
 
     Source:
         DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form. The paper's analysis treats the scores of an
-        active set as fixed although the set depends on the outcomes; the phases correct this. By Hoeffding's inequality
-        each share is within sqrt(x / (2 n)) of its mean except with probability 2 exp(-x), and noise is within x /
-        epsilon except with probability exp(-x), with x as in Math: together 3/8 of failure_prob / k^2 over all arms of
-        a phase, and less than failure_prob over all phases. Otherwise each noisy share is within D / 4 of its mean, so
-        the best arm is kept, and an arm with a score more than D below the best score is dropped.
+        active set as fixed although the set depends on the outcomes; the phases correct this. With x as in Math, two
+        errors are rare. A share is farther than sqrt(x / (2 n)) from its mean with probability at most 2 exp(-x)
+        (Hoeffding's inequality). The noise of a count exceeds x / epsilon in absolute value with probability at most
+        exp(-x). Over all arms of phase k these probabilities sum to 3/8 of failure_prob / k^2, and over all phases to
+        less than failure_prob. Without such an error each noisy share is within D / 4 of its mean, so the best arm is
+        kept, and an arm with a score more than D below the best score is dropped.
 
     Deviations:
         The right arms come in a fixed order, not at random: the mean of a share is the same, and its variance is

@@ -34,7 +34,16 @@ def fit_large_labels(
 ) -> Estimate:
     """Fits theta by the logistic loss, in blocks of rows, to targets: labels in the clear or unbiased reports.
 
-    The weights are min(1, cut / |x_i|); a cut of 0 or infinity means that all weights are 1.
+    Args:
+        params: parameters of an estimator; `radius` and `tolerance` are used.
+        features: [num_samples, dim] float, with rows x_i.
+        targets: [num_samples] float.
+        cut: the weight of row i is min(1, cut / |x_i|), divided by the mean of these numbers. If cut is 0 or infinity,
+            all weights are 1.
+        offset: [num_samples] float64, public parts of the margins offset_i + x_i.theta; None means 0.
+
+    Raises:
+        MemoryError: if the fit needs more than the free memory.
     """
     check_memory(features, whitened=False, weighted=False)
     moments, wide, weights = Moments.of(features), np.asarray(targets, np.float64), None
@@ -121,7 +130,8 @@ def _noisy_statistic(
 ) -> np.ndarray:
     """Returns the noisy statistic, [dim] float64, which is the only value that depends on labels.
 
-    `scales` are the statistic's sensitivity, and the number by which the noise multiplier is multiplied.
+    `largest`, [dim], is the largest absolute entry of each column of `rows`. `scales` are the statistic's sensitivity,
+    and the standard deviation of the noise for a noise multiplier of 1; both leave out rounding errors.
     """
     factors = np.clip(np.asarray(labels, np.float64), 0, 1) * (1 if weights is None else weights)
     changed = 1 if params.persons is None else int(np.bincount(np.asarray(params.persons)).max())
@@ -145,9 +155,12 @@ def warn_large_doubts(
     values: Mapping[str, Any],
     offset: np.ndarray | float = 0.0,
 ) -> None:
-    """Warns if a solver stopped early, theta makes answers nearly certain, or a row is far longer than the median row.
+    """Warns if a solver stopped early; without a ridge, also if answers are nearly certain or a row is too long.
 
-    Features may be mapped from a file. `values` are the estimator's values, with defaults.
+    Whether theta makes answers nearly certain is checked only if the solver converged and the radius does not bound the
+    search. A row is too long if it is far longer than the median row and floats have 32 bits. Features may be mapped
+    from a file. `values` are the estimator's values, with defaults. `offset`, [num_samples] or a number, is the public
+    part of the margins.
     """
     has_ridge = bool(values.get("regularization")) or np.isfinite(values.get("margin_stddev", np.inf))
     if not estimate.converged:

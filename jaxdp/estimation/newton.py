@@ -1,4 +1,7 @@
-"""Implements a damped Newton method on the ball in Optax: the default optimiser of full-batch estimators."""
+"""Implements a damped Newton method for |theta| <= radius, as an Optax transformation.
+
+Full-batch estimators use it by default.
+"""
 
 from typing import Any, NamedTuple
 
@@ -25,8 +28,8 @@ class NewtonState(NamedTuple):
         value: [] float, the objective at theta.
         gradient: [dim] float.
         hessian: [dim, dim] float.
-        damping: [] float >= 0, relative to a curvature; damping times this curvature is added to the Hessian's
-            diagonal. The curvature is the size of the Hessian's mean eigenvalue or, if larger, a scaled gradient norm.
+        damping: [] float >= 0; damping times c is added to the Hessian's diagonal. c is the absolute value of the
+            Hessian's mean eigenvalue or, if this is larger, |gradient| / (1 + |theta|).
         decrement: [] float >= 0, the Newton decrement at the last evaluated point.
     """
 
@@ -45,17 +48,20 @@ def minimize_quadratic_on_ball(
 
     Args:
         eigen: eigendecomposition of H, [dim, dim]. H may be indefinite: a minimum over a finite ball still exists.
-            Without a bound, the absolute values of the eigenvalues are used.
         linear: [dim] float.
-        radius: [] float > 0; infinity is no bound.
+        radius: [] float > 0. If it is infinite, the radius `FARTHEST` and the absolute values of the eigenvalues are
+            used.
         has_flat: [] bool, whether directions without curvature and slope, up to rounding, count as flat. If so, the
             result is the minimiser of least norm, which is zero along flat directions.
 
     Returns:
-        [dim] float: (H + nu I)^-1 linear, with nu = 0 inside the ball and otherwise the root of |theta(nu)| = radius.
+        [dim] float: theta(nu) = (H + nu I)^-1 linear. If H is positive definite and |theta(0)| <= radius, nu is 0.
+        Otherwise nu is the root of |theta(nu)| = radius for which H + nu I is positive definite. If H is indefinite,
+        there may be no such root; then nu is just above the absolute value of the lowest eigenvalue, and the result is
+        not the minimiser.
 
     Source:
-        More & Sorensen (1983), Newton on 1/|theta(nu)| - 1/radius.
+        More & Sorensen (1983): Newton's method for the root of 1 / |theta(nu)| - 1 / radius.
     """
     eigenvalues, basis = eigen
     info = jnp.finfo(eigenvalues.dtype)
@@ -83,7 +89,11 @@ def minimize_quadratic_on_ball(
 
 
 def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
-    """Returns whether each direction has no curvature and no slope, up to rounding, for features of order 1: [dim]."""
+    """Returns whether each eigenvector is a direction without curvature and slope, up to rounding: [dim] bool.
+
+    `slopes`, [dim], are the components of the linear term along the eigenvectors. The bound on their rounding errors
+    holds for features of size about 1.
+    """
     level = relative_rounding(eigenvalues)
     is_straight = jnp.abs(eigenvalues) <= level * jnp.max(jnp.abs(eigenvalues))
     return is_straight & (jnp.abs(slopes) <= level * (1 + jnp.linalg.norm(slopes)))
@@ -92,11 +102,13 @@ def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
 def newton_decrement(
     theta: jax.Array, evaluation: Evaluation, eigen: Eigen, radius: jax.Array, *, is_current: jax.Array
 ) -> jax.Array:
-    """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r), r = gradient + nu theta, nu >= 0 the ball's multiplier.
+    """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r) at theta, or a lower bound on it: [] float.
 
-    The decrement times the square root of the number of samples is the distance from the minimiser in standard errors,
-    in any unit of the features. Flat directions do not count. `eigen` decomposes the Hessian H. If `eigen` does not
-    belong to theta (`is_current` is false, [] bool), only the bounds from single coordinates are used.
+    H is the Hessian, r is gradient + nu theta, and nu >= 0 is the Lagrange multiplier of |theta| <= radius. The
+    decrement times the square root of the number of samples is the distance from the minimiser in standard errors, in
+    any unit of the features. Without a ridge, flat directions (`is_flat`) do not count. `eigen` decomposes H; negative
+    eigenvalues count by their absolute values. Each coordinate i gives the lower bound |r_i| / sqrt(H_ii + nu). If
+    `eigen` does not belong to theta (`is_current` is false, [] bool), the result is the largest of these bounds.
     """
     info, ridge = jnp.finfo(theta.dtype), jnp.max(evaluation.ridge)
     squared = theta @ theta
@@ -116,7 +128,7 @@ def newton_decrement(
 
 
 def relative_rounding(eigenvalues: jax.Array) -> np.ndarray:
-    """Returns the relative size below which eigenvalues, [dim], of a matrix may be rounding errors."""
+    """Returns the fraction of the largest eigenvalue below which eigenvalues, [dim], may be rounding errors."""
     dtype = eigenvalues.dtype
     return np.asarray(ROUNDINGS * np.sqrt(eigenvalues.shape[0]) * jnp.finfo(dtype).eps, dtype)
 
@@ -128,7 +140,7 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
     `Evaluation` at the current parameters as the extra argument `evaluation`.
 
     Args:
-        radius: [] float > 0; infinity is no bound.
+        radius: [] float > 0; if it is infinite, steps stay in a ball of radius `FARTHEST`.
         zero_sum: keep the components' sum at zero. Gradients and Hessians must then vanish along the ones vector, as
             they do for centred features.
 

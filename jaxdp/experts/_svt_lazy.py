@@ -43,7 +43,8 @@ class Params:
         monitor_epsilon: [] float > 0, the budget of AboveThreshold; a run costs only half of this budget (see Privacy
             in `svt_lazy`). Infinity means exact comparisons.
         learning_rate: [] float > 0, the rate of the selections.
-        threshold: [] float, the loss since its selection at which an expert is replaced.
+        threshold: [] float. An expert is replaced if its loss since it was selected reaches the threshold; noise is
+            added to both.
         max_switches: [] int32, largest number of selections.
     """
 
@@ -59,7 +60,8 @@ class Private(NamedTuple):
     Attributes:
         totals: [num_experts] sums of all past losses.
         expert_loss: [] sum of the current expert's losses since its selection.
-        monitor: the current run of AboveThreshold.
+        monitor: the current run of AboveThreshold. From a selection to the end of the next round, `expert_loss` and
+            `monitor` still belong to the previous expert.
     """
 
     totals: fixed_point.Sum
@@ -107,7 +109,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         delta: with accounting "zcdp", in (0, 1).
         best_loss: >= 0 and finite, a bound on the total loss of the best expert, known in advance, by default 0.
         failure_prob: in (0, 1), by default 0.01.
-        max_switches: K >= 1, by default the smallest number for which the bound on the loss is proved (see Deviations).
+        max_switches: K >= 1, by default the smallest number for which the bound on the loss is proved (see Deviations),
+            or T if T is smaller.
         threshold: finite, by default as in Math. Privacy does not depend on `threshold`, `best_loss` or `failure_prob`.
 
     Privacy:
@@ -116,12 +119,13 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         - The claim also holds for losses that depend on earlier plays.
         - For a given transcript, a loss vector enters at most one run of AboveThreshold. The vector changes all queries
           of this run from its round on by the same d in [-1, 1], and no earlier query. So the run costs only half of
-          its budget: epsilon / 2 at the budget epsilon; for zCDP, sqrt(rho) at the budget 2 sqrt(rho), which costs rho
-          / 2.
+          its budget. For "pure", the budget is epsilon, and the run is (epsilon / 2)-DP. For "zcdp", the budget is 2
+          sqrt(rho), and the run is sqrt(rho)-DP, which implies (rho / 2)-zCDP.
         - A loss vector changes each total by at most 1, up or down, and K selections may depend on it. Each selection
           costs 2 rate in pure DP, or rate^2 / 2 in zCDP, with rate = epsilon / (4 K) or sqrt(rho / K). After K
           selections no loss is used.
-        - Slack: none in the limit of rare outcomes. In the registry's example, 0.971 of epsilon is spent.
+        - Slack: In pure DP, the privacy loss of a run of AboveThreshold, and of the selections, approaches its bound in
+          the limit of rare outcomes. For the registry's pair of inputs the largest privacy loss is 0.971 epsilon.
         - Proofs: `docs/proofs/svt_lazy.md`.
         - Released: the experts, and the rounds in which they change.
         - Private: all of `private`.
@@ -140,14 +144,15 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
           `noisy_min` and `above_threshold`.
 
     Math:
-        With $\ell_t$ the loss of the expert since its selection, it is replaced, one round later, once
+        Let $\ell_t$ be the total loss of the current expert since its selection. For "pure", the expert is replaced
+        one round after the first round $t$ with
 
         $$
         \ell_t + \nu_t \ge \tau + Z, \quad \nu_t \sim \mathrm{Laplace}(4 / \varepsilon), \quad
         Z \sim \mathrm{Laplace}(2 / \varepsilon)
         $$
 
-        for "pure", by an expert drawn from the total losses $L_i$ with
+        The next expert is drawn; expert $i$, with the total loss $L_i$, has the probability
 
         $$
         P(i) \propto e^{-\eta L_i}, \quad \eta = \min\Big( 1, \; \frac{\varepsilon}{4 K} \Big), \quad

@@ -36,7 +36,10 @@ def entry_modules() -> Iterator[ModuleType]:
 
 
 def _collect() -> dict[str, Entry]:
-    """Returns the entries of all modules, sorted by `ORDER`; modules without `ORDER` come last, by path."""
+    """Returns the entries of all modules, with default audit settings, in the order of the modules' `ORDER`.
+
+    Modules without `ORDER` come last, by path. Raises a ValueError if two entries have the same name.
+    """
     modules = sorted(entry_modules(), key=lambda module: getattr(module, "ORDER", math.inf))
     entries: dict[str, Entry] = {}
     for module in modules:
@@ -144,5 +147,5 @@ def claim_of(entry: Any) -> Guarantee:
 
 
 def entry_of(name: str) -> Any:
-    """Returns the entry with this name."""
+    """Returns the entry with this name; raises StopIteration if there is none, so check the name first."""
     return next(table for _, table in TABLES.values() if name in table)[name]

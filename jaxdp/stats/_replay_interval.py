@@ -16,11 +16,11 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
     """Computes the mean reward of the matched rounds of a replay, with its interval over rounds and seeds.
 
     All seeds replay the same rounds of a log, so the sampling error of the rounds is common to all seeds. Its variance
-    is added to the variance of the mean over seeds. With propensities, each seed draws independent coins that decide
-    which matched rounds it keeps, so two seeds share only some of these rounds. The common error then comes from the
-    rounds that another seed would also keep if it played the same arms; if seeds play different arms, the interval is
-    wider than needed. With one seed the interval covers only the sampling error of the rounds: it is too narrow unless
-    seeds hardly differ.
+    is added to the variance of the mean over seeds. With propensities, each seed tosses its own coins, which decide
+    whether a round counts, so two seeds share only some rounds. The common error then weights
+    each matched round by the probability that another seed's coin accepts it too. The common error is computed as if
+    all seeds played the same arms; if they play different arms, the interval is wider than needed. With one seed the
+    interval covers only the sampling error of the rounds: it is too narrow unless seeds hardly differ.
 
     Args:
         totals: results of `jaxdp.sweep` or of a run, with the outcomes of `logged_contexts` or `logged_rewards`, and

@@ -19,14 +19,14 @@ def fit_in_ball(
 ) -> jax.Array:
     """Returns the w with |w| <= radius that minimises the sum of plays ln(1 + e^{z.w}) - wins z.w over pairs.
 
-    z is a pair's difference of features. The sum is convex even if noisy wins are below 0 or above plays. The component
-    of w orthogonal to all differences has no effect, and is 0.
+    z is a pair's difference of features. Only pairs with plays > 0 count. The sum is convex even if noisy wins are
+    below 0 or above plays. The component of w orthogonal to the differences of these pairs has no effect, and is 0.
 
     Args:
         differences: [num_pairs, dim] float, features of the left arm minus features of the right arm.
         plays: [num_pairs] integer or float >= 0, not all 0: number of duels of each pair.
         wins: [num_pairs] float, noisy numbers of wins of the left arm; ignored for pairs with plays 0.
-        rank: [] integer, dimension of the span of the differences.
+        rank: [] integer, dimension of the span of the differences of pairs with plays > 0.
         radius: [] float > 0.
 
     Returns:
@@ -85,7 +85,11 @@ def fit_in_ball(
 
 
 def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the x that minimises x.matrix.x / 2 - rhs.x for |x| <= radius, and c >= 0 with (matrix + c I) x = rhs."""
+    """Returns the x that minimises x.matrix.x / 2 - rhs.x for |x| <= radius, and c >= 0 with (matrix + c I) x = rhs.
+
+    `widening` is a first guess of c, which `WIDENINGS` iterations improve. If x is then still longer than the radius,
+    it is shortened.
+    """
     # Newton's method for 1 / |x| = 1 / radius approaches the least such c. It starts at `widening`, or at a lower bound
     # on c if that bound is larger. Without the bound, floats might not hold x if the matrix is small relative to rhs.
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)

@@ -1,4 +1,4 @@
-"""Entries of `laplace`, `gaussian` and `k_norm`."""
+"""Entries of `laplace`, `gaussian`, `classical_gaussian` and `k_norm`."""
 
 from dataclasses import replace
 from typing import Any
