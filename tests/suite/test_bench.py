@@ -200,6 +200,19 @@ def test_standings_have_a_table_for_each_unit():
     ]
 
 
+def test_a_claim_for_a_round_that_names_a_person_is_in_no_table_of_a_person():
+    made = records(person=("local", [0.5] * 10), round=("local", [0.1] * 10))
+    made["person"]["unit"] = "person"
+    for name, text in (("person", "one person"), ("round", f"one person of {v1.VISITS} visits")):
+        for played in made[name]["instances"].values():
+            played["claims"]["1"] = played["claims"]["1"] | {"privacy_unit": text}
+    tables = {group[2]: scores.learner.values.tolist() for group, scores in _standings.score_tables(made).items()}
+    assert tables == {
+        "one person of 20 visits": ["person"],
+        "one person of 20 visits, played per round": ["round"],
+    }
+
+
 def test_the_figure_has_a_panel_for_each_table_and_leaves_out_incomplete_rows():
     made = records(good=("local", [0.1] * 10), half=("local", [0.9] * 10), other=("central", [0.01] * 10))
     del made["half"]["instances"]["arms.hard"]

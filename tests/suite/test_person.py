@@ -58,8 +58,11 @@ def own_module(tmp_path, monkeypatch):
 def test_the_schedule_never_changes():
     digests = {
         2_000: "87cefacf203f1aa7d63dd2fbf4cf793c8cccf568e94ebb5f1d34e40b5d1610ca",
+        10_920: "77f0335829e79bf426de7e0489ead4013bf507ff821489afd27480d0ddbf8af8",
         100_000: "0cba8c7e68b57c01833f0d7b1dba0b84949c75006b5048eab484ae9320c32da3",
     }
+    worlds = {instance.horizon(quick) for instance in INSTANCES.values() for quick in (True, False)}
+    assert {*digests} == worlds - {0, *(table["contextual"] for table in (v1.HORIZONS, v1.QUICK_HORIZONS))}
     for horizon, digest in digests.items():
         visits = v1.schedule(horizon)
         assert (len(visits), visits.num_people, visits.most) == (horizon, horizon // 20, 20)
