@@ -90,9 +90,9 @@ def noise_of(entry: MechanismEntry, epsilon: float) -> float | None:
     if kind == "gaussian":
         return float(params)
     if kind == "laplace":
-        return math.sqrt(2) * float(params.unit) / float(params.epsilon)
-    if kind == "k_norm":  # length G ~ Gamma(d, unit / epsilon): E G^2 / d = (d + 1) (unit / epsilon)^2
-        return math.sqrt(entry.sizes["num_counts"] + 1) * float(params.unit) / float(params.epsilon)
+        return math.sqrt(2) * float(params.bound) / float(params.epsilon)
+    if kind == "k_norm":  # length G ~ Gamma(d, bound / epsilon): E G^2 / d = (d + 1) (bound / epsilon)^2
+        return math.sqrt(entry.sizes["num_counts"] + 1) * float(params.bound) / float(params.epsilon)
     return None
 
 
