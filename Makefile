@@ -111,19 +111,20 @@ newer: $(READY)
 		--upgrade-strategy eager --no-build-isolation --editable . 2>&1 | grep '^Would install' || echo 'could not be asked')
 
 KEPT := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
-notebooks: $(READY)  ## executes every notebook in full; what they show goes to results/notebooks
-	$(KEPT) $(BIN)/python notebooks/make.py run
+RUN_NOTEBOOKS = QUICKLY="$$(cat $(FLAGS))" $(KEPT) $(BIN)/python notebooks/make.py run
+notebooks: $(FLAGS)  ## executes every notebook in full; what they show goes to results/notebooks
+	$(RUN_NOTEBOOKS)
 
 # The executed notebooks are kept: one is executed again when its script, or what it runs, has changed.
 SPHINX = JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs $(WORKERS)
-docs: begin $(VENV)/.ready-docs  ## the site, in results/site/html; a warning is an error
+docs: begin $(VENV)/.ready-docs $(FLAGS)  ## the site, in results/site/html; a warning is an error
 	@$(MAKE) --no-print-directory --jobs=2 executed pages
 	@$(call stage,site,$(SPHINX) -d .cache/site -b html docs results/site/html)
 	@$(call stage,check of the site,$(BIN)/python docs/check_site.py results/site/html)
 	@cat $(STAGES)
 
 executed:
-	@$(call stage,notebooks,$(KEPT) $(BIN)/python notebooks/make.py run --changed)
+	@$(call stage,notebooks,$(RUN_NOTEBOOKS) --changed)
 
 pages:
 	@$(call stage,pages beside notebooks,JAX_PLATFORMS=cpu $(BIN)/python docs/site_pages/pages.py)

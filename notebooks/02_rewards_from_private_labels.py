@@ -17,7 +17,7 @@ start = time.perf_counter()
 
 # %% tags=["parameters"] small={"num_seeds": 20, "num_samples": [250, 1000]}
 num_seeds = 100
-num_samples = [500, 1000, 2000, 4000]
+num_samples = [500, 1500, 4500]
 
 # %% [markdown]
 # ## Estimators and a problem

@@ -18,7 +18,7 @@ from jaxdp.core import Guarantee, State
 start = time.perf_counter()
 
 # %% tags=["parameters"] small={"trials": 20000, "num_keys": 2, "budgets": [0.3, 1.0, 4.0], "searched": false}
-trials, num_keys, budgets = 200_000, 4, [0.1, 0.3, 1.0, 2.0, 4.0]
+trials, num_keys, budgets = 200_000, 3, [0.1, 0.3, 1.0, 2.0, 4.0]
 searched = True  # whether the auditor searches for inputs that reveal more
 
 # %% [markdown]

@@ -8,7 +8,7 @@
 # %% tags=["parameters"] small={"num_seeds": 6, "horizon": 600, "horizons": [300, 1200], "best_seeds": 20}
 num_seeds = 60
 horizon = 20_000
-horizons = [3_000, 10_000, 30_000, 100_000]
+horizons = [3_000, 17_000, 100_000]
 best_seeds = 200
 epsilons = [0.25, 0.5, 1.0, 2.0, 4.0, float("inf")]
 

@@ -26,7 +26,7 @@ started = time.perf_counter()
 key = jax.random.key(12)
 
 # %% tags=["parameters"] small={"num_seeds": 9, "num_arms": 6, "budgets": [1.0], "trusts": ["shuffle"], "who": ["rucb"]}
-num_seeds = 200
+num_seeds = 100
 num_arms, dim = 100, 3
 horizon = 10**8  # by counts: totals, not single rounds
 short = 20_000  # round by round
