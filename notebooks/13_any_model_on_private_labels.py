@@ -107,8 +107,8 @@ def dpo_margin(weights, prompt, one, other):
     return beta * (log_ratios[one] - log_ratios[other])
 
 
-def train(margin, epsilon, reports):
-    """Returns weights after `num_steps` steps of AdamW on batches of reports."""
+def trainer(margin):
+    """Returns a function of ε and the reports: the weights after `num_steps` steps of AdamW on batches of reports."""
     start = {"in": jax.random.normal(jax.random.key(3), (dim, 64)) / dim**0.5}
     start |= {"bias": jnp.zeros(64), "out": jnp.zeros(64)}
     optimizer = optax.adamw(1e-3, weight_decay=1e-2)
@@ -131,11 +131,12 @@ def train(margin, epsilon, reports):
         keys = jax.random.split(jax.random.key(4), num_steps)
         return jax.lax.scan(step, (start, optimizer.init(start)), keys)[0][0]
 
-    return steps(jnp.float32(epsilon), jnp.asarray(reports), table)
+    return lambda epsilon, reports: steps(jnp.float32(epsilon), jnp.asarray(reports), table)
 
 
-nets = {epsilon: train(net_margin, epsilon, private.reports) for epsilon, private in released.items()}
-policies = {epsilon: train(dpo_margin, epsilon, private.reports) for epsilon, private in released.items()}
+train_net, train_policy = trainer(net_margin), trainer(dpo_margin)  # each compiles once, for every ε
+nets = {epsilon: train_net(epsilon, private.reports) for epsilon, private in released.items()}
+policies = {epsilon: train_policy(epsilon, private.reports) for epsilon, private in released.items()}
 
 # %% [markdown]
 # ## The cost of privacy
