@@ -52,13 +52,20 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown") -> str:
-    """Formats all standings: no table mixes trust models, privacy units or kinds of claim."""
+    """Formats all standings: no table mixes trust models, privacy units or kinds of claim.
+
+    In Markdown, which breaks wide tables, each instance has a table of its own.
+    """
     texts = []
     for group, scores in score_tables(records).items():
-        table = tables.FORMATS[format](_contents(scores, group))
         if format != "markdown":
-            texts.append(table)
+            texts.append(tables.FORMATS[format](_contents(scores, group)))
             continue
+        parts = [_contents(scores.sel(instance=[name]), group) for name in scores.instance.values.tolist()]
+        captions = [*[""] * (len(parts) - 1), parts[-1].caption]
+        table = "\n\n".join(
+            tables.as_markdown(part._replace(caption=text)).rstrip() for part, text in zip(parts, captions, strict=True)
+        )
         title = f"## {group[0]}: {group[1]} model, {group[2]}, {'no' if group[3] == 'none' else group[3]} claims"
         texts.append(f"{title}\n\n{_summary(scores, records, group)}\n\n{table}")
     return "\n\n".join(texts)
@@ -89,7 +96,7 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
             ax.plot(positions, means.sel(learner=name), label=label, **look)
         ax.set_xticks(positions, [tables.format_budget(epsilon) for epsilon in v1.EPSILONS])
         ax.set(
-            title=f"{group[0]}, {group[1]}, {group[3]}, {group[2]}",
+            title=f"{group[0]}, {group[1]}, {group[3]},\n{group[2]}",
             xlabel="ε",
             ylabel="mean over instances of log10 score",
         )
@@ -97,6 +104,23 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
     for ax in figure.axes[len(drawn) :]:
         ax.set_visible(False)
     return figure
+
+
+def left_out(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns the learners that `draw_standings` leaves out of a panel, with the number of instances that they played.
+
+    A panel shows only learners that played all instances of its table, because means over other instances differ.
+    """
+    texts = []
+    for group, scores in score_tables(records).items():
+        total = scores.sizes["instance"]
+        counts = scores.isel(seed=0, epsilon=0).notnull().sum("instance")
+        texts += [
+            f"{name} ({int(counts.sel(learner=name))} of {total} instances of {group[0]})"
+            for name in scores.learner.values.tolist()
+            if int(counts.sel(learner=name)) < total
+        ]
+    return texts
 
 
 def score_tables(records: Mapping[str, Mapping[str, Any]]) -> dict[Group, xr.DataArray]:

@@ -9,7 +9,7 @@ import typer
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.suite import v1
 from jaxdp.suite._bench import bench, file_name
-from jaxdp.suite._standings import FORMATS, draw_standings, read_results, standings
+from jaxdp.suite._standings import FORMATS, draw_standings, left_out, read_results, standings
 from jaxdp.validation import check_choice
 
 
@@ -54,7 +54,7 @@ def bench_learners(
     if standings is not None:
         if learners or every:
             raise ValueError("learners must be left out with --standings, which only reads results")
-        typer.echo(print_standings(standings, format_, plot))
+        typer.echo(print_standings(standings, format_, plot, lambda line: typer.echo(line, err=True)))
         return
     failures = bench_all(
         list(learners or ()),
@@ -128,11 +128,18 @@ def bench_all(
     return failures
 
 
-def print_standings(folder: Path, format: str, picture: Path | None = None) -> str:
-    """Formats the standings of the results in a folder; with `picture`, also draws them to this file."""
+def print_standings(
+    folder: Path, format: str, picture: Path | None = None, report: Callable[[str], None] = print
+) -> str:
+    """Formats the standings of the results in a folder; with `picture`, also draws them to this file.
+
+    Calls `report` with a sentence that names the learners that the picture leaves out.
+    """
     records, format = read_results(folder), check_choice("format", format, FORMATS)
     if picture is not None:
         draw_standings(records).savefig(picture)
+        if names := left_out(records):
+            report(f"{picture} shows only learners that played all instances of a table, so not {', '.join(names)}")
     return standings(records, format)
 
 
