@@ -98,8 +98,8 @@ def advise(
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="Shorten the horizon so that each candidate's rounds take at most this time on one core. Default: "
-            "compare all candidates where each takes 10 s, and fast candidates at the full horizon, too.",
+            help="Shorten the horizon so that each candidate's rounds take about this time on one core, or less; no "
+            "effect with --people. Default: 10, with fast candidates at the full horizon, too.",
             show_default=False,
         ),
     ] = None,
@@ -131,10 +131,9 @@ def advise(
     The instances are an easy and a hard one; for "labels", sure and unsure users; "experts" has only one instance.
 
     Candidates use the constants of their proofs, and know the horizon. A candidate is played by counts if it supports
-    counts, and otherwise by blocks or rounds. At the same seed, the random outcomes by
-    counts differ from the outcomes by blocks or rounds. If some candidates are too slow for the horizon, all are
-    compared at a shorter horizon, and, unless `seconds` is given, the fast candidates also at the full horizon. Nothing
-    is extrapolated.
+    counts, and otherwise by blocks or rounds. At the same seed, the random outcomes by counts differ from the outcomes
+    by blocks or rounds. If some candidates are too slow for the horizon, all are compared at a shorter horizon, and,
+    unless `seconds` is given, the fast candidates also at the full horizon. Nothing is extrapolated.
 
     The loss is regret; for "best-arm", the rounds until a learner stops (a run that is cut off counts as all rounds);
     for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated. With `means`,
@@ -142,7 +141,7 @@ def advise(
 
     With `people` and `visits` the claims are for a person: `jaxdp.per_person` makes a candidate of each learner with 1,
     2, 5 and 10 used visits of a person (at most `visits`), such as "ucb (2 reports)". All candidates are played for
-    people * visits rounds, by heard rounds if they support it.
+    people * visits rounds, by heard rounds if they support it, and `seconds` has no effect.
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too

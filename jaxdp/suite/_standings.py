@@ -109,7 +109,8 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
 def left_out(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Returns the learners that `draw_standings` leaves out of a panel, with the number of instances that they played.
 
-    A panel shows only learners that played all instances of its table, because means over other instances differ.
+    A panel shows only learners that played all instances of its table, because means over other instances differ. A
+    table with one instance has no panel.
     """
     texts = []
     for group, scores in score_tables(records).items():
@@ -118,7 +119,7 @@ def left_out(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
         texts += [
             f"{name} ({int(counts.sel(learner=name))} of {total} instances of {group[0]})"
             for name in scores.learner.values.tolist()
-            if int(counts.sel(learner=name)) < total
+            if int(counts.sel(learner=name)) < total or total == 1
         ]
     return texts
 

@@ -139,7 +139,8 @@ def print_standings(
     if picture is not None:
         draw_standings(records).savefig(picture)
         if names := left_out(records):
-            report(f"{picture} shows only learners that played all instances of a table, so not {', '.join(names)}")
+            condition = "played all instances of a table with two or more"
+            report(f"{picture} shows only learners that {condition}, so not {', '.join(names)}")
     return standings(records, format)
 
 
