@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import jax
@@ -165,7 +166,29 @@ def test_a_bound_on_the_regret_is_found_by_its_sentence():
     assert regret_bound(stated) == r"\sqrt{T}"
     assert regret_bound(stated.replace("regret", "noise")) == ""
     assert regret_bound("The rate, with which the regret is at most $T$, is\n\n$$\ny\n$$\n") == "T"
-    assert first_sentence("* A is B, as Smith et al. say. C is D.") == "A is B, as Smith et al. say."
+    ordered = stated.replace("at most (Smith, 2012)", "of order")
+    assert regret_bound(ordered) == r"O\Big( \sqrt{T} \Big)"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("* A is B, as Smith et al. say. C is D.", "A is B, as Smith et al. say."),
+        ("A is B. eta is C.", "A is B."),
+        ("As for `a`. `b` is C.", "As for `a`."),
+        ("A is B, as\nSmith et al. By default C.", "A is B, as Smith et al."),
+        ("- A is\n  B.\n- C is D.", "A is B."),
+        ("*A is B* and C\n\n* D", "*A is B* and C"),
+    ],
+)
+def test_a_cell_on_what_differs_has_the_first_sentence_of_the_first_item(text, sentence):
+    assert first_sentence(text) == sentence
+
+
+def test_rows_on_one_problem_follow_each_other():
+    problems = re.findall(r"^   \* - (.*)$", literature_page(), re.MULTILINE)
+    starts = [b for a, b in pairwise(problems) if a != b]
+    assert len(starts) == len(set(starts)) > 5
 
 
 def test_every_page_says_when_to_use_the_algorithm_and_when_not():

@@ -16,33 +16,38 @@ INLINE = re.compile(r"regret[^.$]* at most \$([^$]+)\$")
 def literature_page() -> str:
     """Returns the page: a row for each algorithm that has a paper."""
     rows = [row for algorithm in algorithms().values() if (row := _row(algorithm))]
+    problems = list(dict.fromkeys(row[0] for row in rows))
     return "\n".join(
         [
             *heading("The literature in one table", "="),
             "This page lists the papers behind the algorithms: the problem, whom users trust, what is private, and the",
-            "bound on the regret, if the algorithm's page states one. Symbols are explained there. The last column is",
-            "the first sentence on what differs here; :doc:`deviations` has all of them, with reasons.",
+            "bound on the regret, if the algorithm's page states one, or its order as :math:`O(\\cdot)`. Symbols and",
+            "conditions are explained there. Trust model, unit and bound are those of the algorithm here. One paper",
+            "may have the algorithm without privacy, and another the private reports. The last column has the first",
+            "sentence on what differs from the papers; :doc:`deviations` has all of them, with reasons.",
             "",
-            *table(HEAD, rows, "10 14 8 12 30 16 22"),
+            *table(HEAD, sorted(rows, key=lambda row: problems.index(row[0])), "10 14 8 12 30 16 22"),
             "",
         ]
     )
 
 
 def regret_bound(formulas: str) -> str:
-    """Returns the LaTeX of the bound on the regret that a `Math` section states; empty if it states none."""
+    """Returns the LaTeX of the bound on the regret that a `Math` section states, or of its order; empty if none."""
     parts = re.split(r"^\$\$$", formulas, flags=re.MULTILINE)
     for prose, formula in zip(parts[::2], parts[1::2], strict=False):
-        if BOUND.search(prose.rstrip()):
-            return " ".join(formula.split())
+        if found := BOUND.search(prose.rstrip()):
+            bound = " ".join(formula.split())
+            return rf"O\Big( {bound} \Big)" if "of order" in found[0] else bound
     inline = INLINE.search(" ".join(formulas.split()))
     return inline[1] if inline else ""
 
 
 def first_sentence(text: str) -> str:
     """Returns the first sentence of a section, without its bullet."""
-    words = re.sub(r"^[*-] ", "", " ".join(text.split()))
-    return re.split(r"(?<=[.]) +(?=[A-Z*\"])", words)[0]
+    item = re.split(r"\n\s*\n|\n(?=[*-] )", text.strip())[0]
+    words = re.sub(r"^[*-] ", "", " ".join(item.split()))
+    return re.split(r"(?<=[.])(?:(?<!et al[.])|(?= +[A-Z])) +", words)[0]
 
 
 def _row(algorithm: Algorithm) -> list[str]:

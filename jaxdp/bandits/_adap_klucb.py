@@ -71,10 +71,10 @@ def adap_klucb(*, num_arms: int) -> Learner:
         Azize & Basu (2022), Algorithm 1 with the index of AdaP-KLUCB.
 
     Deviations:
-        An anonymous version of the paper, without its supplement, was at hand: the constants in its regret bound were
-        not seen. The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is then 1,
-        the number of rewards. The paper does not say how it breaks ties. It adds Laplace noise of scale 1 / (epsilon m)
-        to the mean; here noise is added to the total, before the division by m. Noise is integer, as in `laplace`.
+        The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is then 1, the number of
+        rewards. The paper does not say how it breaks ties. It adds Laplace noise of scale 1 / (epsilon m) to the mean;
+        here noise is added to the total, before the division by m. Noise is integer, as in `laplace`. An anonymous
+        version of the paper, without its supplement, was at hand: the constants in its regret bound were not seen.
 
     Math:
         Let $\tilde\mu_i$ be the noisy total of arm $i$'s last block divided by its number of rewards $m_i$. After $t -

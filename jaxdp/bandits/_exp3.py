@@ -90,9 +90,9 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         [0, 1].
 
     Deviations:
+        Tossou & Dimitrakakis privatize in the central model; here each user adds the noise, after clipping the reward.
         The algorithm of 2002 also plays uniformly with some probability. The version for losses does not, and neither
-        does this learner. Tossou & Dimitrakakis privatize in the central model; here each user adds the noise, after
-        clipping the reward. Estimated losses are compensated sums.
+        does this learner. Estimated losses are compensated sums.
 
     Math:
         Round $t$ plays arm $i$ with probability

@@ -93,8 +93,8 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         - Private: `totals`.
 
     Source:
-        Report noisy max, Dwork & Roth (2014), Claim 3.9; with exponential noise it is permute-and-flip (McKenna &
-        Sheldon, 2020; Ding et al., 2021), here with half the noise, as only one score moves.
+        Report noisy max, Dwork & Roth (2014), Claim 3.9; with exponential noise it is permute-and-flip of McKenna &
+        Sheldon (2020) and Ding et al. (2021), here with half the noise, as only one score moves.
 
     Deviations:
         Noise is drawn in 64 bits, as in `noisy_max`.

@@ -109,11 +109,10 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
         - Private: none.
 
     Source:
-        Wald (1947), "Sequential Analysis", chapter 6, for pairs; the mixture and the union bound are ours:
-        `docs/proofs/pairs.md`.
+        Wald (1947), "Sequential Analysis", chapter 6, for pairs. `docs/proofs/pairs.md` proves the test.
 
     Deviations:
-        None.
+        Wald tests one pair; the reports, the mixture over effects and the union bound over pairs are ours.
 
     Math:
         Let $D$ pairs of users of the arms $i$ and $j$ be discordant, and let $S$ be the sum of the reports of arm $j$

@@ -159,11 +159,12 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         - Private: `totals`.
 
     Source:
-        Turner, Ly & Grünwald (2024), arXiv 2106.02693, for the bets, written there as likelihood ratios; the noise, the
-        tolerance and the union bound are ours. `docs/proofs/pairs.md` explains the bets and proves the test.
+        Turner, Ly & Grünwald (2024), arXiv 2106.02693, for the bets, written there as likelihood ratios.
+        `docs/proofs/pairs.md` explains the bets and proves the test.
 
     Deviations:
-        Noise is integer, as in `laplace`; the tests allow for its rounding. Logarithms of e-values are sums of floats.
+        Turner et al. test one pair; the noise, the tolerance and the union bound over pairs are ours. Noise is integer,
+        as in `laplace`; the tests allow for its rounding. Logarithms of e-values are sums of floats.
 
     Math:
         Let $n$ be the plays of each arm after the first epoch, $\tilde X$ and $\tilde Y$ the sums of the $J$ noisy

@@ -67,8 +67,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
 
     Source:
         Thompson (1933); Agrawal & Goyal (2012), Algorithm 1: both posteriors are the same algorithm at epsilon = inf
-        with binary rewards. "bits" is their algorithm on a Bernoulli bandit with gaps smaller by the factor c. Its
-        regret is c times theirs on those gaps: O(c^2 ln T sum 1 / gap).
+        with binary rewards. "bits" is their algorithm on a Bernoulli bandit with gaps smaller by the factor c, so its
+        regret is c times theirs on those gaps (see Math).
 
     Deviations:
         *"debiased" is a heuristic under privacy*: n debiased reports have the variance of about n / c^2 rewards only if
@@ -91,6 +91,14 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         $$
 
         where $s_i$ is the debiased share of ones, clipped to $[0, 1]$.
+
+        Let $\Delta_i$ be the gap of arm $i$. By the bound of Agrawal & Goyal, the expected regret of "bits" is of order
+
+        $$
+        c^5 \Big( \sum_{i : \Delta_i > 0} \frac{1}{\Delta_i^2} \Big)^2 \ln T
+        $$
+
+        and for two arms of order $c^2 \ln(T) / \Delta + c^4 / \Delta^3$.
 
     Examples:
         >>> import jax, jaxdp

@@ -112,10 +112,7 @@ def tsallis_inf(
 
     Source:
         Zimmert & Seldin (2021), Algorithms 1 and 2: the same algorithms at epsilon = inf. On reports: LDP-Bandits
-        (Zheng, Cai, Huang, Li & Wang, 2020), Appendix B.1. With c = (e^epsilon + 1) / (e^epsilon - 1) the regret on
-        rewards in [0, 1] is c times the regret on bits: at most c (4 sqrt(K T) + 1) for "iw", c (2 sqrt(K T) + 10 K ln
-        T + 16) for "rv", against an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. For Gaussian reports, c
-        is 1 + 2 m.
+        (Zheng, Cai, Huang, Li & Wang, 2020), Appendix B.1.
 
     Deviations:
         The default is randomized response; Zheng et al. have Gaussian reports only, with sensitivity 2 although rewards
@@ -143,6 +140,17 @@ def tsallis_inf(
         $$
 
         where $I_t$ is the arm that was played, and $y_t$ its reported loss in $[0, 1]$.
+
+        With $c = (e^{\varepsilon} + 1) / (e^{\varepsilon} - 1)$ for randomized response, the regret on rewards in
+        $[0, 1]$ is $c$ times the regret on bits. Against an adversary, the regret of "iw" is at most
+
+        $$
+        c \big( 4 \sqrt{K T} + 1 \big)
+        $$
+
+        and that of "rv" at most $c (2 \sqrt{K T} + 10 K \ln T + 16)$. For stochastic rewards the order is $c^2 \ln T$
+        times the sum of $1 / \Delta_i$ over worse arms, with $\Delta_i$ the gap of arm $i$. For Gaussian reports
+        $c = 1 + 2 m$.
 
     Examples:
         >>> import jax, jaxdp

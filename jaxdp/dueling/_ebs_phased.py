@@ -84,17 +84,18 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         - Private: `wins`.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form. The paper's analysis treats the scores of an
-        active set as fixed although the set depends on the outcomes; the phases correct this. With x as in Math, two
-        errors are rare. A share is farther than sqrt(x / (2 n)) from its mean with probability at most 2 exp(-x)
-        (Hoeffding's inequality). The noise of a count exceeds x / epsilon in absolute value with probability at most
-        exp(-x). Over all arms of phase k these probabilities sum to 3/8 of failure_prob / k^2, and over all phases to
-        less than failure_prob. Without such an error each noisy share is within D / 4 of its mean, so the best arm is
-        kept, and an arm with a score more than D below the best score is dropped.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form. With x as in Math, two errors are rare. A share is
+        farther than sqrt(x / (2 n)) from its mean with probability at most 2 exp(-x) (Hoeffding's inequality). The
+        noise of a count exceeds x / epsilon in absolute value with probability at most exp(-x). Over all arms of phase
+        k these probabilities sum to 3/8 of failure_prob / k^2, and over all phases to less than failure_prob. Without
+        such an error each noisy share is within D / 4 of its mean, so the best arm is kept, and an arm with a score
+        more than D below the best score is dropped.
 
     Deviations:
-        The right arms come in a fixed order, not at random: the mean of a share is the same, and its variance is
-        smaller. Noisy counts are compared by their leads (`noisy_leads`). Noise is integer, as in `laplace`.
+        The paper's analysis treats the scores of an active set as fixed although the set depends on the outcomes; the
+        phases correct this. The right arms come in a fixed order, not at random: the mean of a share is the same, and
+        its variance is smaller. Noisy counts are compared by their leads (`noisy_leads`). Noise is integer, as in
+        `laplace`.
 
     Math:
         After the $n$ duels of a phase, the number of wins $W_i$ of an active arm is released as

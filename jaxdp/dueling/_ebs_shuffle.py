@@ -97,17 +97,16 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
           budgets.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects the paper's analysis (see
-        `ebs_phased`), in the shuffle model of Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for
-        "bound". By Hoeffding's inequality each debiased share is within D / 4 of its mean except with probability
-        failure_prob / (2 S k^2): together half of failure_prob / k^2 over all arms of a phase, and less than
-        failure_prob over all phases.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form, in the shuffle model of Cheu et al. (2019);
+        Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". By Hoeffding's inequality each debiased share is
+        within D / 4 of its mean except with probability failure_prob / (2 S k^2): together half of failure_prob / k^2
+        over all arms of a phase, and less than failure_prob over all phases.
 
     Deviations:
-        The right arms come in a fixed order, not at random: the mean of a share is the same, and its variance is
-        smaller. For more than 10,000 users, "tight" uses the exact divergence of 10,000 users, an upper bound, or the
-        closed form if it allows a larger budget. No local budget exceeds max(epsilon, 8): at 8 the factor c (see Math)
-        is below 1.0007, so a larger budget gains almost nothing.
+        The phases correct the paper's analysis (see `ebs_phased`). The right arms come in a fixed order, not at random:
+        the mean of a share is the same, and its variance is smaller. For more than 10,000 users, "tight" uses the exact
+        divergence of 10,000 users, an upper bound, or the closed form if it allows a larger budget. No local budget
+        exceeds max(epsilon, 8): at 8 the factor c (see Math) is below 1.0007, so a larger budget gains almost nothing.
 
     Math:
         In phase $k$ let $\varepsilon_0$ be the local budget of a batch of $n$ users, and $\beta$ be `failure_prob`.

@@ -171,9 +171,9 @@ def versatile_sparring(
 
     Source:
         Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021);
-        "Optimal Rates for Private Stochastic Dueling Bandits" (2025), for privatized responses. Randomized bits are
-        losses in [0, 1]. Their means are affine in the true losses, with slope (e^epsilon - 1) / (e^epsilon + 1), so
-        the regret grows by the inverse of the slope. Gaussian reports cost a factor of 1 + 2 m.
+        Asi & Saha (2025), "Optimal Rates for Private Stochastic Dueling Bandits", for privatized responses. Randomized
+        bits are losses in [0, 1]. Their means are affine in the true losses, with slope (e^epsilon - 1) / (e^epsilon +
+        1), so the regret grows by the inverse of the slope. Gaussian reports cost a factor of 1 + 2 m.
 
     Deviations:
         Estimated losses are compensated sums, and weights in float32 are accurate to about 1e-6.

@@ -134,7 +134,7 @@ def linear_ucb(
     Deviations:
         - Noise is analytically calibrated to both moments at once and equal in all directions, and
           `docs/proofs/linear_models.md` proves the ellipsoid for this noise: noise and ellipsoid are far smaller than
-          the published ones. "l2_ball" gives the pure privacy that the paper claims.
+          the published ones. "l2_ball" gives pure privacy; the paper claims it for Laplace noise, without a proof.
         - The paper's rewards lie in [-2, 2], which is reward_bound = 2; the default is 1.
         - V, theta and beta are not recomputed in every round. (Measured at 5 dimensions, 20 arms and epsilon = 1: the
           default adds 0.18% to regret in 10^5 rounds; a growth of 10% adds 1.2% in 20,000 rounds, and "doubling" 3.4%.)

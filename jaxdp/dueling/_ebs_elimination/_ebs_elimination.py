@@ -121,10 +121,10 @@ def ebs_elimination(
         DP-Dueling (Saha & Asi, 2024), Algorithm 1.
 
     Deviations:
+        * The printed algorithm adds entries to counters only after wins, so clocks depend on the outcomes, which breaks
+          privacy; here every duel adds an entry.
         * When an arm is dropped, the printed algorithm adds -1 to a counter; here the number of wins over the dropped
           arms is subtracted.
-        * The printed algorithm adds entries to counters only after wins. Then clocks depend on the outcomes, which
-          breaks privacy.
         * A counter's budget is epsilon / 2 instead of epsilon / 4, because an outcome is in one counter, not two.
         * The printed radius has log(log(K / delta)) where a union bound over rounds gives log(K T / delta), as in Math.
           Its noise term is Lemma 1 at the budget epsilon / 4. If this lemma holds (for T >= 16, about), the term is

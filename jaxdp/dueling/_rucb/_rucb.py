@@ -132,9 +132,9 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         - Private: nothing ("local"), or the wins of unfinished blocks ("blocks").
 
     Source:
-        Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1; at epsilon = inf, "local" is this algorithm. "Optimal
-        Rates for Private Stochastic Dueling Bandits" (2025), for privatized responses. Boucheron, Lugosi & Massart
-        (2013), Section 2.4, for the bound on sums of sub-gamma variables, such as Laplace variables.
+        Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1; at epsilon = inf, "local" is this algorithm. Asi & Saha
+        (2025), "Optimal Rates for Private Stochastic Dueling Bandits", for privatized responses. Boucheron, Lugosi &
+        Massart (2013), Section 2.4, for the bound on sums of sub-gamma variables, such as Laplace variables.
 
     Deviations:
         "local": all bounds minus 1/2 are divided by their common factor c, which changes no decision. "blocks": at

@@ -82,6 +82,9 @@ def mirror_descent(
         Seshadhri (2009), Daniely, Gonen & Shalev-Shwartz (2015).
 
     Deviations:
+        * The published privacy claim is too small by a factor N, so the library has three corrected forms. "paper" uses
+          the published rate for epsilon <= 1, the range for which the rate is stated, and the rate of epsilon = 1 for
+          larger epsilon.
         * Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64
           bits.
         * With fixed share, "sampling" keeps its weights as compensated sums, for learning rates up to 1/8. The largest
@@ -89,9 +92,6 @@ def mirror_descent(
           No bound on rounding errors within the stored weights is proved. In 32-bit floats "clipped" sampling is
           limited to a horizon of 10^5.
         * D is T in the source, which does not use that fixed share forgets.
-        * The published privacy claim is too small by a factor N, so the library has three corrected forms. "paper" uses
-          the published rate for epsilon <= 1, the range for which the rate is stated, and the rate of epsilon = 1 for
-          larger epsilon.
 
     Math:
         With fixed share, weights move from losses $\ell_t$ (noisy ones for "noisy_losses") by

@@ -116,8 +116,8 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
 
     Deviations:
         Zheng et al. release the two moments separately, with the classical Gaussian mechanism and equal noise on and
-        off the diagonal. "paper" does the same, for any Y (theirs is 2). They claim pure privacy for Gaussian noise;
-        only "l2_ball" has pure privacy.
+        off the diagonal. "paper" does the same, for any Y (theirs is 2). They say that Laplace noise would give pure
+        privacy, without a proof; here only "l2_ball" has pure privacy.
 
     Math:
         For "gaussian" the report is

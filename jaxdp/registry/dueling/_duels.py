@@ -39,7 +39,7 @@ duel_entry = partial(
     LearnerEntry, family="dueling", proof="proved", draw_user=draw_duels, users_answer=feedback_of_pair
 )
 SAHA_ASI = "Saha & Asi (2024), Algorithm 1"
-PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025)'
+PRIVATIZED = 'on privatized responses as in Asi & Saha (2025), "Optimal Rates for Private Stochastic Dueling Bandits"'
 
 
 def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[UserData, UserData]:
