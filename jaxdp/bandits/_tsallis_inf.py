@@ -148,9 +148,9 @@ def tsallis_inf(
         c \big( 4 \sqrt{K T} + 1 \big)
         $$
 
-        and that of "rv" at most $c (2 \sqrt{K T} + 10 K \ln T + 16)$. For stochastic rewards the order is $c^2 \ln T$
-        times the sum of $1 / \Delta_i$ over worse arms, with $\Delta_i$ the gap of arm $i$. For Gaussian reports
-        $c = 1 + 2 m$.
+        and the regret of "rv" at most $c (2 \sqrt{K T} + 10 K \ln T + 16)$. For stochastic rewards it is of order
+        $c^2 \ln T$ times the sum of $1 / \Delta_i$ over worse arms, with $\Delta_i$ the gap of arm $i$. For Gaussian
+        reports $c = 1 + 2 m$.
 
     Examples:
         >>> import jax, jaxdp
