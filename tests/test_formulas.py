@@ -101,3 +101,14 @@ def test_the_converter_knows_every_formula():
         assert "<math" in mathml(latex, "block")
     with pytest.raises(ValueError, match="commands that latex2mathml knows"):
         mathml(r"\Big\{ y", "block")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("latex2mathml") is None, reason="installed for the site alone")
+def test_a_displayed_formula_is_split_at_wide_spaces_outside_of_braces():
+    from site_pages.mathml import mathml, split_parts
+
+    assert split_parts(r"a = \sqrt{b},\quad c \qquad \{d\}") == [r"a = \sqrt{b},", "c", r"\{d\}"]
+    for whole in (r"\text{if \quad}", r"\begin{cases} a \quad b \end{cases}", r"\left( a \quad b \right)"):
+        assert split_parts(whole) == [whole]
+    for latex in {latex for each in every_formula().values() for latex in each}:
+        assert all("<math" in mathml(part, "block") for part in split_parts(latex))

@@ -26,6 +26,21 @@ def mathml(latex: str, display: str) -> str:
     return LOGARITHM.sub(_add_spaces, converted)
 
 
+def split_parts(latex: str) -> list[str]:
+    r"""Splits a formula at `\quad` and `\qquad` outside of braces and environments.
+
+    On a narrow screen the parts stand below each other; a browser does not break the lines of a formula.
+    """
+    parts, depth = [""], 0
+    for token in re.findall(r"\\[a-zA-Z]+|\\.|[^\\]", latex, re.DOTALL):
+        depth += (token in ("{", r"\begin", r"\left")) - (token in ("}", r"\end", r"\right"))
+        if depth == 0 and token in (r"\quad", r"\qquad"):
+            parts.append("")
+        else:
+            parts[-1] += token
+    return [part.strip() for part in parts if part.strip()]
+
+
 def _add_spaces(found: re.Match[str]) -> str:
     """Sets a logarithm apart from the symbols beside it, which the converter does not."""
     before = "" if found[1] == "<mrow>" else SPACE
@@ -39,7 +54,8 @@ def _visit_inline(translator: Any, node: nodes.math) -> None:
 
 def _visit_block(translator: Any, node: nodes.math_block) -> None:
     anchors = "".join(f'<span id="{name}"></span>' for name in node.get("ids", ()))
-    translator.body.append(f'<div class="formula">{anchors}{mathml(node.astext(), "block")}</div>\n')
+    parts = "\n".join(mathml(part, "block") for part in split_parts(node.astext()))
+    translator.body.append(f'<div class="formula">{anchors}{parts}</div>\n')
     raise nodes.SkipNode
 
 

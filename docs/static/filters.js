@@ -1,4 +1,5 @@
-// Menus above the index of algorithms, cards with buttons for the statements of papers, and roots without a math font.
+// Menus above the index of algorithms, cards with buttons for the statements of papers, formulas on narrow screens or
+// without a font for mathematics.
 "use strict";
 
 function text(cell) {
@@ -28,11 +29,16 @@ function addMenus(table) {
   show();
 }
 
-// Shows each row as a card, in which every cell has the heading of its column.
+// Shows each row as a card, in which every cell has the heading of its column. In a printed data frame the names of
+// its index stand in a second row of headings, and a row may lack its first cells, which span several rows.
 function showAsCards(table) {
-  const heads = [...table.tHead.rows[0].cells].map(text), rows = [...table.tBodies[0].rows];
+  const [first, second] = table.tHead.rows, rows = [...table.tBodies[0].rows];
+  const heads = [...first.cells].map((cell, index) => (second && text(second.cells[index])) || text(cell));
   table.classList.add("as-cards");
-  rows.forEach((row) => [...row.cells].forEach((cell, index) => (cell.dataset.label = heads[index])));
+  for (const row of rows) {
+    const missing = heads.length - row.cells.length;
+    [...row.cells].forEach((cell, index) => (cell.dataset.label = heads[index + missing]));
+  }
   return rows;
 }
 
@@ -64,6 +70,11 @@ function markMissingFont() {
   document.body.classList.toggle("no-math-font", height < 3 * size);
 }
 
+// Gives a formula a smaller font where it is wider than its place, as browsers do not break its line.
+function shrink(formula, width, available) {
+  if (width > available) formula.style.fontSize = 0.97 * Math.max(0.6, available / width) + "em";
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   if (document.querySelector("msqrt")) markMissingFont();
   document.querySelectorAll("table.algorithms").forEach(addMenus);
@@ -71,6 +82,12 @@ document.addEventListener("DOMContentLoaded", () => {
   if (tables.length) addVerdictButtons(tables);
   if (innerWidth > 500) return;
   const isCut = (wrapper) => wrapper.scrollWidth > wrapper.clientWidth;
-  const cut = [...document.querySelectorAll(".table-wrapper")].filter(isCut).map((wrapper) => wrapper.querySelector("table"));
-  cut.filter((table) => table.tHead && !table.classList.contains("as-cards")).forEach(showAsCards);
+  document.querySelectorAll("div.formula").forEach((formula) => shrink(formula, formula.scrollWidth, formula.clientWidth));
+  for (const formula of document.querySelectorAll("math:not([display='block'])")) {
+    const block = formula.closest("p, li, dd, td") || document.body;
+    shrink(formula, formula.getBoundingClientRect().width, block.clientWidth);
+  }
+  const wrappers = [...document.querySelectorAll(".table-wrapper, .cell_output")].filter(isCut);
+  const cut = wrappers.map((wrapper) => wrapper.querySelector("table"));
+  cut.filter((table) => table && table.tHead && !table.classList.contains("as-cards")).forEach(showAsCards);
 });
