@@ -167,10 +167,12 @@ def _figure(comparison: Comparison, epsilon: float | None) -> str:
     """
     import matplotlib as mpl
 
+    from jaxdp.plotting.places import positions_apart
+
     with mpl.rc_context({"svg.fonttype": "path"}):
         ax = comparison.plot()
         if epsilon is not None and math.isfinite(epsilon):
-            ax.axvline(epsilon, color="black", linestyle=":", linewidth=1)
+            ax.axvline(positions_apart(ax).get(epsilon, epsilon), color="black", linestyle=":", linewidth=1)
         file = io.BytesIO()
         figure: Any = ax.figure
         figure.savefig(file, format="svg", metadata={"Date": None})

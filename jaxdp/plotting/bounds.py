@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jaxdp.plotting.figure import finish
-from jaxdp.plotting.places import fit_y
+from jaxdp.plotting.places import fit_y, left_break
 from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, record
 
 ORDER = {"linestyle": (0, (1, 1.5)), "linewidth": 1.1}
@@ -23,14 +23,17 @@ def bound(
     color: Any = None,
     legend: bool = True,
 ) -> Axes:
-    """Draws a bound as a grey line or, scaled to pass through a curve's first mark (its leftmost), as a dotted line.
+    """Draws a bound as a grey line or, scaled to pass through a curve's first mark, as a dotted line.
+
+    The first mark is the leftmost that is not behind a break of the axis.
 
     Scale a bound that is known only up to a factor: the scaled bound shows how a curve should rise or fall, not how
     high the curve should be.
 
     Args:
         ax: axes that `curves` drew on.
-        x: [count] positions at which the bound is known; only finite positions are drawn.
+        x: [count] positions at which the bound is known. Positions behind a break of the axis are not drawn, nor is
+            infinity.
         y: [count] values of the bound; or one number, for a constant bound.
         through: None draws the bound unscaled. A value of the curves' `hue`, or a curve's legend text, scales the bound
             to pass through that curve's first mark, and gives it that curve's colour. "lowest" scales the bound to pass
@@ -62,8 +65,8 @@ def bound(
     heights = np.full(points.shape, heights) if heights.ndim == 0 else heights
     if points.ndim != 1 or points.shape != heights.shape:
         raise ValueError(f"y must have one number for each x, got shapes {heights.shape} and {points.shape}")
-    is_finite = np.isfinite(points)
-    points, heights = points[is_finite], heights[is_finite]
+    is_drawn = np.isfinite(points) & (points > left_break(ax))
+    points, heights = points[is_drawn], heights[is_drawn]
     order = np.argsort(points, kind="stable")
     points, heights = points[order], heights[order]
     style: dict[str, Any] = {"zorder": BELOW, "label": label or "_bound", "color": color or NEUTRAL}
@@ -92,7 +95,11 @@ def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, floa
     `through` is a curve's hue or label (its first mark), "lowest" (the lowest first mark), or a height at the smallest
     of `points`, the positions of the bound.
     """
-    curves = curves_on(ax)
+    curves = [
+        curve._replace(at=curve.at[is_seen], middle=curve.middle[is_seen])
+        for curve in curves_on(ax)
+        if (is_seen := curve.at > left_break(ax)).any()
+    ]
     matches = [curve for curve in curves if through in (curve.hue, curve.label)]
     if matches:
         return float(matches[0].at[0]), float(matches[0].middle[0]), matches[0].colour

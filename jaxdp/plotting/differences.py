@@ -81,7 +81,7 @@ def paired(
     middle, low, high = (variables[name] for name in REQUIRED)
     estimates = Summary(middle, low, high, "mean of paired differences", "their intervals")
     # Bars only for names or a single x: side by side, they would move marks along an axis of numbers.
-    bars = not positions.joined or len(positions.at) == 1
+    bars = not positions.joined.any() or len(positions.at) == 1
     for index, (points, line) in enumerate(draw_curves(ax, positions, estimates, hue, labels, bars)):
         if p_values is not None:
             point = {} if hue is None else {hue: index}

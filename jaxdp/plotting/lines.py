@@ -24,7 +24,7 @@ from jaxdp.plotting.style import grey_style, style
 from jaxdp.plotting.summaries import Summary, summary
 
 BAND_WIDTH = 7.0  # width of a band in points, if there is a single x
-APART_WIDTH = 4.0  # width of a band at infinity, in points
+APART_WIDTH = 4.0  # width of a band behind a break, in points
 BESIDE = 1.15  # if there is a single x, the ratio of the positions of two neighbouring curves
 DODGE = 0.04  # largest distance between bars at the same x, relative to the distance from the first to the last x
 OTHERS = "others"  # legend text of grey curves
@@ -56,7 +56,9 @@ def curves(
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
             `hue` must have one value.
         x: dimension on the horizontal axis. None chooses `round`; without rounds, the only other dimension with several
-            values. An infinite value is drawn at the right, behind a break of the axis.
+            values. An infinite value is drawn at the right, behind a break of the axis. On a logarithmic axis of
+            `epsilon`, a smallest value that is at least 1,000 times smaller than the next is drawn at the left, behind
+            a break, if there are two or more other finite values.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows. Curves on the axes are kept.
         band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"
@@ -108,7 +110,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     hues = [None] if hue is None else values_of(values[hue])
     if highlight is not None:
         _check_highlight(highlight, hue, hues)
-    draw_curves(ax, positions, estimates, hue, labels, bars or positions.joined == 0, label or "", highlight)
+    draw_curves(ax, positions, estimates, hue, labels, bars or not positions.joined.any(), label or "", highlight)
     note(ax, unit_sentence(values, labels))
     fit_y(ax)
     if band == "share" and ax.get_yscale() == "linear":
@@ -194,13 +196,13 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, line: dict[str, Any], inde
     elif len(at) == 1:
         at = at * BESIDE**step if where.scale == "log" else at + 0.1 * step  # so that marks do not hide each other
     labelled = {**line, "label": drawn.label or "_curve"}
-    if joined:
-        ax.plot(at[:joined], drawn.middle[:joined], **labelled)
-    if joined < len(at):
-        single = {**line, "linestyle": "none"} if joined else {**labelled, "linestyle": "none"}
-        ax.plot(at[joined:], drawn.middle[joined:], **single)
-    if 0 < joined < len(at):  # a dotted line across the break
-        ends = slice(joined - 1, joined + 1)
+    if joined.any():
+        ax.plot(at[joined], drawn.middle[joined], **labelled)
+    if not joined.all():
+        single = {**line, "linestyle": "none"} if joined.any() else {**labelled, "linestyle": "none"}
+        ax.plot(at[~joined], drawn.middle[~joined], **single)
+    for left in np.flatnonzero(np.diff(joined)):  # a dotted line across each break
+        ends = slice(left, left + 2)
         ax.plot(at[ends], drawn.middle[ends], color=line["color"], linestyle=(0, (1, 3)), linewidth=1.0, alpha=0.7)
     # On a logarithmic axis, a bar that reaches below zero ends below the bottom edge.
     low = np.where(drawn.low > 0, drawn.low, np.abs(drawn.middle) * 1e-9) if ax.get_yscale() == "log" else drawn.low
@@ -215,11 +217,10 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, line: dict[str, Any], inde
             capsize=2,
         )
         return at
-    if joined == 1:
-        joined = 0
-    draw_band(ax, at[:joined], drawn.low[:joined], drawn.high[:joined], line["color"])
+    joined = joined & (joined.sum() > 1)
+    draw_band(ax, at[joined], drawn.low[joined], drawn.high[joined], line["color"])
     width = BAND_WIDTH if len(at) == 1 else APART_WIDTH
-    ax.vlines(at[joined:], low[joined:], drawn.high[joined:], color=line["color"], alpha=FAINT, linewidth=width)
+    ax.vlines(at[~joined], low[~joined], drawn.high[~joined], color=line["color"], alpha=FAINT, linewidth=width)
     return at
 
 
@@ -246,6 +247,8 @@ def cost_of_privacy(
     **options: Any,
 ) -> Axes:
     """Draws statistics over seeds against epsilon; epsilon = inf is at the right, behind a break of the axis.
+
+    An epsilon at least 1,000 times smaller than the next is at the left, behind a break, as in `curves`.
 
     Args:
         values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there are several

@@ -1,4 +1,4 @@
-"""Positions of values on an axis, with infinity behind a break of the axis; scales, ticks and limits."""
+"""Positions of values on an axis, with infinity and a far smaller ε behind breaks of it; scales, ticks and limits."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,7 +19,8 @@ from jaxdp.validation import check_choice
 SCALES = ("linear", "log")
 WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
 FEW = 6  # up to this number of values, each gets a tick, except rounds
-APART = 4.0  # on a logarithmic axis, position of infinity relative to the largest finite value
+APART = 4.0  # on a logarithmic axis, the ratio of the positions of two values beside a break
+FAR = 1000.0  # an epsilon that is so many times smaller than the next one is behind a break
 SHORT_RATIO = 50.0  # a logarithmic horizontal axis with a smaller ratio of its ends has ticks between powers of ten
 MARGINS = 0.05  # Matplotlib's margins beside the marks
 SLASH = ((-0.5, -1.0), (0.5, 1.0))  # a marker; two of them show a break of the axis
@@ -27,7 +28,7 @@ SLASH = ((-0.5, -1.0), (0.5, 1.0))  # a marker; two of them show a break of the 
 FAINT = 0.25  # opacity of bands
 
 _CHOSEN: WeakSet[Axes] = WeakSet()  # axes with a vertical scale set by the user
-_INFINITY: WeakKeyDictionary[Axes, float] = WeakKeyDictionary()  # position of infinity
+_APART: WeakKeyDictionary[Axes, dict[float, float]] = WeakKeyDictionary()  # position of each value behind a break
 # On logarithmic axes: bands with lower ends <= 0, and their positions, lower and upper ends.
 _CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()
 
@@ -38,23 +39,28 @@ class Places(NamedTuple):
     Attributes:
         order: indices of the values, in the order of their positions.
         at: positions, in that order.
-        joined: number of values, from the first on, that a line joins: the finite numbers; 0 for values that are not
-            numbers.
+        joined: [count] whether the value is a number that is not behind a break of the axis; a line joins these values.
         ticks: (position, text) of each tick; empty if Matplotlib chooses ticks.
         scale: "log" or "linear".
         is_number: whether the values are numbers.
+        apart: for each value behind a break, its position if the axes are empty. Before `prepare_x`, `at` and `ticks`
+            have the value itself.
     """
 
     order: np.ndarray
     at: np.ndarray
-    joined: int
+    joined: np.ndarray
     ticks: list[tuple[float, str]]
     scale: str
     is_number: bool
+    apart: dict[float, float]
 
 
 def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[str]) -> Places:
-    """Returns the positions of a dimension's values: numbers in order and then infinity; other values in equal steps.
+    """Returns the positions of a dimension's values: numbers in order, also infinity; other values in equal steps.
+
+    Infinity is behind a break of the axis. So is, on a logarithmic axis of `epsilon` with three or more finite values,
+    the smallest value if it is at least `FAR` times smaller than the next.
 
     Args:
         name: name of the dimension.
@@ -71,7 +77,8 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
     array = np.asarray(values)
     if array.dtype.kind not in "iuf":
         at = np.arange(len(values), dtype=float)
-        return Places(np.arange(len(values)), at, 0, list(zip(at.tolist(), texts, strict=True)), "linear", False)
+        ticks = list(zip(at.tolist(), texts, strict=True))
+        return Places(np.arange(len(values)), at, np.zeros(len(values), bool), ticks, "linear", False, {})
     order = np.argsort(array, kind="stable")
     at = array[order].astype(float)
     finite = int(np.isfinite(at).sum())
@@ -81,13 +88,25 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
         raise ValueError(f"xscale must be linear where {name} has values <= 0, got 'log' and {at[0]:g}")
     always = (name == "epsilon" or len(at) == 1) and bool((at > 0).all())
     scale = scale or ("log" if always else suggested_scale(at[:finite]))
+    apart = {}
     if finite < len(at):
         last = at[finite - 1] if finite else 1.0
         step = 0.25 * (last - at[0]) or 1.0 if finite else 0.0
-        at[finite:] = last * (APART if finite else 1.0) if scale == "log" else last + step
-    few = finite < len(at) or len(at) == 1 or (len(at) <= FEW and name != "round")
-    ticks = [(float(position), number(array[index])) for position, index in zip(at, order, strict=True)] if few else []
-    return Places(order, at, finite, ticks, scale, True)
+        apart[np.inf] = float(last * (APART if finite else 1.0) if scale == "log" else last + step)
+    if name == "epsilon" and scale == "log" and finite > 2 and _is_far(at[0], at[1]):
+        apart[float(at[0])] = float(at[1] / APART)
+    few = bool(apart) or len(at) == 1 or (len(at) <= FEW and name != "round")
+    ticks = [(float(value), _tick_text(array[index])) for value, index in zip(at, order, strict=True)] if few else []
+    return Places(order, at, ~np.isin(at, list(apart)), ticks, scale, True, apart)
+
+
+def _is_far(smallest: float, following: float) -> bool:
+    return following >= FAR * smallest * (1 - 1e-9)  # rounding must not decide
+
+
+def _tick_text(value: Any) -> str:
+    text = number(value)
+    return LogFormatterSciNotation()(float(text)) if "e" in text else text
 
 
 def suggested_scale(values: np.ndarray) -> str:
@@ -98,15 +117,18 @@ def suggested_scale(values: np.ndarray) -> str:
 
 
 def prepare_x(ax: Axes, positions: Places) -> Places:
-    """Sets scale and ticks of the horizontal axis and, if there is infinity, the break of the axis.
+    """Sets scale and ticks of the horizontal axis, and its breaks.
 
     Returns:
-        The positions. If infinity has a position on these axes already, it keeps this position.
+        The positions. A value that is behind a break of these axes already keeps its position.
 
     Raises:
-        ValueError: if the position of a finite value would not be below the position of infinity.
+        ValueError: if the position of another value would be beyond infinity, or beyond the value behind the left
+            break.
     """
-    positions = _align_infinity(ax, positions)
+    drawn = [position for curve in curves_on(ax) for position in curve.at]
+    _APART[ax] = earlier = positions_apart(ax)
+    positions = _set_apart(ax, positions, drawn)
     ticks_so_far = _ticks_so_far(ax)  # setting a scale resets the ticks
     ax.set_xscale(positions.scale)
     if positions.ticks:
@@ -118,10 +140,12 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
         _set_log_ticks(
             ax.xaxis, positions.at.min(), positions.at.max(), is_short=True
         )  # Matplotlib's texts would overlap
-    if 0 < positions.joined < len(positions.at) and not curves_on(ax):
-        last, infinity_at = positions.at[positions.joined - 1 : positions.joined + 1]
+    for value, outer in _APART[ax].items():
+        if value in earlier or not positions.joined.any():
+            continue
+        inner = min((*drawn, *positions.at[positions.joined]), key=lambda position: abs(position - outer))
         gap = [
-            last * (infinity_at / last) ** part if positions.scale == "log" else last + part * (infinity_at - last)
+            inner * (outer / inner) ** part if positions.scale == "log" else inner + part * (outer - inner)
             for part in (0.42, 0.5)
         ]
         ax.plot(
@@ -138,30 +162,52 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
     return positions
 
 
-def _align_infinity(ax: Axes, positions: Places) -> Places:
-    """Returns `positions` with infinity at the position that earlier curves on `ax` gave it, if there are any.
+def positions_apart(ax: Axes) -> dict[float, float]:
+    """Returns the position of each value that is behind a break of the horizontal axis."""
+    return _APART.get(ax, {}) if curves_on(ax) else {}  # no curve yet, or the axes were cleared
 
-    Raises ValueError if a finite position is not below the position of infinity.
+
+def left_break(ax: Axes) -> float:
+    """Returns the position of the break at the left of the horizontal axis; minus infinity if there is none."""
+    lefts = [at * APART**0.5 for value, at in positions_apart(ax).items() if value < np.inf]
+    return lefts[0] if lefts else -np.inf
+
+
+def _set_apart(ax: Axes, positions: Places, drawn: Sequence[float]) -> Places:
+    """Returns `positions` with values behind breaks at the positions that earlier curves on `ax` gave them, if any.
+
+    `drawn` has the positions of these curves. Without an earlier break at the left there is a new one only if the value
+    behind it is far from these curves, too. Raises ValueError if another value is beyond a value behind a break.
     """
-    infinite, finite = positions.at[positions.joined :], positions.at[: positions.joined]
-    drawn = [position for curve in curves_on(ax) for position in curve.at]
-    if not drawn:  # no curve yet, or the axes were cleared
-        _INFINITY.pop(ax, None)
-    infinity_at = _INFINITY.get(ax, float(infinite[0]) if positions.is_number and len(infinite) else np.inf)
-    drawn = [] if ax in _INFINITY else drawn
-    beyond = [position for position in (*finite, *drawn) if position >= infinity_at]
-    if positions.is_number and beyond and infinity_at < np.inf:
-        raise ValueError(
-            f"x must be below {infinity_at:g} on these axes, the position of infinity, got {max(beyond):g}; draw all "
-            "curves in one call with hue=, or draw the curves with the largest x first"
-        )
-    if positions.is_number and len(infinite):
-        _INFINITY[ax] = infinity_at
-        ticks = [(infinity_at if position == infinite[0] else position, text) for position, text in positions.ticks]
-        return positions._replace(
-            at=np.where(np.arange(len(positions.at)) < positions.joined, positions.at, infinity_at), ticks=ticks
-        )
-    return positions
+    if not positions.is_number:
+        return positions
+    earlier, new = positions_apart(ax), dict(positions.apart)
+    for value in [value for value in new if value < np.inf]:
+        following = min((*drawn, new[value] * APART))
+        if any(other < np.inf for other in earlier) or not _is_far(value, following):
+            del new[value]
+        else:
+            new[value] = following / APART
+    ends = {**new, **earlier}
+    for value, end in ends.items():
+        others = [*(x for x in positions.at if x not in ends), *(drawn if value not in earlier else [])]
+        if value == np.inf and max(others, default=-np.inf) >= end:
+            raise ValueError(
+                f"x must be below {end:g} on these axes, the position of infinity, got {max(others):g}; draw all "
+                "curves in one call with hue=, or draw the curves with the largest x first"
+            )
+        if value < np.inf and min(others, default=np.inf) <= end:
+            raise ValueError(
+                f"x must be above {end:g} on these axes, the position of {value:g}, got {min(others):g}; draw all "
+                "curves in one call with hue="
+            )
+    _APART[ax] = ends
+    ticks = positions.ticks or ([(float(x), _tick_text(x)) for x in positions.at] if ends else [])
+    return positions._replace(
+        at=np.array([ends.get(x, x) for x in positions.at]),
+        joined=~np.isin(positions.at, list(ends)),
+        ticks=[(ends.get(x, x), text) for x, text in ticks],
+    )
 
 
 def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
