@@ -43,7 +43,7 @@ class Places(NamedTuple):
         ticks: (position, text) of each tick; empty if Matplotlib chooses ticks.
         scale: "log" or "linear".
         is_number: whether the values are numbers.
-        apart: for each value behind a break, its position if the axes are empty. Before `prepare_x`, `at` and `ticks`
+        ends: for each value behind a break, its position if the axes are empty. Before `prepare_x`, `at` and `ticks`
             have the value itself.
     """
 
@@ -53,7 +53,7 @@ class Places(NamedTuple):
     ticks: list[tuple[float, str]]
     scale: str
     is_number: bool
-    apart: dict[float, float]
+    ends: dict[float, float]
 
 
 def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[str]) -> Places:
@@ -88,16 +88,16 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
         raise ValueError(f"xscale must be linear where {name} has values <= 0, got 'log' and {at[0]:g}")
     always = (name == "epsilon" or len(at) == 1) and bool((at > 0).all())
     scale = scale or ("log" if always else suggested_scale(at[:finite]))
-    apart = {}
+    ends = {}
     if finite < len(at):
         last = at[finite - 1] if finite else 1.0
         step = 0.25 * (last - at[0]) or 1.0 if finite else 0.0
-        apart[np.inf] = float(last * (APART if finite else 1.0) if scale == "log" else last + step)
+        ends[np.inf] = float(last * (APART if finite else 1.0) if scale == "log" else last + step)
     if name == "epsilon" and scale == "log" and finite > 2 and _is_far(at[0], at[1]):
-        apart[float(at[0])] = float(at[1] / APART)
-    few = bool(apart) or len(at) == 1 or (len(at) <= FEW and name != "round")
+        ends[float(at[0])] = float(at[1] / APART)
+    few = bool(ends) or len(at) == 1 or (len(at) <= FEW and name != "round")
     ticks = [(float(value), _tick_text(array[index])) for value, index in zip(at, order, strict=True)] if few else []
-    return Places(order, at, ~np.isin(at, list(apart)), ticks, scale, True, apart)
+    return Places(order, at, ~np.isin(at, list(ends)), ticks, scale, True, ends)
 
 
 def _is_far(smallest: float, following: float) -> bool:
@@ -143,9 +143,9 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
     for value, outer in _APART[ax].items():
         if value in earlier or not positions.joined.any():
             continue
-        inner = min((*drawn, *positions.at[positions.joined]), key=lambda position: abs(position - outer))
+        nearest = min((*drawn, *positions.at[positions.joined]), key=lambda position: abs(position - outer))
         gap = [
-            inner * (outer / inner) ** part if positions.scale == "log" else inner + part * (outer - inner)
+            nearest * (outer / nearest) ** part if positions.scale == "log" else nearest + part * (outer - nearest)
             for part in (0.42, 0.5)
         ]
         ax.plot(
@@ -181,32 +181,33 @@ def _set_apart(ax: Axes, positions: Places, drawn: Sequence[float]) -> Places:
     """
     if not positions.is_number:
         return positions
-    earlier, new = positions_apart(ax), dict(positions.apart)
-    for value in [value for value in new if value < np.inf]:
-        following = min((*drawn, new[value] * APART))
-        if any(other < np.inf for other in earlier) or not _is_far(value, following):
-            del new[value]
-        else:
-            new[value] = following / APART
-    ends = {**new, **earlier}
+    earlier, ends = positions_apart(ax), dict(positions.ends)
+    left = min(ends, default=np.inf)
+    if left < np.inf:
+        following = min((*drawn, ends[left] * APART))
+        ends[left] = following / APART
+        if any(value < np.inf for value in earlier) or not _is_far(left, following):
+            del ends[left]
+    ends |= earlier
+    on_axis = [value for value in positions.at if value not in ends]
     for value, end in ends.items():
-        others = [*(x for x in positions.at if x not in ends), *(drawn if value not in earlier else [])]
-        if value == np.inf and max(others, default=-np.inf) >= end:
+        marks = on_axis if value in earlier else [*on_axis, *drawn]
+        if value == np.inf and max(marks, default=-np.inf) >= end:
             raise ValueError(
-                f"x must be below {end:g} on these axes, the position of infinity, got {max(others):g}; draw all "
+                f"x must be below {end:g} on these axes, the position of infinity, got {max(marks):g}; draw all "
                 "curves in one call with hue=, or draw the curves with the largest x first"
             )
-        if value < np.inf and min(others, default=np.inf) <= end:
+        if value < np.inf and min(marks, default=np.inf) <= end:
             raise ValueError(
-                f"x must be above {end:g} on these axes, the position of {value:g}, got {min(others):g}; draw all "
+                f"x must be above {end:g} on these axes, the position of {value:g}, got {min(marks):g}; draw all "
                 "curves in one call with hue="
             )
     _APART[ax] = ends
-    ticks = positions.ticks or ([(float(x), _tick_text(x)) for x in positions.at] if ends else [])
+    ticks = positions.ticks or ([(float(value), _tick_text(value)) for value in positions.at] if ends else [])
     return positions._replace(
-        at=np.array([ends.get(x, x) for x in positions.at]),
+        at=np.array([ends.get(value, value) for value in positions.at]),
         joined=~np.isin(positions.at, list(ends)),
-        ticks=[(ends.get(x, x), text) for x, text in ticks],
+        ticks=[(ends.get(value, value), text) for value, text in ticks],
     )
 
 

@@ -147,6 +147,15 @@ def test_values_beyond_the_left_break_are_refused(second, smallest):
         plotting.curves(line(*second), x="epsilon", label="second", ax=ax)
 
 
+def test_a_refused_curve_leaves_no_break():
+    ax = plotting.curves(line(0.01, 0.1, 1), x="epsilon", label="first")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"x must be below 0.8 on these axes, the position of infinity, got 1;"):
+            plotting.curves(line(1e-6, 0.1, 0.2, np.inf), x="epsilon", label="second", ax=ax)
+    plotting.curves(line(0.001, 2), x="epsilon", label="third", ax=ax)
+    assert not slashes(ax)
+
+
 def test_cleared_axes_have_no_break():
     ax = plotting.curves(line(*EPSILONS), x="epsilon", label="first")
     ax.clear()
