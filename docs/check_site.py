@@ -18,10 +18,10 @@ from urllib.parse import unquote, urlsplit
 sys.path.insert(0, str(Path(__file__).parent))
 
 from site_pages.algorithm_pages import algorithms
-from site_pages.measured import FULL, has_picture
+from site_pages.measured import FOLDERS, has_picture
 from site_pages.names import everything
 from site_pages.references import references
-from site_pages.results import outdated_learners, read_full
+from site_pages.results import outdated_learners, read_records
 
 WORKERS = 2  # processes that read pages
 INDEX = "reference/api/algorithms.html"
@@ -141,11 +141,12 @@ def lost_readers(site: Path, pages: dict[Path, Page], walks: dict[str, tuple[tup
     return problems
 
 
-def outdated_results(folder: Path = FULL) -> list[str]:
+def outdated_results() -> list[str]:
     """Returns a sentence for each learner whose committed results are results of another program."""
     return [
         f"{name}: its results in {folder.name}/ are of another program; make pages-data plays it again"
-        for name in outdated_learners(read_full(folder))
+        for protocol, folder in FOLDERS.items()
+        for name in outdated_learners(read_records(folder, protocol))
     ]
 
 
@@ -167,7 +168,8 @@ def main() -> int:
     print(f"{displayed} pages with displayed formulas, {len(algorithms())} algorithm pages, {len(incomplete)} gaps")
     print(f"{unverified} of {len(references())} references not verified")
     print(f"{len(WALKS)} walks of at most three links, {len(lost)} lost")
-    print(f"{len(read_full(FULL))} learners with full results, {len(old)} of another program")
+    counts = " and ".join(f"{len(read_records(folder, each))} {each}" for each, folder in FOLDERS.items())
+    print(f"{counts} results of the benchmark, {len(old)} of another program")
     return 1 if dead or missing or incomplete or lost or old else 0
 
 

@@ -65,11 +65,14 @@ def folder(tmp_path, monkeypatch):
 
     def write(*records):
         for each in records:
-            (tmp_path / f"{each['learner']}.json").write_text(json.dumps(each))
+            place = tmp_path / ("quick" if each["protocol"] == "quick" else "")
+            (place / f"{each['learner']}.json").write_text(json.dumps(each))
         clear()
         return tmp_path
 
-    monkeypatch.setattr(measured, "FULL", tmp_path)
+    monkeypatch.setitem(measured.FOLDERS, "full", tmp_path)
+    monkeypatch.setitem(measured.FOLDERS, "quick", tmp_path / "quick")
+    (tmp_path / "quick").mkdir()
     clear()
     yield write
     clear()
@@ -145,15 +148,15 @@ def test_pictures_are_the_same_in_every_build_and_others_are_removed(folder, tmp
 
 def test_results_of_another_program_are_named(folder, monkeypatch, capsys):
     path = folder(record("ucb", 400), record("thompson", 100, code="0" * 16))
-    assert check_site.outdated_results(path) == [
+    assert check_site.outdated_results() == [
         f"thompson: its results in {path.name}/ are of another program; make pages-data plays it again"
     ]
     monkeypatch.setattr("sys.argv", ["measured.py"])
     assert measured.main() == 1
     monkeypatch.setattr("sys.argv", ["measured.py", "--remove"])
     assert measured.main() == 0
-    assert "thompson: removed its results" in capsys.readouterr().out
-    assert [file.name for file in path.iterdir()] == ["ucb.json"]
+    assert "thompson: removed its full results per round" in capsys.readouterr().out
+    assert [file.name for file in path.glob("*.json")] == ["ucb.json"]
     gone = {**record("ucb", 400), "learner": "gone"}
     assert results.outdated_learners({"gone": gone}) == ["gone"]
 
@@ -178,13 +181,33 @@ def test_outdated_results_per_person_are_removed_with_the_others(folder, monkeyp
     folder()
     monkeypatch.setattr("sys.argv", ["measured.py", "--remove"])
     assert measured.main() == 0
-    assert [file.name for file in path.iterdir()] == ["ucb.json"]
+    assert [file.name for file in path.glob("*.json")] == ["ucb.json"]
 
 
-def test_quick_results_are_refused(folder):
+def test_a_learner_without_full_results_shows_quick_ones_beside_quick_peers(folder):
+    quick = UNIFORM / v1.INSTANCES["arms.easy"].horizon(quick=False) * v1.INSTANCES["arms.easy"].horizon(quick=True)
+    folder(
+        record("ucb", 400),
+        record("tsallis_inf", 300, protocol="quick"),
+        record("thompson", 100, protocol="quick"),
+        record("ucb", 50, protocol="quick"),  # a peer; its own page shows the full results
+    )
+    page = algorithm_page(algorithms()["thompson"])
+    (row,) = rows_of(page)
+    assert row[1] == "100\u00a0±\u00a013 (175)"
+    assert "arms: quick form, 2 seeds" in page
+    assert "not meant to be cited" in page
+    assert f"easy from {100 / quick:.3g} to {50 / quick:.3g}" in page
+    full = algorithm_page(algorithms()["ucb"])
+    assert rows_of(full)[0][1] == "400\u00a0±\u00a013"
+    assert "quick form" not in full
+    assert "thompson" not in measured.standings_page({}).partition("\n## Not measured yet\n")[0]
+
+
+def test_results_in_the_folder_of_another_protocol_are_refused(folder):
     path = folder(record("ucb", 400, protocol="quick"))
     with pytest.raises(ValueError, match="results must be full ones, got quick ones of ucb"):
-        results.read_full(path)
+        results.read_records(path / "quick", "full")
 
 
 def test_a_result_has_one_line_for_each_list(tmp_path):

@@ -1,7 +1,8 @@
 """Shows committed results of the benchmark on the pages of algorithms, and all standings on one page.
 
-`python docs/site_pages/measured.py` prints the learners whose results are outdated or missing. With --remove it removes
-outdated files, with --remove-all all files, so that `python -m jaxdp bench --all` plays these learners again.
+Pages of learners without full results show their quick results. `python docs/site_pages/measured.py` prints the
+learners whose results are outdated, or that have no full results. With --remove it removes outdated files, with
+--remove-all all files, so that `python -m jaxdp bench --all` plays these learners again.
 """
 
 import functools
@@ -26,21 +27,27 @@ from jaxdp.suite import v1
 from jaxdp.suite._bench import file_name
 from jaxdp.suite._standings import LEAST_SCORES, draw_standings, score_tables, standings
 
-FULL = Path(__file__).parents[2] / "benchmarks" / "suite" / "full"
+SUITE = Path(__file__).parents[2] / "benchmarks" / "suite"
+FOLDERS = {"full": SUITE / "full", "quick": SUITE / "quick"}  # of committed results, by protocol
 FOLDER = "measured"  # of the pictures, beside the generated pages
 NOT_YET = "not measured yet"
 
 
 @functools.cache
-def records() -> dict[str, dict]:
-    """Returns the committed full results, by the learner's name; none before the first ones are committed."""
-    return results.read_full(FULL)
+def records(protocol: str = "full") -> dict[str, dict]:
+    """Returns the committed results of a protocol, by the learner's name; none before the first ones are committed."""
+    return results.read_records(FOLDERS[protocol], protocol)
 
 
 @functools.cache
-def measurements() -> dict[str, dict[str, results.Measurement]]:
-    """Returns the committed full results per round, by instance and learner."""
-    return results.measurements(records())
+def measurements(protocol: str = "full") -> dict[str, dict[str, results.Measurement]]:
+    """Returns the committed results of a protocol per round, by instance and learner."""
+    return results.measurements(records(protocol))
+
+
+def protocol_of(name: str) -> str:
+    """Returns the protocol of the results that a learner's page shows: "full" if it has such results, or "quick"."""
+    return "full" if any(name in learners for learners in measurements().values()) else "quick"
 
 
 def not_measured() -> list[str]:
@@ -50,9 +57,10 @@ def not_measured() -> list[str]:
 
 def scores_of(name: str) -> dict[str, list[float]]:
     """Returns a learner's mean scores, by instance: regret, or error, over the regret or error of uniform play."""
+    protocol = protocol_of(name)
     return {
-        instance: (learners[name].means / v1.INSTANCES[instance].uniform(quick=False)).tolist()
-        for instance, learners in measurements().items()
+        instance: (learners[name].means / v1.INSTANCES[instance].uniform(quick=protocol == "quick")).tolist()
+        for instance, learners in measurements(protocol).items()
         if name in learners
     }
 
@@ -84,6 +92,12 @@ def measured_section(algorithm: str, entries: Mapping[str, Entry]) -> list[str]:
         f"{unit}; scores below {pictures.LEAST_SCORE:g} are drawn at this value.",
         "",
     ]
+    if any(protocol_of(name) == "quick" for name in shown):
+        lines += [
+            "Results of the quick form have few seeds and few rounds, are in no standings, and are not meant to be",
+            "cited. Their peers are learners with results of the quick form.",
+            "",
+        ]
     for name in entries:
         lines += _table_of(name, frozenset(entries), unit) if name in shown else [f"``{name}``: {NOT_YET}.", ""]
     return lines
@@ -104,7 +118,8 @@ def write_pictures(algorithms: Mapping[str, Mapping[str, Entry]], folder: Path) 
                     algorithm, _label(algorithm, mechanisms), noise, is_probability=_is_probability(algorithm)
                 )
         elif shown := [name for name in entries if scores_of(name)]:
-            drawn[algorithm] = pictures.draw_scores(shown[0], _unit(entries), _short(scores_of(shown[0])))
+            title = shown[0] + (", quick form" if protocol_of(shown[0]) == "quick" else "")
+            drawn[algorithm] = pictures.draw_scores(title, _unit(entries), _short(scores_of(shown[0])))
     if _best():
         drawn["standings"] = draw_standings(records())
     for path in (folder / FOLDER).glob("*.svg"):
@@ -171,8 +186,8 @@ def _table_of(name: str, page: frozenset[str], unit: str) -> list[str]:
         page: names on the same page, which are not peers.
         unit: what scores are relative to.
     """
-    rows, counts = [], []
-    for instance, learners in measurements().items():
+    rows, counts, protocol = [], [], protocol_of(name)
+    for instance, learners in measurements(protocol).items():
         if name not in learners:
             continue
         own, peers = learners[name], results.peers(learners, name, page)
@@ -185,11 +200,13 @@ def _table_of(name: str, page: frozenset[str], unit: str) -> list[str]:
         best, least = results.least_without_privacy(learners)
         short = instance.partition(".")[2]
         metric = "" if own.metric == "pseudo_regret" else f" ({own.metric.replace('_', ' ')})"
-        uniform = _number(v1.INSTANCES[instance].uniform(quick=False))
+        uniform = _number(v1.INSTANCES[instance].uniform(quick=protocol == "quick"))
         rows.append([f"{short}{metric}", *map(escape, cells), uniform, f"{_number(least)}: ``{best}``"])
     families = sorted({instance.partition(".")[0] for instance in scores_of(name)})
-    sizes = sorted({(p.seeds, p.horizon) for learners in measurements().values() if (p := learners.get(name))})
-    played_at = " and ".join(f"{s} seeds" + (f" of {h:,} rounds" if h else "") for s, h in sizes)
+    sizes = sorted({(p.seeds, p.horizon) for learners in measurements(protocol).values() if (p := learners.get(name))})
+    played_at = ("quick form, " if protocol == "quick" else "") + " and ".join(
+        f"{s} seeds" + (f" of {h:,} rounds" if h else "") for s, h in sizes
+    )
     least_peers, most = min(counts), max(counts)
     peers_text = f"{most} peers" if least_peers == most else f"{least_peers} to {most} peers"
     left_out = [
@@ -293,18 +310,20 @@ def _number(value: float) -> str:
 
 def main() -> int:
     """Runs the command. Returns 1 if results are outdated, and stay."""
-    old = results.outdated_learners(records())
-    removes = "--remove-all" in sys.argv[1:], "--remove" in sys.argv[1:]
-    gone = {record["learner"] for record in records().values()} if removes[0] else old if removes[1] else []
-    for record in records().values():
-        if record["learner"] in gone:
-            (FULL / file_name(record["learner"], record["unit"])).unlink()
-            print(f"{record['learner']}: removed its results per {record['unit']}")
-    for name in () if any(removes) else old:
-        print(f"{name}: its results are of another program: make pages-data")
+    removes, stays = {"--remove", "--remove-all"} & {*sys.argv[1:]}, False
+    for protocol, folder in FOLDERS.items():
+        outdated = results.outdated_learners(records(protocol))
+        gone = outdated if "--remove" in removes else []
+        for record in records(protocol).values():
+            if "--remove-all" in removes or record["learner"] in gone:
+                (folder / file_name(record["learner"], record["unit"])).unlink()
+                print(f"{record['learner']}: removed its {protocol} results per {record['unit']}")
+        for name in () if removes else outdated:
+            stays = True
+            print(f"{name}: its {protocol} results are of another program: make pages-data")
     for name in not_measured():
-        print(f"{name}: {NOT_YET}")
-    return 1 if old and not any(removes) else 0
+        print(f"{name}: {NOT_YET}" + ("" if scores_of(name) else ", not in the quick form either"))
+    return 1 if stays else 0
 
 
 if __name__ == "__main__":

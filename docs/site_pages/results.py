@@ -43,18 +43,22 @@ class Measurement(NamedTuple):
         return np.asarray([math.inf if math.isnan(cell.mean) else cell.mean for cell in self.cells])
 
 
-def read_full(folder: Path) -> dict[str, dict[str, Any]]:
-    """Returns the full results in a folder, by the learner's name; none if there is no folder or no file.
+def read_records(folder: Path, protocol: str) -> dict[str, dict[str, Any]]:
+    """Returns the results in a folder, by the learner's name; none if there is no folder or no file.
+
+    Args:
+        folder: the folder of JSON files.
+        protocol: "full" or "quick".
 
     Raises:
-        ValueError: as `read_results`; or if results are not full ones.
+        ValueError: as `read_results`; or if results are of another protocol.
     """
     if not any(folder.glob("*.json")):
         return {}
     records = read_results(folder)
     for name, record in records.items():
-        if record["protocol"] != "full":
-            raise ValueError(f"results must be full ones, got {record['protocol']} ones of {name} in {folder}")
+        if record["protocol"] != protocol:
+            raise ValueError(f"results must be {protocol} ones, got {record['protocol']} ones of {name} in {folder}")
     return records
 
 

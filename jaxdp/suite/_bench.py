@@ -238,6 +238,8 @@ def _contestant(
     made, horizon = instance.make_for(unit, quick), instance.horizon(quick)
     num_used = made.visits.num_heard(1, horizon) if unit == "person" else horizon
     completed, sizes = dict(arguments), instance.sizes_for(unit)
+    if name in LEARNERS and "horizon" in LEARNERS[name].sizes:  # some variants of a factory need it, others refuse it
+        completed.setdefault("horizon", num_used)
     if callable(factory) and not isinstance(factory, Learner | Estimator):
         for argument, parameter in inspect.signature(factory).parameters.items():
             if argument in sizes:

@@ -83,6 +83,20 @@ def test_the_hash_of_the_code_changes_with_the_program_only(text, is_equal):
     assert (_bench._without_comments(text.encode()) == plain) is is_equal
 
 
+@pytest.mark.parametrize(
+    ("name", "instance"),
+    [
+        ("tsallis_inf_gaussian", "arms.easy"),
+        ("ucb_central_tree", "arms.easy"),
+        ("versatile_sparring_gaussian", "duels.utilities"),
+    ],
+)
+def test_variants_that_need_a_horizon_get_the_horizon_of_the_instance(name, instance):
+    factory, variant = _bench.resolve(name)
+    _, (_, arguments), _, _ = _bench._contestant(name, factory, variant, INSTANCES[instance], "round", True)
+    assert arguments["horizon"] == INSTANCES[instance].horizon(quick=True)
+
+
 def test_names_that_cannot_be_played_are_refused(own_module):
     for name, message in (
         ("my_bandits", "learner must be module:name"),
