@@ -116,7 +116,16 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         L = 9 \Big( 1 + \frac{\ln(2 \ln(9 / w))}{\ln(1 / w)} \Big)
         $$
 
-        where $\nu$ is `failure_prob`, a bound on the probability of a wrong recommendation.
+        where $\nu$ is `failure_prob`, a bound on the probability of a wrong recommendation. The variance proxy is
+        $\sigma^2 = 1/4$ for the randomized bit of a binary reward. With $B$ half the width of the rewards'
+        interval, it is
+
+        $$
+        \sigma^2 = (B c)^2, \quad c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
+
+        for randomized response of bounded rewards, and $B^2 + \tau^2$ for Gaussian reports, with $\tau$ the standard
+        deviation of the noise, calibrated to the sensitivity $2 B$.
 
     Examples:
         >>> import jax, jaxdp

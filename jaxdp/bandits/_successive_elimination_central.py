@@ -118,7 +118,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         Sajed & Sheffet (2019), DP successive elimination. With beta = failure_prob, each mean is within h of the true
         mean (Hoeffding's inequality), and each total's noise is at most R c in absolute value, except with probability
         beta / (4 S k^2) each. So the probability of an error is at most beta / (2 k^2) in epoch k, and less than beta
-        in all epochs. Without an error the best arm is never dropped, and every arm with a gap above 4 (h + c) = D is
+        in all epochs. Without an error the best arm is never dropped, and every arm with a gap above D >= 4 (h + c) is
         dropped in epoch k.
 
     Deviations:
@@ -141,7 +141,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
         where $\beta$ is `failure_prob` and $D = 2^{-k}$. For "tight", $R$ is the root of $h + c = D / 4$, multiplied
         by `confidence_multiplier` and then rounded up. The margin $2 R (h + c)$ is replaced by $R D / 2$ with the final
-        $R$; the two margins are equal at the root. For "paper"
+        $R$; the two margins are equal at the root. For "paper", where `confidence_multiplier` multiplies the maximum,
 
         $$
         R = 1 + \lceil \max\Big(

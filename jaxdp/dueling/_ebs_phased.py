@@ -104,8 +104,9 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         \tilde W_i = W_i + Z_i, \quad Z_i \sim \mathrm{Laplace}(1 / \varepsilon)
         $$
 
-        and arm $i$ is dropped if $\tilde W_i < \max_j \tilde W_j - n D / 2$. In phase $k$ let
-        $x = \ln(8 S k^2 / \beta)$, where $\beta$ is `failure_prob`. For "tight", $n$ is the least multiple of $S$ with
+        and arm $i$ is dropped if $\tilde W_i < \max_j \tilde W_j - n D / 2$. In phase $k$, with $S$ active arms and
+        $D = 2^{-k}$, let $x = \ln(8 S k^2 / \beta)$, where $\beta$ is `failure_prob`. For "tight", $n$ is the least
+        multiple of $S$ with
 
         $$
         \sqrt{\frac{x}{2 n}} + \frac{x}{\varepsilon n} \le \frac{D}{4}
@@ -116,6 +117,9 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         $$
         N = \max\Big( \frac{32 x}{D^2}, \; \frac{8 x}{\varepsilon D} \Big)
         $$
+
+        A `confidence_multiplier` multiplies the least real number $n$, or $N$, before it is rounded up to a multiple of
+        $S$.
 
     Examples:
         >>> import jax, jaxdp

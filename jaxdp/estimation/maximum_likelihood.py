@@ -267,8 +267,9 @@ def mle_rr(
     r"""Builds the estimator that maximises the likelihood of the randomized labels, without de-biasing.
 
     Minimises the mean of -log[p F(s x.theta) + (1 - p) F(-s x.theta)], s = 2 report - 1, p = sigmoid(epsilon). The
-    objective is not convex in general: its Hessian is positive on |x.theta| <= 2 L B only if epsilon > 4 L B (the paper
-    says 2 L B). The search starts at zero, and the certificate certifies only a stationary point.
+    objective is not convex in general. Let |phi| <= L, so that |x.theta| <= 2 L B for the radius B. With the logistic
+    link its Hessian is positive there for all reports only if epsilon > 4 L B (the paper says 2 L B). The search starts
+    at zero, and the certificate certifies only a stationary point.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
@@ -295,13 +296,15 @@ def mle_rr(
         minimiser is the same.
 
     Math:
-        With $p = 1 / (1 + e^{-\varepsilon})$ and signs $s_i = 2 r_i - 1$ of the reports, the estimate minimises
+        A label $y_i$ is reported as $r_i$, which equals $y_i$ with probability $p = 1 / (1 + e^{-\varepsilon})$. With
+        the signs $s_i = 2 r_i - 1$ of the reports, the features $x_i$ of the $n$ samples and the link $F$, the estimate
+        minimises
 
         $$
         -\frac{1}{n} \sum_i \ln\Big( p F(s_i x_i^\top \theta) + (1 - p) F(-s_i x_i^\top \theta) \Big)
         $$
 
-        over $|\theta| \le B$, where $F$ is the link.
+        over $|\theta| \le B$, where $B$ is `radius`.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:

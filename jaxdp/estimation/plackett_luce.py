@@ -224,19 +224,23 @@ def plackett_luce_objective_perturbation(
         As `objective_perturbation`; the paper has no K-wise central algorithm, and no constants for one.
 
     Math:
-        The estimate minimises, over $|\theta| \le B$,
+        With $\phi_{ik}$ the features of action $k$ in sample $i$ of $n$, $y_i$ the preferred action and $w_i$ the
+        sample's weight, the estimate minimises, over $|\theta| \le B$,
 
         $$
         \frac{1}{n} \sum_i w_i \ln \sum_k e^{\phi_{ik}^\top \theta} - \frac{1}{n} \tilde S^\top \theta +
         \frac{\beta}{2 n} |\theta|^2, \quad \tilde S = \sum_i w_i \phi_{i y_i} + Z, \quad Z \sim N(0, \sigma^2 I)
         $$
 
-        With K-norm noise, $Z$ has another distribution. For Gaussian noise, $\sigma$ is calibrated to the $L_2$
-        sensitivity
+        where $\beta$ is `regularization`. For "analytic" $\sigma$ is the number for which the formula of `gaussian`
+        gives $\delta$ at the $L_2$ sensitivity $\Delta$, and for "classical"
 
         $$
-        \max_{i, j, k} w_i |\phi_{ij} - \phi_{ik}|
+        \sigma = \frac{\Delta}{\varepsilon} \sqrt{2 \ln(1.25 / \delta)}, \quad
+        \Delta = \max_{i, j, k} w_i |\phi_{ij} - \phi_{ik}|
         $$
+
+        K-norm noise $Z$ has a density proportional to $e^{-\varepsilon |z| / \Delta}$ (see `k_norm`).
     """
     release = check_release(constants, weights, noise, CONSTANTS, max_dim=max_dim)
 

@@ -123,15 +123,16 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
           stay at a wrong arm, and regret grows linearly: half of it is from the second half of the rounds.
 
     Math:
-        With $\Pi_r$ the scaling of longer vectors to length $r$, round $t = 1, 2, \dots$ plays the largest
-        $x^\top \theta_t$, and
+        With $\Pi_r$ the scaling of longer vectors to length $r$ and $\theta_1 = 0$, round $t = 1, 2, \dots$ plays the
+        context $x_t$ with the largest $x^\top \theta_t$. With the reward $y_t$, clipped to $[-Y, Y]$,
 
         $$
         \theta_{t + 1} = \Pi_Y\Big(\theta_t - \frac{d}{t + \tau} \tilde g_t\Big), \quad
         E[\tilde g_t] = \Pi_G\big((x_t^\top \theta_t - y_t) x_t\big)
         $$
 
-        where $\tilde g_t$ is uniform on one of two half-spheres of radius
+        where a `step_multiplier` multiplies the step $d / (t + \tau)$, and $\tilde g_t$ is uniform on one of two
+        half-spheres of radius
 
         $$
         B = G \sqrt{\pi} \frac{\Gamma((d + 1) / 2)}{\Gamma(d / 2)} \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}

@@ -123,8 +123,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
           in `laplace`.
 
     Math:
-        With $N_{ij}$ duels of arms $i$ and $j$, and $\hat p_{ij}$ the debiased share of these duels won by $i$, the
-        bounds for "local" are
+        Before round $t$, let arm $i$ have won a share $r_{ij}$ of its $N_{ij}$ duels with arm $j$, as reported, and let
+        $\hat p_{ij} = 1/2 + c (r_{ij} - 1/2)$ be the debiased share. The bounds for "local" are
 
         $$
         \hat p_{ij} \pm c \sqrt{\frac{\alpha \ln t}{N_{ij}}}, \quad c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
@@ -137,9 +137,14 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         \theta_{ij} \sim \mathrm{Beta}(1 + a, 1 + b), \quad a = \frac{s N}{c^2}, \quad b = \frac{(1 - s) N}{c^2}
         $$
 
-        For "blocks", $s$ is the noisy share of wins, clipped to $[0, 1]$, $a = s N$ and $b = (1 - s) N$. Totals of wins
-        have $\mathrm{Laplace}(1 / \varepsilon)$ noise, and a block of $n$ duels adds $n^2 / (n + 8 / \varepsilon^2)$ to
-        $N$.
+        For "blocks", the total of wins $X$ in a block of $n$ duels is released as $X + Z$, and counts with the weight
+        $w$, in $N$ as $w n$:
+
+        $$
+        Z \sim \mathrm{Laplace}(1 / \varepsilon), \quad w = \frac{n}{n + 8 / \varepsilon^2}
+        $$
+
+        There $a = s N$ and $b = (1 - s) N$, with $s$ the sum of all $w (X + Z)$ divided by $N$, clipped to $[0, 1]$.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

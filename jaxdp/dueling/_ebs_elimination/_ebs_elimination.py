@@ -149,8 +149,16 @@ def ebs_elimination(
         r_i = \sqrt{\frac{1}{n_i} \ln \frac{K T}{\beta}} + \frac{16 \ln(K T / \beta) \ln(T)^{2.5}}{\varepsilon n_i}
         $$
 
-        where $\beta$ is `failure_prob`. Every node of a counter's tree has Laplace noise, and each entry costs
-        $\varepsilon / 2$.
+        where $\beta$ is `failure_prob`; a `confidence_multiplier` multiplies $r_i$. A counter receives at most $T + K$
+        entries. An entry is in $m$ nodes of the tree, one on each level, where $m$ is the number of digits of $T + K$
+        in the base of the arity. Every node has the noise
+
+        $$
+        Z \sim \mathrm{Laplace}(b), \quad b = \frac{2 m}{\varepsilon}
+        $$
+
+        with which an entry costs $\varepsilon / 2$. Gaussian noise is calibrated to the $L_2$ sensitivity
+        $\sqrt{2 m}$.
 
     Examples:
         >>> import jax, jaxdp

@@ -57,8 +57,9 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
     Let m be the interval's centre, B half its width and c = (e^epsilon + 1) / (e^epsilon - 1). A report is
 
     * "rr" (the default): m + B c or m - B c, at random, such that the report's mean is the value. The report is
-      bounded. Its second moment is smaller than with Laplace noise at every epsilon, and smaller than with Gaussian
-      noise unless delta is large for epsilon (such as delta = 0.01 at epsilon = 0.1);
+      bounded. Its largest second moment, over all values, is smaller than with Laplace noise at every epsilon, and
+      smaller than with Gaussian noise unless delta is large for epsilon (such as delta = 0.01 at epsilon = 0.1). For
+      values near m, Laplace noise has the smaller variance if epsilon > 2.33;
     * "laplace": the value with Laplace noise of scale 2 * B / epsilon;
     * "gaussian": the value with Gaussian noise, analytically calibrated to L2 sensitivity 2 * B.
 
@@ -94,8 +95,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
         noise are integers on a grid, as in `laplace`. Clipping is exact up to floating point.
 
     Math:
-        With $m$ the centre of the interval and $B$ half its width, the report of $v$ is for "rr" $m + B c$ or
-        $m - B c$, with
+        With $m$ the centre of the interval and $B$ half its width, the report of $v$, clipped to the interval, is for
+        "rr" $m + B c$ or $m - B c$, with
 
         $$
         P(m + B c) = \frac{1}{2} + \frac{v - m}{2 B c}, \quad c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
@@ -107,7 +108,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
         v + Z, \quad Z \sim \mathrm{Laplace}(b), \quad b = \frac{2 B}{\varepsilon}
         $$
 
-        and for "gaussian" $v + Z$ with normal $Z$, calibrated to the sensitivity $2 B$.
+        and for "gaussian" $v + Z$ with $Z \sim N(0, \sigma^2)$, where $\sigma$ is the number for which the formula of
+        `gaussian` gives $\delta$ at the sensitivity $\Delta = 2 B$.
 
     Examples:
         >>> randomizer = scalar_randomizer("rr")
