@@ -26,6 +26,7 @@ from site_pages.references import (  # noqa: E402
     references,
     references_page,
 )
+from site_pages.speed import rows, speed_section  # noqa: E402
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 
@@ -200,3 +201,15 @@ def test_every_page_says_when_to_use_the_algorithm_and_when_not():
         named = set(re.findall(r"`(\w+)`", text)) - {"Deviations", "Privacy", "combine", "debias_scalar", "report"}
         assert named - {"predicted_errors"} <= set(algorithms()) - {name}, name
     assert "upper bounds must hold with a proved probability" in algorithm_page(algorithms()["ucb_central"])
+
+
+def test_every_row_of_the_table_of_speeds_is_on_the_page_of_one_algorithm():
+    owners = {
+        row: [name for name, each in algorithms().items() if row.partition(",")[0] in each.entries] for row in rows()
+    }
+    assert len(owners) > 20
+    assert {len(names) for names in owners.values()} == {1}, owners
+    for row, (name,) in owners.items():
+        section = algorithm_page(algorithms()[name]).partition("\nSpeed\n")[2].partition("\nParameters\n")[0]
+        assert "\n     - ".join(["   * - " + rows()[row][0], *rows()[row][1:]]) in section
+    assert speed_section(["laplace"]) == []

@@ -14,6 +14,7 @@ from site_pages.measured import measured_section
 from site_pages.names import everything
 from site_pages.references import links
 from site_pages.rst import heading, table
+from site_pages.speed import speed_section
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry
 from jaxdp.registry.registered import claim_of, entry_modules
@@ -143,6 +144,7 @@ def algorithm_page(algorithm: Algorithm) -> str:
         *textwrap.indent(outputs()[algorithm.name], "   ").splitlines(),
         "",
         *measured_section(algorithm.name, algorithm.entries),
+        *speed_section(algorithm.entries),
         *heading("Parameters", "-"),
         *_lists(parts, ("Args", "Returns", "Values", "Raises")),
         "",
