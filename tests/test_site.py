@@ -20,7 +20,7 @@ sys.path.insert(0, str(DOCS))
 
 from site_pages.commands import commands_page  # noqa: E402
 from site_pages.docstrings import escape, plain, section, to_rst  # noqa: E402
-from site_pages.gallery import gallery_page  # noqa: E402
+from site_pages.gallery import OF_STUDIES, gallery_page  # noqa: E402
 from site_pages.names import PAGES, everything, missing, names_by_page, public_modules  # noqa: E402
 from site_pages.navigation import mark_current  # noqa: E402
 from site_pages.pages import deviations_page, theorems_page, tidy  # noqa: E402
@@ -274,7 +274,8 @@ def test_the_gallery_shows_each_figure_of_a_notebook_with_a_link(tmp_path):
     ]
     (tmp_path / "03_duels.ipynb").write_text(json.dumps({"cells": cells}))
     page = gallery_page(tmp_path, tmp_path / "thumbnails")
-    assert re.findall(r":link: (.*)|:img-top: (.*)|:img-alt: (.*)", page) == [
+    tutorials, _, studies = page.partition("\nStudies\n")
+    assert re.findall(r":link: (.*)|:img-top: (.*)|:img-alt: (.*)", tutorials) == [
         ("", "thumbnails/03_duels_1.png", ""),
         ("", "", "Figure of the tutorial Duels"),
         ("/tutorials/03_duels", "", ""),
@@ -283,3 +284,5 @@ def test_the_gallery_shows_each_figure_of_a_notebook_with_a_link(tmp_path):
         ("/tutorials/03_duels", "", ""),
     ]
     assert Image.open(tmp_path / "thumbnails" / "03_duels_2.png").size == (480, 160)
+    assert re.findall(r":link: commands.html#python-m-jaxdp-run-(.*)", studies) == list(STUDIES)
+    assert {path.stem for path in OF_STUDIES.iterdir()} == set(STUDIES)

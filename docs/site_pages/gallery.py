@@ -1,4 +1,4 @@
-"""Writes the gallery: a thumbnail of each figure of the executed notebooks, with a link to its tutorial."""
+"""Writes the gallery: thumbnails of figures of executed notebooks and of studies, each with a link to its page."""
 
 import base64
 import io
@@ -12,7 +12,10 @@ from PIL import Image
 from site_pages.docstrings import escape
 from site_pages.rst import heading
 
+from jaxdp.studies import STUDIES
+
 WIDTH = 480  # pixels of a thumbnail
+OF_STUDIES = Path(__file__).parents[1] / "gallery" / "studies"  # committed thumbnails, by `docs/make_studies.py`
 
 
 class Shown(NamedTuple):
@@ -54,7 +57,7 @@ def thumbnail(picture: bytes) -> bytes:
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.thumbnail((WIDTH, image.height))
     file = io.BytesIO()
-    image.save(file, "PNG", optimize=True)
+    image.quantize(128).save(file, "PNG", optimize=True)
     return file.getvalue()
 
 
@@ -81,11 +84,32 @@ def gallery_page(executed: Path, thumbnails: Path) -> str:
                 f"      {escape(caption)}",
                 "",
             ]
+    grid = [".. grid:: 1 2 3 3", "   :gutter: 3", ""]
     return "\n".join(
         [
             *heading("Gallery", "="),
-            "This page shows every figure of the tutorials. A click leads to the tutorial that computes and draws it.",
+            "This page shows every figure of the tutorials and the figure of each study. A click leads to its page.",
             "",
-            *([".. grid:: 1 2 3 3", "   :gutter: 3", "", *cards] if cards else []),
+            *heading("Tutorials", "-"),
+            *([*grid, *cards] if cards else []),
+            *heading("Studies", "-"),
+            "``python -m jaxdp run NAME --quick`` draws each of these figures in about ten seconds, and larger forms",
+            "without ``--quick``.",
+            "",
+            *grid,
+            *(line for name in STUDIES for line in _study_card(name)),
         ]
     )
+
+
+def _study_card(name: str) -> list[str]:
+    """Returns the card of a study, which links to the study's command."""
+    return [
+        "   .. grid-item-card::",
+        f"      :img-top: /gallery/{OF_STUDIES.name}/{name}.png",
+        f"      :img-alt: Figure of the study {name}",
+        f"      :link: commands.html#python-m-jaxdp-run-{name}",
+        "",
+        f"      ``{name}``: {escape(STUDIES[name])}",
+        "",
+    ]
