@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+from statistics import NormalDist
 from typing import Any
 
 COMMAND = r"\\[a-zA-Z]+"
@@ -12,26 +13,46 @@ TOKEN = re.compile(
 )
 ENDS = ("+", "-", ")", "}", ",", r"\rceil", r"\rfloor")
 BRACKETS = {r"\lceil": math.ceil, r"\lfloor": math.floor}
-FUNCTIONS = {r"\sqrt": math.sqrt, r"\ln": math.log, r"\Gamma": math.gamma}
+FUNCTIONS = {
+    r"\sqrt": math.sqrt,
+    r"\ln": math.log,
+    r"\Gamma": math.gamma,
+    r"\sinh": math.sinh,
+    r"\Phi": NormalDist().cdf,
+    r"\round": round,
+}
 EXTREMES = {r"\min": min, r"\max": max}
 FORMULA = re.compile(r"(?ms)^\$\$\n(.*?)\n\$\$$")
+LAPLACE = re.compile(r"\\mathrm\{Lap(?:lace)?\}\(([^()]*)\)")
+
+
+def math_section(function: Any) -> str:
+    """Returns the section `Math` of a function's docstring."""
+    _, _, section = (inspect.getdoc(function) or "").partition("\nMath:\n")
+    return inspect.cleandoc(re.split(r"(?m)^\w+:$", section)[0])
 
 
 def formulas(function: Any) -> list[str]:
     """Returns the displayed formulas of a function's docstring, each on one line."""
-    _, _, section = (inspect.getdoc(function) or "").partition("\nMath:\n")
-    section = re.split(r"(?m)^\w+:$", section)[0]
-    return [" ".join(found.split()) for found in FORMULA.findall(inspect.cleandoc(section))]
+    return [" ".join(found.split()) for found in FORMULA.findall(math_section(function))]
+
+
+def parts(function: Any) -> list[str]:
+    """Returns the parts of the displayed formulas, which wide spaces separate."""
+    return [part.strip().rstrip(",") for formula in formulas(function) for part in formula.split(r"\quad")]
 
 
 def definition(function: Any, symbol: str) -> str:
     """Returns the right side of the formula that defines a symbol."""
-    for formula in formulas(function):
-        for part in formula.split(r"\quad"):
-            left, equals, right = part.strip().partition(" = ")
-            if equals and left == symbol:
-                return right.strip().rstrip(",")
+    for part in parts(function):
+        if part.startswith(f"{symbol} = "):
+            return part.removeprefix(f"{symbol} = ").strip()
     raise AssertionError(f"no formula defines {symbol} in {formulas(function)}")
+
+
+def laplace_scales(function: Any) -> list[str]:
+    """Returns the scales of all Laplace distributions in the section `Math`, in its order."""
+    return LAPLACE.findall(math_section(function))
 
 
 class Symbols(dict[str, float]):
@@ -57,6 +78,7 @@ def value_of(function: Any, symbol: str, **symbols: float) -> float:
 
 def evaluate(latex: str, symbols: dict[str, float]) -> float:
     """Evaluates a formula of fractions, roots, powers, logarithms, and products written side by side."""
+    latex = latex.replace(r"\mathrm{round}", r"\round")
     tokens = TOKEN.findall(latex)
     assert "".join(tokens) == re.sub(r"\s", "", latex), f"cannot read all of {latex}"
     tokens = [token for token in tokens if token not in (r"\Big", r"\big", r"\,", r"\;", r"\cdot")]
@@ -109,8 +131,9 @@ def _atom(tokens: list[str], at: int, symbols: dict[str, float]) -> tuple[float,
         second, at = _sum(tokens, at + 1, symbols)
         return EXTREMES[token](first, second), at + 1
     if token in FUNCTIONS:
-        value, at = _atom(tokens, at + 1, symbols)
-        return FUNCTIONS[token](value), at
+        exponent, at = _atom(tokens, at + 2, symbols) if tokens[at + 1] == "^" else (1, at + 1)
+        value, at = _atom(tokens, at, symbols)
+        return FUNCTIONS[token](value) ** exponent, at
     if re.fullmatch(r"\d+\.?\d*", token):
         return float(token), at + 1
     return symbols[token], at + 1
