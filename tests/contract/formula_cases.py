@@ -110,8 +110,28 @@ CASES = {
     "barrier_smooth, rho": Case(
         convex.barrier_smooth,
         r"\rho",
-        BARRIER,
-        lambda: convex.barrier_smooth(**BALLS).params(epsilon=EPSILON).exploration,
+        {**BARRIER, "R": 1.5},
+        lambda: convex.barrier_smooth(**BALLS, radius=1.5).params(epsilon=EPSILON).exploration,
+    ),
+    "barrier_smooth, rho of few rounds": Case(
+        convex.barrier_smooth,
+        r"\rho",
+        {**BARRIER, "T": 10},
+        lambda: convex.barrier_smooth(dim=3, horizon=10).params(epsilon=EPSILON).exploration,
+    ),
+    "barrier_smooth, eta of few rounds": Case(
+        convex.barrier_smooth,
+        r"\eta",
+        {**BARRIER, "T": 10},
+        lambda: (lambda params: params.step * params.exploration**2 / 3)(
+            convex.barrier_smooth(dim=3, horizon=10).params(epsilon=EPSILON)
+        ),
+    ),
+    "barrier_strongly_convex of few rounds": Case(
+        convex.barrier_strongly_convex,
+        r"\eta",
+        {**BARRIER, "T": 10},
+        lambda: convex.barrier_strongly_convex(dim=3, horizon=10).params(epsilon=EPSILON).step / 3,
     ),
     "barrier_smooth, eta": Case(
         convex.barrier_smooth,
@@ -172,6 +192,12 @@ CASES = {
         r"\eta",
         {EPS: EPSILON, "K": 6},
         lambda: experts.svt_lazy(num_experts=5, horizon=1000).params(epsilon=EPSILON, max_switches=6).learning_rate,
+    ),
+    "svt_lazy, eta of a large epsilon": Case(
+        experts.svt_lazy,
+        r"\eta",
+        {EPS: 20.0, "K": 1},
+        lambda: experts.svt_lazy(num_experts=5, horizon=1000).params(epsilon=20.0, max_switches=1).learning_rate,
     ),
     "svt_lazy, tau": Case(
         experts.svt_lazy,
@@ -319,14 +345,16 @@ CASES = {
     "tree_counter, V": Case(
         mechanisms.tree_counter,
         "V",
-        {r"\rho": 0.5, "k": 10, r"\Delta": 1.0},
-        lambda: variance(mechanisms.tree_counter(horizon=1000, arity=2, noise="gaussian"), 1, rho=0.5),
+        {r"\rho": 0.5, "k": 10, r"\Delta": 2.0},
+        lambda: variance(
+            mechanisms.tree_counter(horizon=1000, arity=2, noise="gaussian"), 1, rho=0.5, l2_sensitivity=2.0
+        ),
     ),
     "toeplitz_counter": Case(  # its docstring promises 1%
         mechanisms.toeplitz_counter,
         "V",
-        {r"\rho": 0.5, "s_T": square_sum(1000), r"\Delta": 1.0},
-        lambda: variance(mechanisms.toeplitz_counter(horizon=1000), 1000, rho=0.5),
+        {r"\rho": 0.5, "s_T": square_sum(1000), r"\Delta": 2.0},
+        lambda: variance(mechanisms.toeplitz_counter(horizon=1000), 1000, rho=0.5, l2_sensitivity=2.0),
         0.01,
     ),
     "doubling_counter": Case(

@@ -177,6 +177,11 @@ def proxy_of_reports(epsilon: float) -> float:
     return float(params.squared_width) / (2 * (1 + 0.01) * (2 * (1 + math.sqrt(0.01))) ** 2)
 
 
+def least_duels(epsilon: float) -> float:
+    """Returns the duels of one arm alone in the second phase of `ebs_phased`, which are N, rounded up."""
+    return float(dueling.ebs_phased(num_arms=2, constants="split").params(epsilon=epsilon).passes[1, 1])
+
+
 def k_norm_variance(epsilon: float) -> float:
     """Returns the variance of a coordinate of K-norm noise in five dimensions, at the sensitivity 2."""
     draw = jax.vmap(lambda key: mechanisms.k_norm(key, jnp.zeros(5), epsilon, sensitivity=2.0))
@@ -214,6 +219,10 @@ def svt_threshold(learner: Any, **values: float) -> Callable[[float], float]:
 RESTARTS = experts.svt_restarts(num_experts=2, horizon=64, check_every=8)
 LAZY = experts.svt_lazy(num_experts=2, horizon=64)
 FEW: Any = {"confidence_multiplier": 1e-6}  # phases with the fewest rounds
+BETA: Any = {r"\beta": 0.05}
+THREE: Any = {r"\Delta": 3.0}
+CLASSICAL: Any = {r"\Delta": 1.0, r"\delta": DELTA}
+LOCAL: Any = {r"\varepsilon_0": lambda epsilon: epsilon}
 
 NOISES = {
     "explore_then_commit": defines(
@@ -222,6 +231,19 @@ NOISES = {
     "successive_elimination_central": scale(
         bandits.successive_elimination_central,
         released_scale(bandits.successive_elimination_central(num_arms=2), 2, **FEW),
+    ),
+    "successive_elimination_central, R": defines(
+        bandits.successive_elimination_central,
+        "R",
+        lambda epsilon: (
+            bandits.successive_elimination_central(num_arms=4, constants="paper").params(epsilon=epsilon).plays[1, 4]
+        ),
+        1e-7,
+        (2.0, 0.01),
+        S=4,
+        k=2,
+        D=0.25,
+        **BETA,
     ),
     "ucb_central": scale(bandits.ucb_central, released_scale(bandits.ucb_central(num_arms=2), 2)),
     "noisy_argmax": defines(bandits.noisy_argmax, "P(Z_i > z)", selection_tail, 0.05, z=1.0),
@@ -254,17 +276,18 @@ NOISES = {
             lambda key: mechanisms.above_threshold_init(key, epsilon, threshold=0.0, sensitivity=3.0)
         ),
         0.015,
-        **{r"\Delta": 3.0},
+        **THREE,
     ),
     "ebs_phased": scale(dueling.ebs_phased, released_scale(dueling.ebs_phased(num_arms=2), 4, **FEW)),
-    "ebs_elimination, b": defines(dueling.ebs_elimination, "b", node_scale, m=10),
-    "ebs_elimination, r": defines(
-        dueling.ebs_elimination, "r_i", paper_radius, 1e-3, K=3, T=1000, n_i=4e7, **{r"\beta": 0.05}
+    "ebs_phased, N": defines(
+        dueling.ebs_phased, "N", least_duels, 1e-3, (2.0, 0.01), x=math.log(8 * 2**2 / 0.05), D=0.25
     ),
+    "ebs_elimination, b": defines(dueling.ebs_elimination, "b", node_scale, m=10),
+    "ebs_elimination, r": defines(dueling.ebs_elimination, "r_i", paper_radius, 1e-3, K=3, T=1000, n_i=4e7, **BETA),
     "ebs_local": defines(dueling.ebs_local, "c", reach_of_reports(dueling.ebs_local(num_arms=2, horizon=10))),
     "rucb": defines(dueling.rucb, "c", reach_of_reports(dueling.rucb(num_arms=2))),
     "rucb, w": defines(
-        dueling.rucb, "w_{ij}", lambda epsilon: _pair_blocks.weight_of(jnp.int32(8), jnp.float32(epsilon)), n=8
+        dueling.rucb, "w_{ij}", lambda epsilon: _pair_blocks.weight_of(jnp.int32(8), jnp.asarray(epsilon)), n=8
     ),
     "double_thompson": defines(dueling.double_thompson, "c", reach_of_reports(dueling.double_thompson(num_arms=2))),
     "double_thompson, Z": scale(
@@ -273,7 +296,7 @@ NOISES = {
     "double_thompson, w": defines(
         dueling.double_thompson,
         "w",
-        lambda epsilon: _pair_blocks.weight_of(jnp.int32(8), jnp.float32(epsilon)),
+        lambda epsilon: _pair_blocks.weight_of(jnp.int32(8), jnp.asarray(epsilon)),
         n=8,
     ),
     "g_optimal_elimination": scale(
@@ -298,7 +321,7 @@ NOISES = {
         ),
         1e-4,
         (0.3, 0.9),
-        **{r"\Delta": 1.0, r"\delta": DELTA},
+        **CLASSICAL,
     ),
     "ballot_rr": defines(estimation.ballot_rr, "p", kept_answers, 1e-4, (0.5, 3.267, 9.0)),
     "randomized_response, y": defines(mechanisms.randomized_response, "P(r = y)", share_kept(4, 0), 0.02, K=4),
@@ -315,9 +338,7 @@ NOISES = {
         mechanisms.scalar_randomizer, "P(m + B c)", share_of_upper, 0.01, v=1.3, m=1.25, B=0.75
     ),
     "noisy_max": defines(mechanisms.noisy_max, r"\rho", selection_rho),
-    "shuffled_ones": defines(
-        mechanisms.shuffled_ones, "p", share_of_ones, 0.005, **{r"\varepsilon_0": lambda epsilon: epsilon}
-    ),
+    "shuffled_ones": defines(mechanisms.shuffled_ones, "p", share_of_ones, 0.005, **LOCAL),
     "k_norm": Noise(
         mechanisms.k_norm,
         formulas(mechanisms.k_norm)[1],

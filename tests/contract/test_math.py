@@ -1,5 +1,6 @@
 """Formulas of docstrings are evaluated, and compared with numbers that the code computes from the same values."""
 
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from jaxdp.mechanisms.calibration import zcdp_rho
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from tests.contract.formula_cases import CASES
 from tests.contract.formula_numbers import SPENT
-from tests.contract.latex import Symbols, definition, evaluate, formulas, value_of
+from tests.contract.latex import Symbols, definition, evaluate, formulas, parts, value_of
 
 WRAPPED = {"g_optimal_elimination": dueling.g_optimal_elimination}  # the registry's factory chooses the features
 REGISTERED: list[Any] = [entry.factory for entries in (LEARNERS, ESTIMATORS, MECHANISMS) for entry in entries.values()]
@@ -44,6 +45,23 @@ def test_the_epochs_of_successive_elimination_are_as_short_as_their_formula_allo
 
     plays = float(params.plays[4, 4])
     assert error(plays) <= 2**-5 / 4 < error(plays - 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 2.0])
+def test_the_phases_of_ebs_phased_are_as_short_as_their_formula_allows(epsilon):
+    passes = dueling.ebs_phased(num_arms=4).params(epsilon=epsilon).passes[4, 3]
+    (inequality,) = (part for part in parts(dueling.ebs_phased) if r"\frac{D}{4}" in part)
+    error, _, limit = inequality.partition(r"\le")
+    symbols: Any = {"x": math.log(8 * 3 * 5**2 / 0.05), "D": 2.0**-5, r"\varepsilon": epsilon}
+
+    def fits(error: str, passes: float) -> bool:
+        return evaluate(error, Symbols(n=3 * passes, **symbols)) <= evaluate(limit, Symbols(**symbols))
+
+    assert fits(error, passes)
+    assert not fits(error, passes - 1)
+    wrong = error.replace("2 n", "n") if epsilon > 1 else error.replace("{x}{", "{2 x}{")
+    assert wrong != error
+    assert not fits(wrong, passes)
 
 
 def test_the_margins_of_shuffled_phases():

@@ -25,7 +25,7 @@ ELSEWHERE = {
 }
 
 
-def at(noise: Noise, epsilon: float) -> dict[str, float]:
+def at(noise: Noise, epsilon: float) -> dict[str, Any]:
     """Returns the values of a case's symbols."""
     values = {name: each(epsilon) if callable(each) else each for name, each in noise.symbols.items()}
     return {EPS: epsilon, **values}
@@ -75,6 +75,22 @@ def test_gaussian_noise_solves_the_displayed_formula_and_less_noise_does_not(nam
         )
 
 
+def test_a_wrong_constant_in_any_compared_formula_is_seen():
+    """Plants constants in all formulas of `CASES`; a min or max may hide one in some cases, but not in all."""
+    seen, hidden = set(), set()
+    for case in CASES.values():
+        right = definition(case.function, case.symbol)
+        number = evaluate(right, Symbols(case.function, **case.symbols))  # test_math compares it with the code
+        for wrong in planted(right):
+            found = evaluate(wrong, Symbols(case.function, **case.symbols))
+            place = (case.function.__name__, wrong)
+            (hidden if found == pytest.approx(number, rel=case.tolerance) else seen).add(place)
+    for noise in NOISES.values():  # these are seen, by the test above
+        seen |= {(noise.function.__name__, wrong) for wrong in planted(noise.latex)}
+    assert len(seen) > 150
+    assert hidden <= seen
+
+
 def compared(noises: dict[str, Noise]) -> dict[str, set[str]]:
     """Returns, for each docstring, the symbols and the positions of Laplace scales that some case evaluates."""
     found: dict[str, set[str]] = {}
@@ -95,7 +111,8 @@ def compared(noises: dict[str, Noise]) -> dict[str, set[str]]:
 def not_compared(noises: dict[str, Noise]) -> list[str]:
     """Returns the displayed noise that no case evaluates."""
     found, missing = compared(noises), []
-    for factory in FACTORIES.values():
+    factories: list[Any] = list(FACTORIES.values())
+    for factory in factories:
         done = found.get(factory.__name__, set()) | ELSEWHERE.get(factory.__name__, set())
         for position, scale in enumerate(laplace_scales(factory)):
             if not {str(position), scale} & done:
