@@ -1,5 +1,8 @@
 # %% [markdown]
 # # Dueling bandits: which learner loses less, and from which ε on?
+# **Result:** with three items and 20,000 duels, local RUCB loses less than the learner with a curator from ε = 0.47 on
+# (95% interval: 0.44 to 0.49).
+#
 # A dueling bandit shows two items and learns which one won. The outcome of each duel is private. In the central model a
 # trusted curator adds noise to totals. In the local model every user randomizes the outcome before it leaves the
 # device. This notebook plays both kinds of learners in the same worlds, compares them seed by seed, and estimates the ε
@@ -18,23 +21,28 @@ import numpy as np
 import jaxdp
 from jaxdp import dueling, plotting, stats
 
-started = time.perf_counter()
+start = time.perf_counter()
 learners = {
-    "rucb": dueling.rucb(num_arms=3),  # local: randomized outcomes
-    "ebs_local": dueling.ebs_local(num_arms=3, horizon=horizon),  # local, with the constants of its proof
-    "ebs_phased": dueling.ebs_phased(num_arms=3),  # central, with the constants of its proof
+    # local: randomized outcomes
+    "rucb": dueling.rucb(num_arms=3),
+    # local, with the constants of its proof
+    "ebs_local": dueling.ebs_local(num_arms=3, horizon=horizon),
+    # central, with the constants of its proof
+    "ebs_phased": dueling.ebs_phased(num_arms=3),
 }
-duels = dueling.utility_duels([3.0, 1.0, 0.0])  # logistic: the best item beats the second with probability 0.88
+# logistic: the best item beats the second with probability 0.88
+duels = dueling.utility_duels([3.0, 1.0, 0.0])
 
 
 def build(learner):
-    return jaxdp.simulator(learners[learner], duels, horizon, checkpoints=jaxdp.log_spaced(8))
+    looks = jaxdp.log_spaced(8)
+    return jaxdp.simulator(learners[learner], duels, horizon, checkpoints=looks)
 
 
 # %% [markdown]
 # One sweep plays three learners at seven budgets. For each seed, all of them meet the same world.
 
-# %%
+# %% alt="Regret against ε on logarithmic axes: RUCB falls below the central learner between ε = 0.4 and ε = 0.5."
 results = jaxdp.sweep(
     build,
     static_axes={"learner": list(learners)},
@@ -42,7 +50,7 @@ results = jaxdp.sweep(
     num_seeds=num_seeds,
     key=jax.random.key(0),
 )
-regret = results.pseudo_regret.isel(round=-1)  # after all rounds: (learner, epsilon, seed)
+regret = results.pseudo_regret.isel(round=-1)  # (learner, epsilon, seed)
 plotting.cost_of_privacy(regret, hue="learner", title=f"Regret after {horizon:,} duels")
 
 # %% [markdown]
@@ -53,10 +61,16 @@ plotting.cost_of_privacy(regret, hue="learner", title=f"Regret after {horizon:,}
 
 # %%
 differences = stats.paired(regret, "learner", against="rucb")
-differences.to_dataframe()[["difference", "low", "high", "p_adjusted"]].round({"difference": 1, "low": 1, "high": 1})
+columns = ["difference", "low", "high", "p_adjusted"]
+differences.to_dataframe()[columns].round({"difference": 1, "low": 1, "high": 1})
 
-# %%
-plotting.paired(differences, x="epsilon", hue="learner", title="Regret beyond that of RUCB on randomized outcomes")
+# %% alt="Paired difference from RUCB against ε: the central learner's changes its sign near ε = 0.5."
+plotting.paired(
+    differences,
+    x="epsilon",
+    hue="learner",
+    title="Regret beyond that of RUCB on randomized outcomes",
+)
 
 # %% [markdown]
 # The same function along `epsilon`, against infinity, gives each learner's cost of privacy.
@@ -71,11 +85,13 @@ stats.paired(regret, "epsilon", against=np.inf).difference.to_pandas().round(1)
 
 # %%
 crossing = stats.crossover(regret.sel(learner="rucb"), regret.sel(learner="ebs_phased"))
+estimate, low, high = (float(crossing[name]) for name in ("estimate", "low", "high"))
 print(
-    f"The curves cross at an epsilon of {float(crossing.estimate):.2f}: "
-    f"between {float(crossing.low):.2f} and {float(crossing.high):.2f} with 95% confidence."
+    f"The curves cross at an epsilon of {estimate:.2f}: "
+    f"between {low:.2f} and {high:.2f} with 95% confidence."
 )
 assert crossing.crossings == 1
+assert 0.2 < low < high < 1.0
 
 # %% [markdown]
 # One number is known exactly. At ε = 0.1 `ebs_local` has not distinguished any two items yet, and plays all pairs
@@ -84,8 +100,9 @@ assert crossing.crossings == 1
 
 # %%
 per_round = stats.mean_interval(regret.sel(learner="ebs_local", epsilon=0.1) / horizon)
-print(f"{float(per_round['mean']):.4f} in [{float(per_round.low):.4f}, {float(per_round.high):.4f}]")
-assert per_round.low <= 10 / 3 <= per_round.high
+low, high = float(per_round.low), float(per_round.high)
+print(f"{float(per_round['mean']):.4f} in [{low:.4f}, {high:.4f}]")
+assert low <= 10 / 3 <= high
 
 # %% [markdown]
 # ## Claims, versions, seconds
@@ -94,8 +111,18 @@ assert per_round.low <= 10 / 3 <= per_round.high
 jaxdp.claims(results)[["learner", "epsilon", "claim"]]
 
 # %%
-print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - started:.1f} seconds")
+seconds = time.perf_counter() - start
+print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {seconds:.0f} s")
 
 # %% [markdown]
 # **What not to conclude:** that a curator is worth less than randomized outcomes. The ε at which the curves cross is
 # for these three utilities, this horizon and these constants; with more rounds it moves.
+
+# %% [markdown]
+# ## References
+# * `ebs_local`, `ebs_phased`: Saha & Asi (2024). DP-Dueling: Learning from Preference Feedback without
+#   Compromising User Privacy. [arXiv:2403.15045](https://arxiv.org/abs/2403.15045)
+# * `rucb`: Zoghi, Whiteson, Munos & de Rijke (2014). Relative upper confidence bound for the k-armed dueling
+#   bandit problem. [proceedings.mlr.press](https://proceedings.mlr.press/v32/zoghi14.html)
+# * dueling bandits: Yue, Broder, Kleinberg & Joachims (2012). The k-armed dueling bandits problem. [doi:10.1016/j.jcss.2011.12.028](https://doi.org/10.1016/j.jcss.2011.12.028)
+# * correction of p-values: Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. [www.jstor.org](https://www.jstor.org/stable/4615733)

@@ -1,6 +1,9 @@
 # %% [markdown]
 # # Write your own algorithm
-# This notebook writes private successive halving in sixty lines, checks it, attacks its claim, and compares it with a
+# **Result:** an attack on private successive halving proves ε ≥ 0.9 where 1 is claimed, so it refutes nothing; at
+# ε = 0.01 its regret is 5 times its regret without privacy.
+#
+# This notebook writes private successive halving in eighty lines, checks it, attacks its claim, and compares it with a
 # built-in learner. In each phase, successive halving plays all remaining arms equally often, and then drops the half
 # with the smaller noisy totals. Every phase starts new totals. One user's reward is in one total of one phase, and
 # every total is released once, with Laplace noise of scale 1/ε. So the algorithm is ε-DP for one round's reward, for
@@ -60,20 +63,26 @@ class Public(NamedTuple):
 @factory
 def successive_halving(*, num_arms: int, phase_rounds: int) -> Learner:
     """Halves the arms after each phase, by totals with Laplace noise."""
-    if num_arms < 2 or num_arms & (num_arms - 1) or phase_rounds < 1 or phase_rounds % num_arms:
-        raise ValueError(f"num_arms must be a power of two that divides phase_rounds, got {num_arms}, {phase_rounds}")
+    is_power = num_arms > 1 and num_arms & (num_arms - 1) == 0
+    if not is_power or phase_rounds < 1 or phase_rounds % num_arms:
+        rule = "num_arms must be a power of two that divides phase_rounds"
+        raise ValueError(f"{rule}, got {num_arms}, {phase_rounds}")
     phases = num_arms.bit_length() - 1
 
     def params(*, epsilon: float) -> Params:
         return Params(scalar_leaf("epsilon", check_epsilon(epsilon)))
 
     def claim(epsilon: float) -> Guarantee:
-        why = "a reward is in one total of one phase, and that total is released once, by the Laplace mechanism"
-        return Guarantee.pure(epsilon, trust_model="central", privacy_unit="one round's reward", argument=why)
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit="one round's reward",
+            argument="a reward is in one total, which is released once",
+        )
 
     def init(key, params) -> State:
-        totals, order = jnp.zeros(num_arms, int), jnp.arange(num_arms, dtype=jnp.int32)
-        return State(totals, Public(jnp.zeros((), int), order))
+        order = jnp.arange(num_arms, dtype=jnp.int32)
+        return State(jnp.zeros(num_arms, int), Public(jnp.zeros((), int), order))
 
     def alive(round_):  # how many arms are still in
         return num_arms >> jnp.minimum(round_ // phase_rounds, phases)
@@ -88,13 +97,19 @@ def successive_halving(*, num_arms: int, phase_rounds: int) -> Learner:
         round_ = public.round + played
 
         def release() -> State:
-            still_in = jnp.zeros(num_arms, bool).at[public.order].set(jnp.arange(num_arms) < alive(public.round))
-            leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0, among=still_in)
-            order = jnp.argsort(jnp.where(still_in, -leads, jnp.inf)).astype(jnp.int32)
+            kept = jnp.arange(num_arms) < alive(public.round)
+            kept = jnp.zeros(num_arms, bool).at[public.order].set(kept)
+            leads = noisy_leads(
+                key, totals, params.epsilon, l1_sensitivity=1.0, among=kept
+            )
+            order = jnp.argsort(jnp.where(kept, -leads, jnp.inf)).astype(jnp.int32)
             return State(jnp.zeros_like(totals), Public(round_, order))
 
+        def wait() -> State:
+            return State(totals, Public(round_, public.order))
+
         ends = (round_ % phase_rounds == 0) & (round_ <= phases * phase_rounds)
-        return jax.lax.cond(ends, release, lambda: State(totals, Public(round_, public.order)))
+        return jax.lax.cond(ends, release, wait)
 
     def update(key, params, state, report) -> State:
         action, reward = report
@@ -102,22 +117,34 @@ def successive_halving(*, num_arms: int, phase_rounds: int) -> Learner:
         return advance(key, params, state.public, totals, 1)
 
     def plan_counts(key, params, public, limit) -> CountPlan:
-        within = public.round < phases * phase_rounds
-        ahead = jnp.where(within, jnp.minimum(limit, phase_rounds - public.round % phase_rounds), limit)
-        place, still_in = jnp.arange(num_arms), alive(public.round)
-        in_turn = (public.round + ahead - 1 - place) // still_in - (public.round - 1 - place) // still_in
-        return CountPlan(jnp.zeros(num_arms, int).at[public.order].set(jnp.where(place < still_in, in_turn, 0)))
+        round_, still_in = public.round, alive(public.round)
+        phase_left = jnp.minimum(limit, phase_rounds - round_ % phase_rounds)
+        ahead = jnp.where(round_ < phases * phase_rounds, phase_left, limit)
+        rank = jnp.arange(num_arms)  # an arm's position in `order`
+        turns = (round_ + ahead - 1 - rank) // still_in
+        turns -= (round_ - 1 - rank) // still_in
+        plays = jnp.where(rank < still_in, turns, 0)
+        return CountPlan(jnp.zeros(num_arms, int).at[public.order].set(plays))
+
+    def privatize_counts(key, params, public, plan, totals):
+        return plan.counts, totals
 
     def update_counts(key, params, state, plan, report) -> State:
-        counts, won = report
-        return advance(key, params, state.public, state.private + jnp.clip(won, 0, counts), counts.sum())
+        counts, wins = report
+        totals = state.private + jnp.clip(wins, 0, counts)
+        return advance(key, params, state.public, totals, counts.sum())
 
-    counts = Counts(plan_counts, lambda key, params, public, plan, totals: (plan.counts, totals), update_counts)
-    interface = Interface(arms(num_arms), Space("integers", (), 0, 1))
     return Learner(
-        params, guarantee_for(params, claim), init, act, privatize, update,
-        counts=counts, interface=interface, min_horizon=phases * phase_rounds + 1,
-    )  # fmt: skip
+        params,
+        guarantee_for(params, claim),
+        init,
+        act,
+        privatize,
+        update,
+        counts=Counts(plan_counts, privatize_counts, update_counts),
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
+        min_horizon=phases * phase_rounds + 1,
+    )
 
 
 # %% [markdown]
@@ -128,7 +155,9 @@ def successive_halving(*, num_arms: int, phase_rounds: int) -> Learner:
 # %%
 learner = successive_halving(num_arms=4, phase_rounds=40)
 bandit = jaxdp.bandits.bernoulli_bandit([0.50, 0.52, 0.54, 0.56])
-jaxdp.testing.check_learner(learner, bandit, {"epsilon": 1.0}, horizon=100, key=jax.random.key(0))
+jaxdp.testing.check_learner(
+    learner, bandit, {"epsilon": 1.0}, horizon=100, key=jax.random.key(0)
+)
 learner
 
 # %% [markdown]
@@ -146,7 +175,12 @@ def neighbours(num_arms):
 
 
 def user(key, num_arms):
-    return jaxdp.audit.UserData(jax.random.bernoulli(key, shape=(num_arms,)).astype(jnp.int32))
+    answers = jax.random.bernoulli(key, shape=(num_arms,))
+    return jaxdp.audit.UserData(answers.astype(jnp.int32))
+
+
+def environment(num_arms):
+    return jaxdp.bandits.bernoulli_bandit([0.8] + [0.2] * (num_arms - 1))
 
 
 entry = jaxdp.registry.LearnerEntry(
@@ -154,53 +188,71 @@ entry = jaxdp.registry.LearnerEntry(
     factory=successive_halving,
     sizes={"num_arms": 4, "phase_rounds": 8},
     values={"epsilon": 1.0},
-    environment=lambda num_arms: jaxdp.bandits.bernoulli_bandit([0.8] + [0.2] * (num_arms - 1)),
+    environment=environment,
     horizon=20,
     neighbours=neighbours,
     draw_user=user,
 )
 jaxdp.register("successive_halving", entry, replace=True)  # a cell may run again
-attack = jaxdp.registry.attacks(["successive_halving"])["successive_halving"].attacks["counts"]
-found = jaxdp.audit.audit(jax.random.key(0), attack, trials=trials)
-print(found)
-box = jaxdp.audit.grey_box(jax.random.key(0), entry.make(), entry.values, entry.make_user, rounds=20)
-print(box.verdict, box.sites)
-assert 0.5 < found.lower_bound <= 1.0
-assert box.verdict == "consistent"
+target = jaxdp.registry.attacks(["successive_halving"])["successive_halving"]
+black_box = jaxdp.audit.audit(
+    jax.random.key(0), target.attacks["counts"], trials=trials
+)
+print(black_box)
+grey_box = jaxdp.audit.grey_box(
+    jax.random.key(0), entry.make(), entry.values, entry.make_user, rounds=20
+)
+print(grey_box.verdict, grey_box.sites)
+assert 0.5 < black_box.lower_bound <= 1.0
+assert grey_box.verdict == "consistent"
 
 # %% [markdown]
 # ## What does privacy cost?
 # The new learner is swept like a built-in learner, and compared with one.
 
 
-# %%
+# %% alt="Regret after 100,000 rounds against ε: both learners fall from about 2,900 to 400, within each other's bands."
+explore = jaxdp.bandits.explore_then_commit(num_arms=4, explore_rounds=8_000)
+learners = {
+    "successive_halving": successive_halving(num_arms=4, phase_rounds=4_000),
+    "explore_then_commit": explore,
+}
+
+
 def build(learner):
-    made = {
-        "successive_halving": successive_halving(num_arms=4, phase_rounds=4_000),
-        "explore_then_commit": jaxdp.bandits.explore_then_commit(num_arms=4, explore_rounds=8_000),
-    }
-    return jaxdp.simulator(made[learner], bandit, horizon=10**5, checkpoints=jaxdp.log_spaced(12), engine="counts")
+    return jaxdp.simulator(
+        learners[learner],
+        bandit,
+        horizon=10**5,
+        checkpoints=jaxdp.log_spaced(12),
+        engine="counts",
+    )
 
 
 results = jaxdp.sweep(
     build,
     axes={"epsilon": [1e-6, 0.003, 0.01, 0.03, 0.1, float("inf")]},
-    static_axes={"learner": ["successive_halving", "explore_then_commit"]},
+    static_axes={"learner": list(learners)},
     num_seeds=num_seeds,
     key=jax.random.key(0),
 )
-regret = results.pseudo_regret
-jaxdp.plotting.cost_of_privacy(regret.isel(round=-1), hue="learner")
+regret = results.pseudo_regret.isel(round=-1)
+jaxdp.plotting.cost_of_privacy(regret, hue="learner")
+
+# %%
+means = regret.sel(learner="successive_halving").mean("seed")
+ratio = float(means.sel(epsilon=0.01) / means.sel(epsilon=float("inf")))
+print(f"halving at ε = 0.01: {ratio:.1f} times the regret without privacy")
+assert 3 < ratio < 10
 
 # %% [markdown]
 # ## Claims, versions, seconds
 # One number is known: at ε = 10⁻⁶ the noise is so large that every arm is equally likely in every round, so the
-# expected regret of 100,000 rounds is 100,000 times the mean gap, 0.03. What not to conclude: that halving is better.
-# The lengths of phases were not tuned for either learner, and an audit that finds nothing is not a proof.
+# expected regret of 100,000 rounds is 100,000 times the mean gap, 0.03.
 
 # %%
 interval = jaxdp.stats.mean_interval(
-    regret.isel(round=-1).sel(learner="successive_halving", epsilon=1e-6), confidence=0.999
+    regret.sel(learner="successive_halving", epsilon=1e-6), confidence=0.999
 )
 print(f"{interval.low.item():.0f} to {interval.high.item():.0f}")
 assert interval.low < 100_000 * 0.03 < interval.high
@@ -209,4 +261,14 @@ assert interval.low < 100_000 * 0.03 < interval.high
 jaxdp.claims(results)
 
 # %%
-print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - start:.0f} s")
+seconds = time.perf_counter() - start
+print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {seconds:.0f} s")
+
+# %% [markdown]
+# **What not to conclude:** that one of the two learners is better. The lengths of phases were not tuned for either, and
+# an audit that finds nothing is not a proof.
+
+# %% [markdown]
+# ## References
+# * Laplace noise: Dwork & Roth (2014). The algorithmic foundations of differential privacy. [doi:10.1561/0400000042](https://doi.org/10.1561/0400000042)
+# * guesses of the auditor: Steinke, Nasr & Jagielski (2023). Privacy Auditing with One (1) Training Run. [arXiv:2305.08846](https://arxiv.org/abs/2305.08846)

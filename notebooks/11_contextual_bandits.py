@@ -1,5 +1,8 @@
 # %% [markdown]
 # # Private contexts: the cost for a linear bandit
+# **Result:** at ε = 1 a linear bandit with a curator has about 20 times the regret without privacy, and with local
+# Gaussian reports about 100 times.
+#
 # In each round a user brings the features x of some arms, plays one arm, and gets the reward y = x · θ* plus noise. A
 # linear model is fitted from x xᵀ and y x, and both contain the user's data. There are three kinds of trust:
 # * **local**: nobody is trusted. Each user reports noisy moments of the arm played. The arm itself stays on
@@ -29,7 +32,7 @@ from jaxdp.bandits import contextual
 from jaxdp.mechanisms import toeplitz_counter
 from jaxdp.studies.ldp_linear import uniform_regret
 
-started = time.perf_counter()
+start = time.perf_counter()
 delta = 1e-5
 
 # %% [markdown]
@@ -50,25 +53,34 @@ looks = np.unique(np.geomspace(horizon / 100, horizon, 7).astype(int)).tolist()
 
 
 def distance(snapshot):
-    """Of the model from θ*, in units of the ellipsoid's radius."""
+    """Returns the distance of the model from θ*, in units of the ellipsoid's radius."""
     model = snapshot.public.model
-    return jnp.sqrt(jnp.sum((model.lower.T @ (model.theta - snapshot.world.theta)) ** 2)) / model.width
+    error = model.lower.T @ (model.theta - snapshot.world.theta)
+    return jnp.sqrt(jnp.sum(error**2)) / model.width
 
 
-def played(name):
-    learner = learners[name]
-    run = lambda: jaxdp.simulator(learner, world, horizon, checkpoints=looks, record={"distance": distance})  # noqa: E731
-    axes = {"epsilon": epsilons, **({} if name == "local, sphere" else {"delta": [delta]})}
-    return jaxdp.sweep(run, axes=axes, num_seeds=num_seeds, key=jax.random.key(0))
+def play(learner):
+    return jaxdp.simulator(
+        learner, world, horizon, checkpoints=looks, record={"distance": distance}
+    )
 
 
-results = {name: played(name) for name in learners}
+results = {
+    name: jaxdp.sweep(
+        play(learner),
+        axes={"epsilon": epsilons, **({} if "sphere" in name else {"delta": [delta]})},
+        num_seeds=num_seeds,
+        key=jax.random.key(0),
+    )
+    for name, learner in learners.items()
+}
 
-# %%
-regret = xr.concat(
-    [one.pseudo_regret.squeeze(drop=True) for one in results.values()], xr.IndexVariable("learner", list(learners))
+# %% alt="Regret against ε for three learners, below uniform play: joint is the lowest, and all meet without privacy."
+parts = [each.pseudo_regret.squeeze(drop=True) for each in results.values()]
+regret = xr.concat(parts, xr.IndexVariable("learner", list(learners)))
+ax = plotting.cost_of_privacy(
+    regret, hue="learner", yscale="log", title=f"Regret after {horizon:,} rounds"
 )
-ax = plotting.cost_of_privacy(regret, hue="learner", yscale="log", title=f"Regret after {horizon:,} rounds")
 uniform = uniform_regret(num_arms, dim) * horizon
 plotting.bound(ax, epsilons, np.full(len(epsilons), uniform), label="uniform play")
 
@@ -82,6 +94,13 @@ last = regret.isel(round=-1, drop=True)
 gap = stats.paired(last, "learner", against="local, Gaussian").sel(learner="joint")
 print(gap.to_dataframe()[["difference", "low", "high"]].round())
 assert float(gap.low.sel(epsilon=1.0)) < 0
+
+# %%
+means = last.mean("seed")
+ratios = (means.sel(epsilon=1.0) / means.sel(epsilon=np.inf)).to_pandas()
+print(ratios.round())
+if horizon > 10_000:
+    assert 10 < ratios["joint"] < 40 < ratios["local, Gaussian"] < 250
 
 # %% [markdown]
 # ## How large the noise is
@@ -101,8 +120,8 @@ for epsilon in (0.5, 1.0, 4.0):
     at_end = float(np.sqrt(counter.variance(counted, horizon)))
     root = np.sqrt(horizon)
     print(
-        f"ε = {epsilon:g}: sums of {horizon:,} reports {normal * root:,.0f}, on a sphere {ball * root:,.0f}; "
-        f"the counter {at_end:,.0f}"
+        f"ε = {epsilon:g}: sums of {horizon:,} reports {normal * root:,.0f}, "
+        f"on a sphere {ball * root:,.0f}; the counter {at_end:,.0f}"
     )
 
 # %% [markdown]
@@ -111,13 +130,13 @@ for epsilon in (0.5, 1.0, 4.0):
 # and looks. Below 1 the proved bound holds; a value far below 1 means that the ellipsoid is much wider than needed.
 
 # %%
-for name, one in results.items():
-    worst = one.distance.max(["seed", "round"]).squeeze()
-    print(name.ljust(16), ", ".join(f"ε = {e:g}: {float(worst.sel(epsilon=e)):.2f}" for e in epsilons))
+for name, result in results.items():
+    worst = result.distance.max(["seed", "round"]).squeeze(drop=True)
+    print(name.ljust(16), worst.to_pandas().round(2).to_dict())
     assert float(worst.max()) < 1
 
 # %% [markdown]
-# ## What leaves a device
+# ## The data that leave a device
 # In the local model only the report leaves the device. If two arms have the same features, the report is the same for
 # either arm:
 
@@ -126,10 +145,14 @@ learner = learners["local, Gaussian"]
 params = learner.params(epsilon=1.0, delta=delta)
 public = learner.init(jax.random.key(1), params).public
 features = jnp.zeros((num_arms, dim)).at[:2, 0].set(0.6)
-first, second = (
-    learner.privatize(jax.random.key(2), params, public, features, jnp.int32(arm), jnp.float32(0.3)) for arm in (0, 1)
-)
-print("the same report:", all(bool((a == b).all()) for a, b in zip(first, second, strict=True)))
+
+
+def report(arm):
+    key, reward = jax.random.key(2), jnp.float32(0.3)
+    return learner.privatize(key, params, public, features, jnp.int32(arm), reward)
+
+
+print("the same report:", all(map(np.array_equal, report(0), report(1))))
 
 # %% [markdown]
 # ## Claims, versions, seconds
@@ -138,9 +161,19 @@ print("the same report:", all(bool((a == b).all()) for a, b in zip(first, second
 jaxdp.claims(results["joint"])[["epsilon", "claim"]]
 
 # %%
-print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - started:.1f} seconds")
+seconds = time.perf_counter() - start
+print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {seconds:.0f} s")
 
 # %% [markdown]
 # **What not to conclude:** that joint privacy protects as much as local privacy. The counter needs a curator who sees
 # every user, and a user's arm reveals the user's features to anyone who sees the arm. `python -m jaxdp run ldp-linear`
 # compares with the published constants and fits exponents; with `--contexts FILE` it plays data of yours.
+
+# %% [markdown]
+# ## References
+# * `linear_ucb`: Zheng, Cai, Huang, Li & Wang (2020). Locally differentially private (contextual) bandits
+#   learning. [arXiv:2006.00701](https://arxiv.org/abs/2006.00701)
+# * OFUL: Abbasi-Yadkori, Pal & Szepesvari (2011). Improved algorithms for linear stochastic bandits. [papers.nips.cc](https://papers.nips.cc/paper/4417-improved-algorithms-for-linear-stochastic-bandits)
+# * `linear_ucb_joint`: Shariff & Sheffet (2018). Differentially private contextual linear bandits. [arXiv:1810.00068](https://arxiv.org/abs/1810.00068)
+# * the counter: Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024). Efficient and Near-Optimal Noise
+#   Generation for Streaming Differential Privacy. [doi:10.1109/FOCS61266.2024.00135](https://doi.org/10.1109/FOCS61266.2024.00135)

@@ -26,9 +26,20 @@ from nbclient.exceptions import CellExecutionError
 HERE = Path(__file__).parent
 SCRIPTS = sorted(HERE.glob("[0-9][0-9]_*.py"))
 RESULTS = HERE.parent / "results" / "notebooks"
-KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+KERNEL = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}
+}
 AT_A_TIME = 2
-LONGEST_FIRST = ("12", "09", "06", "10", "02", "07", "13", "11")  # then the others, so that no core waits at the end
+LONGEST_FIRST = (
+    "12",
+    "09",
+    "06",
+    "10",
+    "02",
+    "07",
+    "13",
+    "11",
+)  # then the others, so that no core waits at the end
 # These compile for much longer than they run, and do not measure time. Others would run longer than they gain.
 MOSTLY_COMPILING = ("02", "07")
 LONGEST = 600  # largest number of seconds that one cell may take
@@ -85,19 +96,28 @@ def execute(notebook: Any, *, flags: str = "") -> Any:
         resources={"metadata": {"path": HERE}},
     )
     all_flags = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), flags]))
-    client.execute(env={**os.environ, **({"XLA_FLAGS": all_flags} if all_flags else {})})
+    client.execute(
+        env={**os.environ, **({"XLA_FLAGS": all_flags} if all_flags else {})}
+    )
     return notebook
 
 
 def outputs(notebook: Any) -> list[Any]:
     """Returns every output of every cell, in order."""
-    return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    return [
+        output
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    ]
 
 
 def pictures(notebook: Any) -> list[bytes]:
     """Returns every picture that an executed notebook shows, as PNG."""
     data = [output.get("data", {}) for output in outputs(notebook)]
-    return [base64.b64decode(shown["image/png"]) for shown in data if "image/png" in shown]
+    return [
+        base64.b64decode(shown["image/png"]) for shown in data if "image/png" in shown
+    ]
 
 
 def made_from(script: Path, *, small: bool = False) -> str:
@@ -113,7 +133,9 @@ def is_executed(script: Path, *, small: bool = False) -> bool:
     path = RESULTS / f"{script.stem}.ipynb"
     if not path.exists():
         return False
-    return nbformat.read(path, as_version=4).metadata.get("made_from") == made_from(script, small=small)
+    return nbformat.read(path, as_version=4).metadata.get("made_from") == made_from(
+        script, small=small
+    )
 
 
 def _run(script: Path, small: bool) -> bool:
@@ -131,26 +153,47 @@ def _run(script: Path, small: bool) -> bool:
     images = pictures(notebook)
     for number, picture in enumerate(images, 1):
         (RESULTS / f"{script.stem}-{number}.png").write_bytes(picture)
-    print(f"{script.stem}: {time.perf_counter() - start:.1f} s, {len(images)} pictures{failure}", flush=True)
+    print(
+        f"{script.stem}: {time.perf_counter() - start:.1f} s, {len(images)} pictures{failure}",
+        flush=True,
+    )
     return not failure
 
 
 def main() -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("verb", choices=("pair", "run"))
-    parser.add_argument("--small", action="store_true", help="run small forms, as the tests do")
-    parser.add_argument("--changed", action="store_true", help="run only notebooks that changed since their last run")
-    parser.add_argument("numbers", nargs="*", help="numbers of notebooks, such as 01 07; by default all")
+    parser.add_argument(
+        "--small", action="store_true", help="run small forms, as the tests do"
+    )
+    parser.add_argument(
+        "--changed",
+        action="store_true",
+        help="run only notebooks that changed since their last run",
+    )
+    parser.add_argument(
+        "numbers", nargs="*", help="numbers of notebooks, such as 01 07; by default all"
+    )
     args = parser.parse_intermixed_args()
-    chosen = [script for script in SCRIPTS if not args.numbers or script.stem[:2] in args.numbers]
+    chosen = [
+        script
+        for script in SCRIPTS
+        if not args.numbers or script.stem[:2] in args.numbers
+    ]
     if args.verb == "pair":
         for script in chosen:
             script.with_suffix(".ipynb").write_text(paired(script), encoding="utf-8")
         return
     if args.changed:
-        chosen = [script for script in chosen if not is_executed(script, small=args.small)]
-    chosen.sort(key=lambda script: (*LONGEST_FIRST, script.stem[:2]).index(script.stem[:2]))
+        chosen = [
+            script for script in chosen if not is_executed(script, small=args.small)
+        ]
+    chosen.sort(
+        key=lambda script: (*LONGEST_FIRST, script.stem[:2]).index(script.stem[:2])
+    )
     RESULTS.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         done = list(pool.map(lambda script: _run(script, args.small), chosen))

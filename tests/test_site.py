@@ -199,6 +199,12 @@ def test_progress_shows_its_last_state():
     assert [output["text"] for output in found] == ["100%\n", "a\nb"]
 
 
+def test_pictures_of_a_notebook_have_the_alternative_text_of_their_cell():
+    first, second = tidy({"cells": [{"cell_type": "code", "metadata": {"alt": "A line."}, "outputs": []}, {}]})["cells"]
+    assert first["metadata"]["mystnb"] == {"image": {"alt": "A line."}}
+    assert second == {}
+
+
 def test_a_shared_menu_shows_the_current_page_as_the_theme_does():
     def part(number, link, current="", checked=""):
         opened = (
@@ -270,7 +276,7 @@ def test_the_gallery_shows_each_figure_of_a_notebook_with_a_link(tmp_path):
         {"cell_type": "markdown", "source": ["# Duels\n", "Some text."]},
         {"cell_type": "code", "outputs": [shown, {"output_type": "stream", "text": "a"}]},
         {"cell_type": "markdown", "source": "## A crossover"},
-        {"cell_type": "code", "outputs": [shown]},
+        {"cell_type": "code", "outputs": [shown], "metadata": {"alt": "Two lines cross."}},
     ]
     (tmp_path / "03_duels.ipynb").write_text(json.dumps({"cells": cells}))
     page = gallery_page(tmp_path, tmp_path / "thumbnails")
@@ -280,7 +286,7 @@ def test_the_gallery_shows_each_figure_of_a_notebook_with_a_link(tmp_path):
         ("", "", "Figure of the tutorial Duels"),
         ("/tutorials/03_duels", "", ""),
         ("", "thumbnails/03_duels_2.png", ""),
-        ("", "", "Figure of the tutorial Duels: A crossover"),
+        ("", "", "Two lines cross."),
         ("/tutorials/03_duels", "", ""),
     ]
     assert Image.open(tmp_path / "thumbnails" / "03_duels_2.png").size == (480, 160)

@@ -26,6 +26,7 @@ class Shown(NamedTuple):
         tutorial: the name of the notebook.
         title: the notebook's title.
         part: the last heading above the figure.
+        alt: the alternative text in the metadata of the figure's cell; empty if it has none.
         picture: the bytes of the PNG file.
     """
 
@@ -33,6 +34,7 @@ class Shown(NamedTuple):
     tutorial: str
     title: str
     part: str
+    alt: str
     picture: bytes
 
 
@@ -49,7 +51,8 @@ def figures(notebook: dict[str, Any], tutorial: str) -> Iterator[Shown]:
             picture = output.get("data", {}).get("image/png")
             if picture:
                 number += 1
-                yield Shown(f"{tutorial}_{number}", tutorial, title, part, base64.b64decode("".join(picture)))
+                alt, image = cell.get("metadata", {}).get("alt", ""), base64.b64decode("".join(picture))
+                yield Shown(f"{tutorial}_{number}", tutorial, title, part, alt, image)
 
 
 def thumbnail(picture: bytes) -> bytes:
@@ -77,7 +80,7 @@ def gallery_page(executed: Path, thumbnails: Path) -> str:
             cards += [
                 "   .. grid-item-card::",
                 f"      :img-top: {thumbnails.name}/{shown.name}.png",
-                f"      :img-alt: Figure of the tutorial {escape(caption)}",
+                f"      :img-alt: {escape(shown.alt or f'Figure of the tutorial {caption}')}",
                 f"      :link: /tutorials/{shown.tutorial}",
                 "      :link-type: doc",
                 "",

@@ -186,8 +186,14 @@ def write(folder: Path = API) -> dict[str, str]:
 
 
 def tidy(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Returns a notebook with only the last state of each progress bar, as a terminal would show it."""
+    """Returns a notebook for the site.
+
+    It has only the last state of each progress bar, as a terminal would show it, and pictures have the alternative text
+    in their cell's metadata `alt`.
+    """
     for cell in notebook["cells"]:
+        if alt := cell.get("metadata", {}).get("alt"):
+            cell["metadata"]["mystnb"] = {"image": {"alt": alt}}
         kept: list[dict[str, Any]] = []
         for output in cell.get("outputs", ()):
             if output["output_type"] == "stream":
