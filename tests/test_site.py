@@ -38,6 +38,7 @@ TEXTS = {
     path: path.read_text(encoding="utf-8")
     for path in (*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *sorted(DOCS.rglob("*.md")))
 }
+MAX_COLUMNS = 88  # of code; a page cuts off longer lines
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -189,6 +190,25 @@ def test_every_page_is_in_a_table_of_contents_once():
     pages = {path for path in TEXTS if path.is_relative_to(DOCS)} - {DOCS / "index.md"}
     pages |= {DOCS / name for name in WRITTEN | EXECUTED}
     assert sorted(map(str, pages - set(listed))) == []
+
+
+def wide_lines(text: str) -> list[str]:
+    """Returns lines of code of a page that are too wide; printed outputs are as the command prints them."""
+    code = re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    return [line for kind, block in code if kind != "text" for line in block.split("\n") if len(line) > MAX_COLUMNS]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_code_of_a_page_is_not_cut_off(path):
+    assert wide_lines(TEXTS[path]) == []
+
+
+def test_wide_code_is_seen():
+    line = "jaxdp " + 83 * "x"
+    for kind in ("", "sh", "python"):
+        assert wide_lines(f"A page.\n\n```{kind}\npip\n{line}\n```\n\n{line}\n") == [line]
+        assert wide_lines(f"A page.\n\n```{kind}\n{line[:-1]}\n```\n") == []
+    assert wide_lines(f"```text\n{line}\n```\n") == []
 
 
 def test_progress_shows_its_last_state():
