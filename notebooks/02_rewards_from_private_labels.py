@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Rewards from private labels
 # **Result:** with 4,500 labels at ε = 1, randomizing every label multiplies the error of the estimated reward by about
-# 3.5; a curator's K-norm noise adds a tenth.
+# 3.6, a curator's K-norm noise by less than 1.1.
 #
 # A reward model is fitted to comparisons of two items; the label says which item the user preferred, and is private. A
 # curator adds noise once (central), or every user randomizes the label before it leaves the device (local). How much
@@ -25,7 +25,7 @@ start = time.perf_counter()
 
 # %% tags=["parameters"] small={"num_seeds": 20, "num_samples": [250, 1000]}
 num_seeds = 100
-num_samples = [500, 1500, 4500]
+num_samples = [500, 4500]
 
 # %% [markdown]
 # ## Estimators and a problem
@@ -89,8 +89,7 @@ jaxdp.plotting.cost_of_privacy(last_error, hue="estimator")
 at_one = last_error.sel(epsilon=1.0).mean("seed")
 ratios = (at_one / at_one.sel(estimator="none")).to_pandas()
 print(ratios.round(2))
-assert 1 < ratios["central, pure"] < ratios["local"]
-assert 2 < ratios["local"] < 6
+assert ratios["central, pure"] < 1.3 < 2 < ratios["local"] < 6
 
 # %% [markdown]
 # ## The error that privacy adds, seed by seed
@@ -116,11 +115,11 @@ games = jaxdp.preferences.baseball1987()
 rankers = {name: estimators[name] for name in ("none", "central, pure", "local")}
 ranking = jaxdp.sweep(
     lambda: jaxdp.estimation_run(rankers, comparison_table(games)),
-    axes={"epsilon": [0.5, 1.0, 2.0, 4.0], "delta": [1e-6], "radius": [6.0]},
+    axes={"epsilon": [0.5, 1.0, 2.0, 4.0], "radius": [6.0]},
     num_seeds=4 * num_seeds,
     key=jax.random.key(1),
     tile_size=16,
-).squeeze(["delta", "radius"])
+).squeeze("radius")
 standing = ranking.ability.sel(estimator="none").isel(epsilon=0, seed=0).to_pandas()
 winner = standing.idxmax()
 share = (ranking["rank"].sel(item=winner) == 1).astype(float)

@@ -124,5 +124,6 @@ print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {seconds:.0f} s")
 #   Compromising User Privacy. [arXiv:2403.15045](https://arxiv.org/abs/2403.15045)
 # * `rucb`: Zoghi, Whiteson, Munos & de Rijke (2014). Relative upper confidence bound for the k-armed dueling
 #   bandit problem. [proceedings.mlr.press](https://proceedings.mlr.press/v32/zoghi14.html)
+# * `rucb` on randomized outcomes: Asi & Saha (2025). Optimal Rates for Private Stochastic Dueling Bandits.
 # * dueling bandits: Yue, Broder, Kleinberg & Joachims (2012). The k-armed dueling bandits problem. [doi:10.1016/j.jcss.2011.12.028](https://doi.org/10.1016/j.jcss.2011.12.028)
 # * correction of p-values: Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. [www.jstor.org](https://www.jstor.org/stable/4615733)

@@ -21,8 +21,8 @@ from jaxdp.core import Guarantee, State
 
 start = time.perf_counter()
 
-# %% tags=["parameters"] small={"trials": 20000, "budgets": [0.3, 1.0, 4.0]}
-trials, num_keys, budgets = 200_000, 2, [0.3, 1.0, 2.0, 4.0]
+# %% tags=["parameters"] small={"trials": 20000}
+trials, num_keys, budgets = 100_000, 2, [0.3, 1.0, 4.0]
 
 # %% [markdown]
 # ## The black box: outputs under two neighbouring inputs

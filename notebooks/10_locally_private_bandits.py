@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Bandits without a curator: the cost of trusting nobody
-# **Result:** at ε = 1 a curator's UCB loses 2 times as much as without privacy, local Thompson sampling 4 times, though
-# Thompson sampling still loses the least.
+# **Result:** at ε = 1 a curator's UCB loses about 2 times as much as without privacy, local Thompson sampling about 4
+# times, and still the least of all.
 #
 # In each round a bandit plays one arm and sees one reward, which is private. If users trust a curator, the curator sees
 # the rewards and releases noisy values. If users trust nobody, every user randomizes the reward before it leaves the
@@ -9,9 +9,9 @@
 # (e^ε - 1) times the range, and every round adds noise.
 
 # %% tags=["parameters"] small={"num_seeds": 6, "horizon": 600, "horizons": [300, 1200], "best_seeds": 20}
-num_seeds = 60
+num_seeds = 40
 horizon = 20_000
-horizons = [3_000, 17_000, 100_000]
+horizons = [3_000, 30_000]
 best_seeds = 200
 epsilons = [0.25, 0.5, 1.0, 2.0, 4.0, float("inf")]
 
@@ -79,7 +79,7 @@ ratios = (means.sel(epsilon=1.0) / means.sel(epsilon=np.inf)).to_pandas()
 print(ratios.round(1))
 if horizon > 10_000:
     assert 1.5 < ratios["central: ucb"] < 2.5
-    assert 3 < ratios["local: Thompson"] < 5
+    assert 2.5 < ratios["local: Thompson"] < 5.5
 
 # %% [markdown]
 # ## Points of a ball, from values of a loss
@@ -215,6 +215,6 @@ print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {seconds:.0f} s")
 # * `fkm`: Flaxman, Kalai & McMahan (2005). Online convex optimization in the bandit setting: gradient descent
 #   without a gradient. [arXiv:cs/0408007](https://arxiv.org/abs/cs/0408007)
 # * `two_point`: Agarwal, Dekel & Xiao (2010). Optimal algorithms for online convex optimization with multi-point
-#   bandit feedback.
+#   bandit feedback. [www.learningtheory.org](https://www.learningtheory.org/colt2010/conference-website/papers/037agarwal.pdf)
 # * `lil_ucb`: Jamieson, Malloy, Nowak & Bubeck (2014). lil’ucb: An optimal exploration algorithm for multi-armed
 #   bandits. [proceedings.mlr.press](https://proceedings.mlr.press/v35/jamieson14.html)

@@ -13,7 +13,7 @@
 
 # %% tags=["parameters"] small={"num_seeds": 6, "horizon": 400, "dim": 2}
 num_seeds = 24
-horizon = 30_000
+horizon = 15_000
 dim = 3
 num_arms = 10
 epsilons = [0.5, 1.0, 2.0, 4.0, 16.0, float("inf")]

@@ -29,7 +29,7 @@ start = time.perf_counter()
 key = jax.random.key(12)
 
 # %% tags=["parameters"] small={"num_seeds": 9, "num_arms": 6, "budgets": [1], "trusts": ["shuffle"], "names": ["rucb"]}
-num_seeds = 100
+num_seeds = 40
 num_arms, dim = 100, 3
 horizon = 10**8  # by counts: totals, not single rounds
 short = 20_000  # round by round
@@ -209,5 +209,6 @@ print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {seconds:.0f} s")
 # * the shuffle model: Cheu et al. (2019). Distributed Differential Privacy via Shuffling. [doi:10.1007/978-3-030-17653-2_13](https://doi.org/10.1007/978-3-030-17653-2_13)
 # * `rucb`: Zoghi, Whiteson, Munos & de Rijke (2014). Relative upper confidence bound for the k-armed dueling
 #   bandit problem. [proceedings.mlr.press](https://proceedings.mlr.press/v32/zoghi14.html)
+# * `rucb` on randomized outcomes: Asi & Saha (2025). Optimal Rates for Private Stochastic Dueling Bandits.
 # * `double_thompson`: Wu & Liu (2016). Double Thompson Sampling for Dueling Bandits. [arXiv:1604.07101](https://arxiv.org/abs/1604.07101)
 # * optimal designs: Kiefer and Wolfowitz (1960). The Equivalence of Two Extremum Problems. [doi:10.4153/CJM-1960-030-4](https://doi.org/10.4153/CJM-1960-030-4)
