@@ -24,7 +24,7 @@ from jaxdp.estimation import (
 start = time.perf_counter()
 
 # %% tags=["parameters"] small={"num_seeds": 20, "num_samples": [250, 1000]}
-num_seeds = 100
+num_seeds = 64
 num_samples = [500, 4500]
 
 # %% [markdown]
@@ -107,8 +107,8 @@ jaxdp.plotting.paired(paired)
 # %% [markdown]
 # ## Real results: 273 baseball games
 # `baseball1987` has the games between the seven teams of the American League East in 1987, 13 for each pair (Agresti,
-# Categorical Data Analysis, 1990). Suppose that each game's result were private. Each pair of teams has one difference
-# of rewards; seeds differ only in the noise. With your own labels, `jaxdp.estimation.estimate` makes one estimate.
+# Categorical Data Analysis, 1990). Suppose that the result of each game is private. A team's reward is its ability, and
+# seeds differ only in the noise. With labels of yours, `jaxdp.estimation.estimate` makes one estimate.
 
 # %% alt="How often Milwaukee comes first against ε: nearly always with a curator, seldom with randomized results."
 games = jaxdp.preferences.baseball1987()

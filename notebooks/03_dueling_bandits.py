@@ -69,7 +69,7 @@ plotting.paired(
     differences,
     x="epsilon",
     hue="learner",
-    title="Regret beyond that of RUCB on randomized outcomes",
+    title="Regret minus the regret of RUCB on randomized outcomes",
 )
 
 # %% [markdown]

@@ -1,6 +1,6 @@
 # %% [markdown]
 # # Attack a claim
-# **Result:** where ε = 1 is claimed, audits prove ε ≥ 0.97 for the right noise, ε ≥ 1.9 for half the noise, and ε ≥ 10
+# **Result:** where ε = 1 is claimed, audits prove ε ≥ 0.9 for the right noise, ε ≥ 1.9 for half the noise, and ε ≥ 10
 # with an exact total beside.
 #
 # This notebook attacks a correct Laplace mechanism and mechanisms with planted mistakes, and shows which mistakes each
@@ -105,7 +105,7 @@ mean = lower.mean("seed")
 assert bool((mean.sel(mechanism="right") <= claimed).all())
 assert bool((mean.sel(mechanism="half the noise") <= 2 * claimed).all())
 at_one = lower.sel(epsilon=1.0).min("seed")
-assert at_one.sel(mechanism="right") > 0.9
+assert at_one.sel(mechanism="right") > 0.85
 assert at_one.sel(mechanism="half the noise") > 1.8  # violated
 assert at_one.sel(mechanism="exact total") > 5
 

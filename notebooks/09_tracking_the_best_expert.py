@@ -109,9 +109,9 @@ plotting.curves(
 )
 
 # %% [markdown]
-# A learner that does not track has an exponent of T near 1; at ε = 1 so has `mirror_descent`. Without privacy the three
-# learners that track have an exponent of 1/2. The interval is for the slope between these numbers of rounds. It does
-# not say that the line is straight: at the smallest number of rounds no learner has learned much.
+# A learner that does not track has an exponent of T near 1, and so has `mirror_descent` at ε = 1. Without privacy the
+# three learners that track have an exponent of 1/2. The interval is for the slope between these numbers of rounds. It
+# does not say that the line is straight: at the smallest number of rounds no learner has learned much.
 
 # %%
 exponents = stats.power_law(regret, "horizon").sel(epsilon=[1.0, np.inf])

@@ -31,8 +31,8 @@ start = time.perf_counter()
 
 # %% [markdown]
 # ## Arms, with and without a curator
-# There are five arms, and one is better by 0.2. `successive_elimination_central` and `ucb_central` use a curator who
-# sees the rewards; `tsallis_inf` and `thompson` see one randomized bit in each round.
+# One of five arms is better than the others, by 0.2. `successive_elimination_central` and `ucb_central` use a curator
+# who sees the rewards; `tsallis_inf` and `thompson` see one randomized bit in each round.
 
 # %% alt="Regret against ε: the local learners' curves are the steepest; local Thompson sampling has the least regret."
 arms = bandits.bernoulli_bandit([0.7, 0.5, 0.5, 0.5, 0.5])

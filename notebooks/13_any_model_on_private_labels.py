@@ -102,8 +102,8 @@ for epsilon, private in released.items():
 # %% [markdown]
 # ## A net and a policy
 # Both are trained by `debiased_loss`, which is unbiased for the loss of the labels. The net's margin is the difference
-# of two rewards. The policy's margin is the one of DPO: β times the difference of two log ratios of the policy to its
-# reference, which is uniform here.
+# of two rewards. The policy's margin is DPO's: β times the difference of two log ratios of the policy to its reference,
+# which is uniform here.
 
 
 # %%
