@@ -110,7 +110,7 @@ jaxdp.plotting.paired(paired)
 # Categorical Data Analysis, 1990). Suppose that the result of each game is private. A team's reward is its ability, and
 # seeds differ only in the noise. With labels of yours, `jaxdp.estimation.estimate` makes one estimate.
 
-# %% alt="How often Milwaukee comes first against ε: nearly always with a curator, seldom with randomized results."
+# %% alt="How often Milwaukee comes first against ε: it rises to 0.98 at ε = 4 with a curator, from 0.3 to 0.94 without one."
 games = jaxdp.preferences.baseball1987()
 rankers = {name: estimators[name] for name in ("none", "central, pure", "local")}
 ranking = jaxdp.sweep(
@@ -124,14 +124,17 @@ standing = ranking.ability.sel(estimator="none").isel(epsilon=0, seed=0).to_pand
 winner = standing.idxmax()
 share = (ranking["rank"].sel(item=winner) == 1).astype(float)
 jaxdp.plotting.cost_of_privacy(
-    share.sel(estimator=["central, pure", "local"]).rename(f"{winner} first"),
+    share.sel(estimator=["central, pure", "local"]).rename(
+        f"how often {winner} is first"
+    ),
     hue="estimator",
     band="share",
 )
 
 # %% [markdown]
-# The table shows the abilities without privacy. The other columns are at ε = 1: in 95% of the seeds the noise changes
-# an ability by at most this much.
+# At ε = 1 Milwaukee stays first in about six of ten seeds with a curator, and in four of ten without one: 273 games are
+# few for a private ranking of seven teams. The table shows the abilities without privacy. The other columns are at ε =
+# 1: in 95% of the seeds the noise changes an ability by at most this much.
 
 # %%
 spread = abs(ranking.ability - ranking.ability.sel(estimator="none"))

@@ -211,7 +211,7 @@ assert grey_box.verdict == "consistent"
 # The new learner is swept like a built-in learner, and compared with one.
 
 
-# %% alt="Regret after 100,000 rounds against ε: both learners fall from about 2,900 to 400, within each other's bands."
+# %% alt="Regret after 100,000 rounds against ε: both learners fall from about 2,900 to about 400, close to each other."
 explore = jaxdp.bandits.explore_then_commit(num_arms=4, explore_rounds=8_000)
 learners = {
     "successive_halving": successive_halving(num_arms=4, phase_rounds=4_000),

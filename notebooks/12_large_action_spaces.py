@@ -28,7 +28,7 @@ from jaxdp.dueling import (
 start = time.perf_counter()
 key = jax.random.key(12)
 
-# %% tags=["parameters"] small={"num_seeds": 9, "num_arms": 6, "budgets": [1], "trusts": ["shuffle"], "names": ["rucb, blocks"]}
+# %% tags=["parameters"] small={"num_seeds": 9, "num_arms": 6, "trusts": ["shuffle"], "names": ["rucb, blocks"]}
 num_seeds = 32
 num_arms, dim = 100, 3
 horizon = 10**8  # by counts: totals, not single rounds
@@ -69,8 +69,8 @@ print(f"regret after {horizon:,} duels, as a multiple of the regret without priv
 print(ratios.round(2))
 uniform = (features @ weights).max() - (features @ weights).mean()
 assert last.mean("seed").max() < 2 * uniform * horizon  # the regret of random duels
-if 0.1 in budgets:
-    assert 1 < ratios[0.1] < 1.4
+if num_arms >= 100:
+    assert 1 < ratios[0.1] < 1.25
 
 # %% [markdown]
 # ## Three kinds of trust
