@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Write your own algorithm
-# **Result:** an attack on private successive halving proves ε ≥ 0.9 where 1 is claimed, so it refutes nothing; at
-# ε = 0.01 its regret is more than 5 times its regret without privacy.
+# **Result:** an attack on private successive halving proves ε ≥ 0.9 where 1 is claimed; at ε = 0.01 its regret is more
+# than 5 times its regret without privacy.
 #
 # This notebook writes private successive halving in eighty lines, checks it, attacks its claim, and compares it with a
 # built-in learner. In each phase, successive halving plays all remaining arms equally often, and then drops the half
