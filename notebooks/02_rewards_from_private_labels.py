@@ -24,7 +24,7 @@ from jaxdp.estimation import (
 start = time.perf_counter()
 
 # %% tags=["parameters"] small={"num_seeds": 20, "num_samples": [250, 1000]}
-num_seeds = 64
+num_seeds = 100
 num_samples = [500, 4500]
 
 # %% [markdown]
