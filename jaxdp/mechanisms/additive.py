@@ -296,7 +296,7 @@ def k_norm(
         - With a basis, private data must change the value only within the span.
 
     Source:
-        Hardt & Talwar (2010), section 3, for the Euclidean ball; Chaudhuri, Monteleoni & Sarwate (2011), Algorithm 1,
+        Hardt & Talwar (2010), for the Euclidean ball; Chaudhuri, Monteleoni & Sarwate (2011), Algorithm 1,
         uses the same noise.
 
     Deviations:

@@ -117,7 +117,7 @@ ENTRIES = {
     "k_norm": replace(
         LAPLACE,
         summary="adds noise of Gamma length in a uniform direction to a vector",
-        source="Hardt & Talwar (2010), section 3, for the Euclidean ball",
+        source="Hardt & Talwar (2010), for the Euclidean ball",
         factory=mechanisms.k_norm,
         guarantee=claim(
             "central", UNIT, "K-norm mechanism of the Euclidean ball at L2 sensitivity 1", _k_norm_numerical_delta
