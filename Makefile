@@ -135,6 +135,7 @@ pages-data: $(READY)  ## plays the benchmark (hours) with learners that changed 
 	-$(BIN)/python -m jaxdp bench --all --quick --out benchmarks/suite/quick
 	-$(BIN)/python -m jaxdp bench --all --out benchmarks/suite/full
 	-$(BIN)/python -m jaxdp bench --all --unit person --out benchmarks/suite/full
+	$(BIN)/python docs/site_pages/choices.py
 	$(BIN)/python docs/site_pages/measured.py
 
 lint: style

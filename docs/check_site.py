@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 sys.path.insert(0, str(Path(__file__).parent))
 
 from site_pages.algorithm_pages import algorithms
-from site_pages.measured import FOLDERS, has_picture
+from site_pages.measured import APART, FOLDERS, has_picture
 from site_pages.names import everything
 from site_pages.references import references
 from site_pages.results import outdated_learners, read_records
@@ -147,7 +147,7 @@ def outdated_results() -> list[str]:
         f"{name}: its results in {folder.name}/ are of another program; make pages-data plays it again"
         for protocol, folder in FOLDERS.items()
         for name in outdated_learners(read_records(folder, protocol))
-    ]
+    ] + [f"{name}: {module.FILE.name} is of another program" for module in APART for name in module.outdated()]
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import check_site  # noqa: E402
-from site_pages import accuracy, measured, pages, pictures, results  # noqa: E402
+from site_pages import accuracy, choices, measured, pages, pictures, results  # noqa: E402
 from site_pages.algorithm_pages import algorithm_page, algorithms  # noqa: E402
 
 from jaxdp.mechanisms import (  # noqa: E402
@@ -80,7 +81,7 @@ def folder(tmp_path, monkeypatch):
 
 def rows_of(page):
     """Returns the cells of the table rows on a page's section of measurements."""
-    section = page.partition("\nMeasured regret\n")[2].partition("\nParameters\n")[0]
+    section = re.split(r"\n(?:Speed|Parameters)\n", page.partition("\nMeasured regret\n")[2])[0]
     return [row.strip().split("\n     - ") for row in section.split("   * - ")[2:]]
 
 
@@ -89,6 +90,7 @@ def test_without_results_every_page_says_so(folder):
     for name, algorithm in algorithms().items():
         page = algorithm_page(algorithm)
         is_measured = any(entry in LEARNERS or entry in ESTIMATORS for entry in algorithm.entries)
+        is_measured &= not any(algorithm.entries.keys() & set(module.NAMES) for module in measured.APART)
         assert (measured.NOT_YET in page) == is_measured, name
     assert measured.standings_page({}).count("`") == 2 * len([*LEARNERS, *ESTIMATORS])
 
@@ -196,7 +198,7 @@ def test_a_learner_without_full_results_shows_quick_ones_beside_quick_peers(fold
     (row,) = rows_of(page)
     assert row[1] == "100\u00a0±\u00a013 (175)"
     assert "arms: quick form, 2 seeds" in page
-    assert "not meant to be cited" in page
+    assert "not meant to be\ncited" in page
     assert f"easy from {100 / quick:.3g} to {50 / quick:.3g}" in page
     full = algorithm_page(algorithms()["ucb"])
     assert rows_of(full)[0][1] == "400\u00a0±\u00a013"
@@ -288,6 +290,23 @@ def test_the_last_count_has_the_noise_of_the_counter():
     counter = tree_counter(**{**entry.variant, "horizon": pictures.COUNTED})
     exact = counter.variance(counter.params(epsilon=1.0), pictures.COUNTED)
     assert pictures.noise_of(entry, 1.0) == pytest.approx(math.sqrt(exact))
+
+
+def test_estimators_from_choices_show_errors_on_their_own_data(monkeypatch):
+    page = algorithm_page(algorithms()["sgd_krr"])
+    assert ".. image:: ../measured/sgd_krr.svg" in page
+    errors = {name: np.asarray([cell[0] for cell in record["error"]]) for name, record in choices.records().items()}
+    assert list(errors) == list(choices.NAMES)
+    assert np.ptp(errors["plackett_luce_mle"]) == 0  # it has no privacy
+    for name, values in errors.items():
+        assert (np.diff(values) <= 0).all(), name
+        assert (
+            choices.Cell(*choices.records()[name]["error"][0], not_worse=False).text("±").replace(" ", "\u00a0") in page
+        )
+    assert errors["plackett_luce_objective_perturbation"][0] < errors["plackett_luce_debiased_krr"][0]
+    assert choices.outdated() == []
+    monkeypatch.setitem(choices.records()["sgd_krr"], "code", "0" * 16)
+    assert check_site.outdated_results()[-1] == "sgd_krr: choices.json is of another program"
 
 
 def test_the_page_of_standings_is_in_the_table_of_contents():

@@ -66,6 +66,19 @@ def draw_scores(title: str, unit: str, scores: Mapping[str, Sequence[float]]) ->
     return figure
 
 
+def draw_errors(errors: Mapping[str, Sequence[float]]) -> plotting.Figure:
+    """Draws mean errors, on a logarithmic axis, at each value of `v1.EPSILONS`: a line for each estimator."""
+    figure = plotting.panels(width=5.2, height=3.0)
+    (ax,) = figure.axes
+    positions = range(len(v1.EPSILONS))
+    for index, (name, values) in enumerate(errors.items()):
+        ax.plot(positions, values, label=name, **style(index, ax))
+    ax.set_xticks(positions, [format_budget(epsilon) for epsilon in v1.EPSILONS])
+    ax.set(title=next(iter(errors)), xlabel="ε", ylabel="mean error", yscale="log")
+    ax.legend(fontsize="small")
+    return figure
+
+
 def scores_in_words(name: str, unit: str, scores: Mapping[str, Sequence[float]]) -> str:
     """Returns the alternative text of `draw_scores`."""
     ends = [f"{at} from {_number(values[0])} to {_number(values[-1])}" for at, values in scores.items()]
