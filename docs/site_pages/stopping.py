@@ -167,7 +167,7 @@ def in_words(shown: Mapping[str, Mapping[str, Any]]) -> str:
     what = "Share of wrong answers" if FIXED in shown else "Mean rounds until the stop, on a logarithmic axis,"
     text = f"{what} against epsilon. From epsilon {EPSILONS[0]:g} to no privacy: {'; '.join(ends)}."
     if any(cell["cut_off"] for record in shown.values() for cell in record["cells"].values()):
-        text += " The sign ≥ marks means of which runs were cut off."
+        text += " The sign ≥ marks means where runs were cut off."
     return text
 
 
@@ -227,8 +227,9 @@ def _table_of(name: str, record: Mapping[str, Any]) -> list[str]:
     lines = [f"{text}."]
     if any(cell["cut_off"] for cell in record["cells"].values()):
         lines += [
-            "Runs that did not stop are cut off, and count with the number of rounds that they played; so the true",
-            "mean is larger, marked ≥. Wrong answers are counted among runs that stopped.",
+            "Runs that did not stop are cut off, and count with the rounds that they played. The sign ≥ marks means",
+            "with such runs: the mean without a cut is larger, and may lie above the interval. Wrong answers are",
+            "counted among runs that stopped.",
         ]
     of = f"of {played['seeds']:,}"
     if name == FIXED:
