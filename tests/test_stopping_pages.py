@@ -113,7 +113,7 @@ def test_picture_has_a_line_of_the_committed_means_for_each_learner(page):
     figure = stopping.draw(page, PAGES[page])
     (ax,) = figure.axes
     means = [[stopping.records()[name]["cells"][key]["mean"] for key in KEYS] for name in PAGES[page]]
-    assert [list(container.lines[0].get_ydata()) for container in ax.containers] == means
+    assert [list(container[0].get_ydata()) for container in ax.containers] == means
     assert pictures.svg(figure) == pictures.svg(stopping.draw(page, PAGES[page]))
 
 
