@@ -136,6 +136,7 @@ pages-data: $(READY)  ## plays the benchmark (hours) with learners that changed 
 	-$(BIN)/python -m jaxdp bench --all --out benchmarks/suite/full
 	-$(BIN)/python -m jaxdp bench --all --unit person --out benchmarks/suite/full
 	$(BIN)/python docs/site_pages/choices.py
+	$(BIN)/python docs/site_pages/stopping.py $(if $(ALL),--all)
 	$(BIN)/python docs/site_pages/measured.py
 
 lint: style

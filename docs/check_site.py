@@ -1,8 +1,8 @@
 """Checks that the site describes every public name and has no dead link inside: `python docs/check_site.py SITE`.
 
-It also checks that every algorithm's page has a displayed formula, an example, a picture, and a reference or a proof;
-only learners without committed results need no picture. Readers must find the pages of `WALKS` by at most three links
-from the home page, and committed results of the benchmark must be results of the current programs.
+It also checks that every algorithm's page has a displayed formula, an example, a picture, and a reference or a proof.
+Readers must find the pages of `WALKS` by at most three links from the home page, and committed results of the benchmark
+must be results of the current programs.
 """
 
 import functools
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 sys.path.insert(0, str(Path(__file__).parent))
 
 from site_pages.algorithm_pages import algorithms
-from site_pages.measured import APART, FOLDERS, has_picture
+from site_pages.measured import APART, FOLDERS
 from site_pages.names import everything
 from site_pages.references import references
 from site_pages.results import outdated_learners, read_records
@@ -110,7 +110,7 @@ def inventory(path: Path) -> set[str]:
 def incomplete_algorithms(site: Path, pages: dict[Path, Page]) -> list[str]:
     """Returns the gaps in algorithms' pages: no page, formula, example or picture, or neither reference nor proof."""
     gaps = []
-    for name, algorithm in algorithms().items():
+    for name in algorithms():
         page = pages.get(site / ALGORITHM.format(name))
         if page is None:
             gaps.append(f"{name}: no page")
@@ -119,7 +119,7 @@ def incomplete_algorithms(site: Path, pages: dict[Path, Page]) -> list[str]:
         gaps += [f"{name}: no displayed formula"] * ('display="block"' not in parts.get("mathematics", ""))
         gaps += [f"{name}: no example"] * (parts.get("example", "").count('<div class="highlight"') != 2)
         is_drawn = re.search(rf'<img[^>]* src="[^"]*/{name}\.svg"', page.text) is not None
-        gaps += [f"{name}: no picture"] * (has_picture(algorithm.entries) and not is_drawn)
+        gaps += [f"{name}: no picture"] * (not is_drawn)
         words = len(re.sub("<.*?>", " ", parts.get("paper", "")).split())
         gaps += [f"{name}: neither reference nor proof"] * (words < 3 and "/proofs/" not in page.text)
     return gaps
@@ -147,7 +147,7 @@ def outdated_results() -> list[str]:
         f"{name}: its results in {folder.name}/ are of another program; make pages-data plays it again"
         for protocol, folder in FOLDERS.items()
         for name in outdated_learners(read_records(folder, protocol))
-    ] + [f"{name}: {module.FILE.name} is of another program" for module in APART for name in module.outdated()]
+    ] + [f"{name}: {module.PATH.name} is of another program" for module in APART for name in module.outdated()]
 
 
 def main() -> int:

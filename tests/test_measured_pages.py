@@ -90,7 +90,7 @@ def test_without_results_every_page_says_so(folder):
     for name, algorithm in algorithms().items():
         page = algorithm_page(algorithm)
         is_measured = any(entry in LEARNERS or entry in ESTIMATORS for entry in algorithm.entries)
-        is_measured &= not any(algorithm.entries.keys() & set(module.NAMES) for module in measured.APART)
+        is_measured &= not any(algorithm.entries.keys() & set(module.ENTRIES) for module in measured.APART)
         assert (measured.NOT_YET in page) == is_measured, name
     assert measured.standings_page({}).count("`") == 2 * len([*LEARNERS, *ESTIMATORS])
 
@@ -296,7 +296,7 @@ def test_estimators_from_choices_show_errors_on_their_own_data(monkeypatch):
     page = algorithm_page(algorithms()["sgd_krr"])
     assert ".. image:: ../measured/sgd_krr.svg" in page
     errors = {name: np.asarray([cell[0] for cell in record["error"]]) for name, record in choices.records().items()}
-    assert list(errors) == list(choices.NAMES)
+    assert list(errors) == list(choices.ENTRIES)
     assert np.ptp(errors["plackett_luce_mle"]) == 0  # it has no privacy
     for name, values in errors.items():
         assert (np.diff(values) <= 0).all(), name

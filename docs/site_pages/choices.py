@@ -26,8 +26,8 @@ from jaxdp.stats import mean_interval
 from jaxdp.suite._bench import code_hash
 from jaxdp.suite.v1 import DELTA, EPSILONS
 
-FILE = Path(__file__).parents[2] / "benchmarks" / "suite" / "choices.json"
-NAMES = (
+PATH = Path(__file__).parents[2] / "benchmarks" / "suite" / "choices.json"
+ENTRIES = (
     "plackett_luce_mle",
     "plackett_luce_debiased_krr",
     "plackett_luce_objective_perturbation",
@@ -45,7 +45,7 @@ def measure() -> jaxdp.Comparison:
         num_samples=NUM_SAMPLES, num_actions=NUM_CHOICES, dim=NUM_FEATURES, feature_norm=NORM, parameter_norm=NORM
     )
     return jaxdp.compare(
-        {name: (ESTIMATORS[name].factory, ESTIMATORS[name].variant) for name in NAMES},
+        {name: (ESTIMATORS[name].factory, ESTIMATORS[name].variant) for name in ENTRIES},
         problem=problem,
         epsilon=list(EPSILONS),
         num_seeds=NUM_SEEDS,
@@ -56,14 +56,14 @@ def measure() -> jaxdp.Comparison:
 
 
 @functools.cache
-def records(path: Path = FILE) -> dict[str, Any]:
+def records(path: Path = PATH) -> dict[str, Any]:
     """Returns the committed measurements: an estimator's program hash, and mean, low and high at each epsilon."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def outdated() -> list[str]:
     """Returns the estimators whose measurements are missing, or of another program than the current one."""
-    return [name for name in NAMES if records().get(name, {}).get("code") != code_hash(name)]
+    return [name for name in ENTRIES if records().get(name, {}).get("code") != code_hash(name)]
 
 
 def section(names: Collection[str]) -> list[str]:
@@ -89,27 +89,27 @@ def section(names: Collection[str]) -> list[str]:
     ]
 
 
-def draw(names: Collection[str]) -> plotting.Figure:
-    """Draws the errors of a page's entries against epsilon."""
+def draw(algorithm: str, names: Collection[str]) -> plotting.Figure:
+    """Draws the errors of a page's entries against epsilon; the algorithm's name is the title."""
     errors = {name: [cell[0] for cell in records()[name]["error"]] for name in _names(names)}
-    return pictures.draw_errors(errors)
+    return pictures.draw_errors(algorithm, errors)
 
 
 def _names(names: Collection[str]) -> list[str]:
-    return [name for name in NAMES if name in names]
+    return [name for name in ENTRIES if name in names]
 
 
 def main() -> None:
     """Measures, and writes the file."""
     values, written = measure().values(), {}
-    for name in NAMES:
+    for name in ENTRIES:
         interval = mean_interval(values.sel(estimator=name).squeeze())
         cells = zip(*(interval[part].values.tolist() for part in ("mean", "low", "high")), strict=True)
         written[name] = {
             "code": code_hash(name),
             "error": [[float(f"{number:.4g}") for number in cell] for cell in cells],
         }
-    FILE.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    PATH.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import xarray as xr
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from site_pages import accuracy, choices, pictures, results
+from site_pages import accuracy, choices, pictures, results, stopping
 from site_pages.docstrings import escape
 from site_pages.rst import heading, table
 
@@ -31,7 +31,7 @@ SUITE = Path(__file__).parents[2] / "benchmarks" / "suite"
 FOLDERS = {"full": SUITE / "full", "quick": SUITE / "quick"}  # of committed results, by protocol
 FOLDER = "measured"  # of the pictures, beside the generated pages
 NOT_YET = "not measured yet"
-APART = (choices,)  # modules that measure what plays no instance of the benchmark
+APART = (choices, stopping)  # modules that measure what plays no instance of the benchmark
 
 
 @functools.cache
@@ -77,7 +77,7 @@ def measured_section(algorithm: str, entries: Mapping[str, Entry]) -> list[str]:
     if mechanisms:
         return _noise_section(algorithm, mechanisms)
     for module in APART:
-        if entries.keys() & set(module.NAMES):
+        if entries.keys() & set(module.ENTRIES):
             return module.section(entries)
     what, unit = "error" if entries.keys() & ESTIMATORS.keys() else "regret", _unit(entries)
     lines = heading(f"Measured {what}", "-")
@@ -117,8 +117,8 @@ def write_pictures(algorithms: Mapping[str, Mapping[str, Entry]], folder: Path) 
     drawn = {}
     for algorithm, entries in algorithms.items():
         for module in APART:
-            if entries.keys() & set(module.NAMES):
-                drawn[algorithm] = module.draw(entries)
+            if entries.keys() & set(module.ENTRIES):
+                drawn[algorithm] = module.draw(algorithm, entries)
         if mechanisms := _mechanisms(entries):
             if noise := _noises(algorithm, tuple(mechanisms)):
                 drawn[algorithm] = pictures.draw_noises(
@@ -276,12 +276,6 @@ def _settings(entry: MechanismEntry) -> str:
     if "horizon" in fixed:
         fixed["horizon"] = pictures.COUNTED
     return ", ".join(f"{name} = {value}" for name, value in fixed.items()) or "no other values"
-
-
-def has_picture(entries: Mapping[str, Entry]) -> bool:
-    """Returns whether an algorithm's page must have a picture: for a mechanism, and for what has been measured."""
-    is_apart = any(entries.keys() & set(module.NAMES) for module in APART)
-    return is_apart or bool(_mechanisms(entries)) or any(scores_of(name) for name in entries)
 
 
 def _label(algorithm: str, entries: Mapping[str, MechanismEntry]) -> str:

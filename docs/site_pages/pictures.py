@@ -66,7 +66,7 @@ def draw_scores(title: str, unit: str, scores: Mapping[str, Sequence[float]]) ->
     return figure
 
 
-def draw_errors(errors: Mapping[str, Sequence[float]]) -> plotting.Figure:
+def draw_errors(title: str, errors: Mapping[str, Sequence[float]]) -> plotting.Figure:
     """Draws mean errors, on a logarithmic axis, at each value of `v1.EPSILONS`: a line for each estimator."""
     figure = plotting.panels(width=5.2, height=3.0)
     (ax,) = figure.axes
@@ -74,7 +74,7 @@ def draw_errors(errors: Mapping[str, Sequence[float]]) -> plotting.Figure:
     for index, (name, values) in enumerate(errors.items()):
         ax.plot(positions, values, label=name, **style(index, ax))
     ax.set_xticks(positions, [format_budget(epsilon) for epsilon in v1.EPSILONS])
-    ax.set(title=next(iter(errors)), xlabel="ε", ylabel="mean error", yscale="log")
+    ax.set(title=title, xlabel="ε", ylabel="mean error", yscale="log")
     ax.legend(fontsize="small")
     return figure
 
