@@ -36,7 +36,7 @@ WALKS = {
     ),
     "the corrected step size of SGD with randomized responses": (
         (INDEX, ALGORITHM.format("sgd_rr")),
-        ("The corrected step size", "<math"),
+        ("corrected step size", "<math"),
     ),
     "how to run 10^5 seeds on a GPU": (("howto/gpu_and_memory.html",), ("For 10^5 seeds",)),
 }

@@ -144,7 +144,9 @@ table.drop(columns="none").sort_values("ability", ascending=False).round(2)
 # ## Claims, versions, seconds
 
 # %%
-jaxdp.claims(results).drop_duplicates(["epsilon", "algorithm"])
+jaxdp.claims(results).drop_duplicates(["epsilon", "algorithm"])[
+    ["epsilon", "algorithm", "claim"]
+]
 
 # %%
 seconds = time.perf_counter() - start

@@ -42,7 +42,7 @@ def build(learner):
 # %% [markdown]
 # One sweep plays three learners at seven budgets. For each seed, all of them meet the same world.
 
-# %% alt="Regret against ε on logarithmic axes: RUCB falls below the central learner between ε = 0.4 and ε = 0.5."
+# %% alt="Regret against ε: RUCB falls below central elimination between ε = 0.4 and 0.5; local elimination is worst."
 results = jaxdp.sweep(
     build,
     static_axes={"learner": list(learners)},
@@ -54,7 +54,7 @@ regret = results.pseudo_regret.isel(round=-1)  # (learner, epsilon, seed)
 plotting.cost_of_privacy(regret, hue="learner", title=f"Regret after {horizon:,} duels")
 
 # %% [markdown]
-# Privacy costs regret for all learners at every ε. The central learner pays less: noise is added once to the wins of
+# Privacy costs regret for all learners. At small ε the central learner pays less: noise is added once to the wins of
 # hundreds of duels, and the length of a phase is set by sampling error and noise together, with the constants of the
 # proof. Are the differences more than chance? They are paired, so the effect of a seed's world on both learners
 # cancels. `p_adjusted` is corrected for all comparisons of the table (Holm).
@@ -64,7 +64,7 @@ differences = stats.paired(regret, "learner", against="rucb")
 columns = ["difference", "low", "high", "p_adjusted"]
 differences.to_dataframe()[columns].round({"difference": 1, "low": 1, "high": 1})
 
-# %% alt="Paired difference from RUCB against ε: the central learner's changes its sign near ε = 0.5."
+# %% alt="Paired difference from RUCB against ε: central elimination's changes its sign near 0.5, local one's is large."
 plotting.paired(
     differences,
     x="epsilon",

@@ -117,7 +117,7 @@ jaxdp.plotting.facets(
 # ## Claims, versions, seconds
 
 # %%
-jaxdp.claims(results)
+jaxdp.claims(results)[["epsilon", "algorithm", "claim"]]
 
 # %%
 seconds = time.perf_counter() - start

@@ -237,7 +237,7 @@ jaxdp.plotting.curves(results.pseudo_regret, x="round", hue="epsilon")
 # ## Claims, versions, seconds
 
 # %%
-jaxdp.claims(results)
+jaxdp.claims(results)[["epsilon", "claim"]]
 
 # %%
 seconds = time.perf_counter() - start

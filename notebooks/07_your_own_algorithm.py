@@ -258,7 +258,7 @@ print(f"{interval.low.item():.0f} to {interval.high.item():.0f}")
 assert interval.low < 100_000 * 0.03 < interval.high
 
 # %%
-jaxdp.claims(results)
+jaxdp.claims(results)[["learner", "epsilon", "claim"]]
 
 # %%
 seconds = time.perf_counter() - start

@@ -94,9 +94,9 @@ def count_duel(
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Sensitivity: given the earlier releases, the pair of a duel and the duel's index among the pair's duels are
-          fixed. So an outcome changes the wins of one block only, by at most 1, and these wins are released once.
-          Blocks have different users, so they compose in parallel.
+        - Sensitivity: given the earlier releases and the random draws of arms, the pair of a duel and the duel's index
+          among the pair's duels are fixed. So an outcome changes the wins of one block only, by at most 1, and these
+          wins are released once. Blocks have different users, so they compose in parallel.
     """
     (left, right), won = report
     pair = jnp.minimum(left, right), jnp.maximum(left, right)

@@ -273,7 +273,8 @@ def sgd_rr(
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.
+        step_size: "constant" (learning_rate), or "inverse_time": the corrected step 1 / (gamma_eps kappa t) at sample
+            t (see Math), which needs a finite radius B, and kappa and L as `coverage` and `feature_norm`.
         average: "none" (last iterate), "all" or "last_half" of the iterates.
         zero_sum: constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
@@ -293,18 +294,21 @@ def sgd_rr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (10), Theorem 4.5, Algorithm 1.
 
     Deviations:
-        The "inverse_time" step is 1/(gamma_eps kappa t), as in the proof. Averaging is an addition, on by default.
+        The "inverse_time" step is 1/(gamma_eps kappa t), as in the proof of Theorem 4.5; its statement prints
+        1/(gamma kappa), a constant step, with which the last iterate does not converge. Averaging is an addition, on by
+        default.
 
     Math:
-        Let $F$ be the logistic link, $p = 1 / (1 + e^{-\varepsilon})$, and $r_t$ the report of the label of sample $t$.
-        This sample moves the estimate by
+        Let $F$ be the logistic link, $p = 1 / (1 + e^{-\varepsilon})$, $x_t$ the features of sample $t$ and $r_t$ the
+        report of its label. $\Pi$ projects onto the ball of radius $B$. This sample moves the estimate by
 
         $$
         \theta_{t+1} = \Pi( \theta_t - \eta_t (2 p - 1) ( F(x_t^\top \theta_t) - \tilde y_t ) x_t ), \quad
         \tilde y_t = \frac{r_t - (1 - p)}{2 p - 1}
         $$
 
-        The corrected step size of "inverse_time", from the proof of Theorem 4.5 and not from its statement, is
+        By default $\eta_t$ is `learning_rate`. With the largest norm $L$ of features and the least eigenvalue $\kappa$
+        of their covariance, the corrected step size of "inverse_time", from the proof of Theorem 4.5, is
 
         $$
         \eta_t = \frac{1}{\gamma_\varepsilon \kappa t}, \quad \gamma_\varepsilon = (2 p - 1) \gamma, \quad

@@ -94,8 +94,8 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
     * The left arm is the hypothesis if it is the only champion. If there are other champions, the left arm is the
       hypothesis with probability 1/2, and each other champion with equal probability. Without a hypothesis the left arm
       is a uniformly random champion, and without a champion a uniformly random arm.
-    * The right arm has the largest bound against the left arm. Ties are broken at random, among arms other than the
-      left arm.
+    * The right arm has the largest bound against the left arm. It may be the left arm itself, with the bound 1/2. Ties
+      are broken at random among the other arms.
 
     A bound is 2 if nothing is known about a pair, and 1/2 for i = j. Otherwise (see Math) the bound is computed from
 
@@ -125,9 +125,10 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
           post-processing.
-        - Sensitivity, "blocks": given the earlier releases, the pair of a duel and the duel's index among the pair's
-          duels are fixed. So an outcome changes one total of wins, by at most 1, and this total is released once with
-          Laplace(1 / epsilon) noise. Blocks have different users, so they compose in parallel.
+        - Sensitivity, "blocks": given the earlier releases and the random draws of arms, the pair of a duel and the
+          duel's index among the pair's duels are fixed. So an outcome changes one total of wins, by at most 1, and this
+          total is released once with Laplace(1 / epsilon) noise. Blocks have different users, so they compose in
+          parallel.
         - Released: all reports ("local"), or the noisy totals, `released` ("blocks").
         - Private: nothing ("local"), or the wins of unfinished blocks ("blocks").
 

@@ -21,8 +21,8 @@ ENTRIES = {
 USES = {  # shown on pages of the site
     "exp3": {
         "use": (
-            "Use it to compare with the literature: Exp3 on Laplace reports is the published locally private "
-            "adversarial bandit."
+            "Use it to compare with the literature: Exp3 on rewards with Laplace noise, published for a curator, in "
+            "the local model."
         ),
         "not": "For your own problem use `tsallis_inf`, which has the better rate and also adapts to fixed means.",
     },

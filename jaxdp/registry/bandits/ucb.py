@@ -24,8 +24,8 @@ USES = {  # shown on pages of the site
     "ucb": {
         "use": "Use it with local reports and fixed means, when you need a regret bound that holds at every ε.",
         "not": (
-            "`thompson` has a lower regret on the same reports, without a bound. If you have a curator, "
-            "`ucb_central` needs far less noise at small ε."
+            "`thompson` has a lower regret on the same reports, with a bound that grows faster in 1/ε. If you have a "
+            "curator, `ucb_central` needs far less noise at small ε."
         ),
     },
 }
