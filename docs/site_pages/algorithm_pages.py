@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import re
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -95,7 +94,10 @@ def index_page() -> str:
             "This page lists every registered learner, estimator and mechanism, with its claim. Each name leads to a",
             "page with the algorithm's formulas, an example and its parameters. ``python -m jaxdp list --claims``",
             "prints the claims of learners and estimators, and ``python -m jaxdp audit`` attacks them. A claim counts",
-            "as proved if its proof is in the paper or in the docstring. The menus filter the rows.",
+            "as proved if its proof is in the paper, on the algorithm's page or among the",
+            ":doc:`proofs </proofs/index>`. A name with an ending, such as ``linear_ucb_ball``, is a variant; its page",
+            "has the arguments. Claims are without the delta of rounding, which a printed claim adds. The menus filter",
+            "the rows.",
             "",
             *table(HEAD, rows, "25 14 10 16 11 10 28", classes="algorithms"),
             ".. toctree::",
@@ -112,7 +114,7 @@ def algorithm_page(algorithm: Algorithm) -> str:
     parts = {name: "\n".join(lines) for name, lines in sections(inspect.getdoc(algorithm.function) or "")}
     first = next(iter(algorithm.entries))
     title = f"{display_name(algorithm.name)} (``{algorithm.name}``)"
-    claims = [[f"``{name}``", *map(escape, claim_cells(entry))] for name, entry in algorithm.entries.items()]
+    claims = [[_call(name, entry), *map(escape, claim_cells(entry))] for name, entry in algorithm.entries.items()]
     program = examples()[algorithm.name]
     source = parts.get("Source", "")
     lines = [
@@ -130,7 +132,7 @@ def algorithm_page(algorithm: Algorithm) -> str:
         "",
         *heading("Privacy claim", "-"),
         *table(["entry", "trust model", "private is", "claim", "proof"], claims, "34 16 24 16 10"),
-        *_with_links(parts["Privacy"]),
+        *plain(parts["Privacy"].splitlines()),
         "",
         f"``python -m jaxdp audit {first}`` attacks the claim.",
         "",
@@ -149,7 +151,7 @@ def algorithm_page(algorithm: Algorithm) -> str:
         *_lists(parts, ("Args", "Returns", "Values", "Raises")),
         "",
         *heading("Paper", "-"),
-        *_with_links(source),
+        *plain(source.splitlines()),
         "",
         *links(source),
         *heading("Deviations", "-"),
@@ -157,6 +159,12 @@ def algorithm_page(algorithm: Algorithm) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _call(name: str, entry: Entry) -> str:
+    """Returns an entry's name, with the names that select its variant; numbers may be those of a small audit."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in entry.variant.items() if isinstance(value, str | bool))
+    return f"``{name}``" + (f" (``{arguments}``)" if arguments else "")
 
 
 def source_name(algorithm: Algorithm) -> str:
@@ -190,9 +198,3 @@ def algorithm_pages() -> dict[str, str]:
 def _lists(parts: Mapping[str, str], names: tuple[str, ...]) -> list[str]:
     text = "\n\n".join(f"{name}:\n{textwrap.indent(parts[name], '    ')}" for name in names if name in parts)
     return to_rst(text)
-
-
-def _with_links(text: str) -> list[str]:
-    """Returns a section of a docstring; paths of proofs become links."""
-    lines = "\n".join(plain(text.splitlines()))
-    return re.sub(r"`*docs/proofs/(\w+)\.md`*", r":doc:`the proof </proofs/\1>`", lines).splitlines()

@@ -13,6 +13,7 @@ HEADING = re.compile(rf"({'|'.join(SECTIONS)}):")
 ITEM = re.compile(r"(\*{0,2}[\w.]+(?:, \*{0,2}\w+)*):(?: |$)(.*)")
 CODE = re.compile(r"(``.+?``|`[^`\n]+`)")
 STRONG = re.compile(r"(?<![\w*])(\*\*?)(?=[^\s*])([^*\n]+?)(?<=[^\s*])\1(?![\w*])")
+PROOF = re.compile(r"`*docs/proofs/(\w+)\.md`*")  # becomes a link
 
 
 def sections(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -96,7 +97,7 @@ def escape(line: str) -> str:
             found += "\\ " if after.isalnum() or after in ("(", "[", "{", "=", "^", "_", "*") else ""
         else:
             found += _outside(part)
-    return indent + start + found
+    return indent + start + PROOF.sub(r":doc:`docs/proofs/\1.md </proofs/\1>`", found)
 
 
 def signature(value: Any) -> str | None:
