@@ -287,7 +287,7 @@ def test_a_plugin_that_fails_is_a_warning_once(monkeypatch):
 
 
 def test_sources_are_listed():
-    lines = registry.listing("learner", sources=True, width=400).splitlines()
+    lines = registry.listing("learner", sources=True, width=1000).splitlines()
     assert lines[0].split()[-2:] == ["PROOF", "SOURCE"]
     assert any("rucb" in line and "proved" in line and "Zoghi" in line for line in lines)
     assert all("proved" in line or line.split()[1] in ("hedge", "fixed_share") for line in lines[1:])
