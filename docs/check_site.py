@@ -147,7 +147,7 @@ def outdated_results() -> list[str]:
         f"{name}: its results in {folder.name}/ are of another program; make pages-data plays it again"
         for protocol, folder in FOLDERS.items()
         for name in outdated_learners(read_records(folder, protocol))
-    ] + [f"{name}: {module.PATH.name} is of another program" for module in APART for name in module.outdated()]
+    ] + [f"{name}: {module.PATH.name} is of another program" for module in APART for name in module.outdated_entries()]
 
 
 def main() -> int:

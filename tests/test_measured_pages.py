@@ -304,7 +304,7 @@ def test_estimators_from_choices_show_errors_on_their_own_data(monkeypatch):
             choices.Cell(*choices.records()[name]["error"][0], not_worse=False).text("±").replace(" ", "\u00a0") in page
         )
     assert errors["plackett_luce_objective_perturbation"][0] < errors["plackett_luce_debiased_krr"][0]
-    assert choices.outdated() == []
+    assert choices.outdated_entries() == []
     monkeypatch.setitem(choices.records()["sgd_krr"], "code", "0" * 16)
     assert check_site.outdated_results()[-1] == "sgd_krr: choices.json is of another program"
 

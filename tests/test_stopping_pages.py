@@ -41,7 +41,7 @@ def edit(tmp_path, monkeypatch):
 
 
 def test_committed_numbers_are_of_the_current_programs_and_settings():
-    assert stopping.outdated() == []
+    assert stopping.outdated_entries() == []
     assert list(stopping.records()) == list(stopping.ENTRIES)
 
 
@@ -53,7 +53,7 @@ def test_an_altered_hash_other_settings_and_missing_numbers_are_reported(edit):
         del numbers["successive_elimination"]["cells"]["1"]
 
     edit(change)
-    assert stopping.outdated() == ["noisy_argmax", "pairwise_elimination", "lil_ucb", "successive_elimination"]
+    assert stopping.outdated_entries() == ["noisy_argmax", "pairwise_elimination", "lil_ucb", "successive_elimination"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -90,7 +90,7 @@ def test_a_learner_without_numbers_has_no_section_and_no_picture(edit):
     assert stopping.section(["lil_ucb"]) == []
     with pytest.raises(ValueError, match="entries must have numbers"):
         stopping.draw("lil_ucb", ["lil_ucb"])
-    assert stopping.outdated() == list(stopping.ENTRIES)
+    assert stopping.outdated_entries() == list(stopping.ENTRIES)
 
 
 def test_runs_that_were_cut_off_are_marked_in_the_table_the_words_and_the_picture(edit):
@@ -102,7 +102,7 @@ def test_runs_that_were_cut_off_are_marked_in_the_table_the_words_and_the_pictur
 
     edit(change)
     assert "\n".join(stopping.section(["pairwise_elimination"])).count("- ≥") == 1
-    assert "The sign ≥ marks" in stopping.in_words(stopping._shown(["pairwise_elimination"]))
+    assert "The sign ≥ marks" in stopping.in_words(stopping._records_of(["pairwise_elimination"]))
     (ax,) = stopping.draw("pairwise_elimination", ["pairwise_elimination"]).axes
     assert [text.get_text() for text in ax.texts] == ["≥"]
     assert "≥" not in "\n".join(stopping.section(["successive_elimination"]))

@@ -61,7 +61,7 @@ def records(path: Path = PATH) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def outdated() -> list[str]:
+def outdated_entries() -> list[str]:
     """Returns the estimators whose measurements are missing, or of another program than the current one."""
     return [name for name in ENTRIES if records().get(name, {}).get("code") != code_hash(name)]
 

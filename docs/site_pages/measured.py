@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -76,9 +77,8 @@ def measured_section(algorithm: str, entries: Mapping[str, Entry]) -> list[str]:
     mechanisms = _mechanisms(entries)
     if mechanisms:
         return _noise_section(algorithm, mechanisms)
-    for module in APART:
-        if entries.keys() & set(module.ENTRIES):
-            return module.section(entries)
+    if module := _module_apart(entries):
+        return module.section(entries)
     what, unit = "error" if entries.keys() & ESTIMATORS.keys() else "regret", _unit(entries)
     lines = heading(f"Measured {what}", "-")
     shown = [name for name in entries if scores_of(name)]
@@ -116,10 +116,9 @@ def write_pictures(algorithms: Mapping[str, Mapping[str, Entry]], folder: Path) 
     """
     drawn = {}
     for algorithm, entries in algorithms.items():
-        for module in APART:
-            if entries.keys() & set(module.ENTRIES):
-                drawn[algorithm] = module.draw(algorithm, entries)
-        if mechanisms := _mechanisms(entries):
+        if module := _module_apart(entries):
+            drawn[algorithm] = module.draw(algorithm, entries)
+        elif mechanisms := _mechanisms(entries):
             if noise := _noises(algorithm, tuple(mechanisms)):
                 drawn[algorithm] = pictures.draw_noises(
                     algorithm, _label(algorithm, mechanisms), noise, is_probability=_is_probability(algorithm)
@@ -276,6 +275,11 @@ def _settings(entry: MechanismEntry) -> str:
     if "horizon" in fixed:
         fixed["horizon"] = pictures.COUNTED
     return ", ".join(f"{name} = {value}" for name, value in fixed.items()) or "no other values"
+
+
+def _module_apart(entries: Mapping[str, Entry]) -> Any:
+    """Returns the module of `APART` that measures one of the entries, or None."""
+    return next((module for module in APART if entries.keys() & set(module.ENTRIES)), None)
 
 
 def _label(algorithm: str, entries: Mapping[str, MechanismEntry]) -> str:

@@ -37,6 +37,12 @@ def write_changed(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def fix_margins(figure: plotting.Figure) -> None:
+    """Sets margins that fit labels of a few digits; a search for the least margins takes half of the time."""
+    figure.set_layout_engine(None)
+    figure.subplots_adjust(left=0.14, right=0.98, bottom=0.18, top=0.89)
+
+
 def draw_scores(title: str, unit: str, scores: Mapping[str, Sequence[float]]) -> plotting.Figure:
     """Draws scores against epsilon: a line for each instance, and one at the score 1.
 
@@ -56,13 +62,11 @@ def draw_scores(title: str, unit: str, scores: Mapping[str, Sequence[float]]) ->
     ax.set_yscale("log")
     ax.set_yticks(SCORES, [f"{score:g}" for score in SCORES])
     ax.set_yticks([], minor=True)
-    heights = [max(value, LEAST_SCORE) for values in scores.values() for value in values if math.isfinite(value)]
-    ax.set_ylim(0.8 * min([1.0, *heights]), 1.25 * max([1.0, *heights]))
+    finite = [max(value, LEAST_SCORE) for values in scores.values() for value in values if math.isfinite(value)]
+    ax.set_ylim(0.8 * min([1.0, *finite]), 1.25 * max([1.0, *finite]))
     ax.set(title=title, xlabel="ε", ylabel="score")
     ax.legend(fontsize="small")
-    # Equal labels in every picture need no search for margins, which takes half of the time.
-    figure.set_layout_engine(None)
-    figure.subplots_adjust(left=0.12, right=0.98, bottom=0.18, top=0.89)
+    fix_margins(figure)
     return figure
 
 

@@ -17,6 +17,7 @@ import xarray as xr
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from site_pages import pictures
 from site_pages.docstrings import escape
 from site_pages.rst import heading, table
 
@@ -54,7 +55,7 @@ TILE_SIZE = 200
 
 
 def settings(name: str) -> dict[str, Any]:
-    """Returns what a learner's numbers depend on, except its program, as it is stored beside the numbers."""
+    """Returns the settings of a learner's measurement, which are stored beside its numbers."""
     learner = _learner(name)
     cap = CAP if learner.blocks or learner.counts else ROUND_BY_ROUND_CAP
     return {
@@ -98,7 +99,7 @@ def measure(name: str, epsilons: Iterable[float] = EPSILONS) -> dict[str, dict[s
     numbers = {part: interval[part].astype(float) for part in ("mean", "low", "high")}
     numbers |= {"wrong": wrong.sum("seed"), "cut_off": cut_off.sum("seed")}
     return {
-        f"{epsilon:g}": {part: _rounded(values.sel(epsilon=epsilon)) for part, values in numbers.items()}
+        f"{epsilon:g}": {part: _round_number(values.sel(epsilon=epsilon)) for part, values in numbers.items()}
         for epsilon in axes["epsilon"]
     }
 
@@ -108,7 +109,7 @@ def records() -> dict[str, dict[str, Any]]:
     return json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {}
 
 
-def outdated() -> list[str]:
+def outdated_entries() -> list[str]:
     """Returns the learners of `ENTRIES` without numbers, or with numbers of another program or of other settings."""
     stored = records()
     return [
@@ -128,7 +129,7 @@ def section(entries: Iterable[str]) -> list[str]:
         entries: names of the page's entries in the registry. The first one has the page's name.
     """
     names = list(entries)
-    shown = _shown(names)
+    shown = _records_of(names)
     if not shown:
         return []
     played = next(iter(shown.values()))["settings"]
@@ -181,7 +182,7 @@ def draw(algorithm: str, entries: Iterable[str]) -> plotting.Figure:
     Raises:
         ValueError: if no entry has numbers.
     """
-    shown = _shown(entries)
+    shown = _records_of(entries)
     if not shown:
         raise ValueError(f"entries must have numbers in {PATH.name}, got none for {algorithm}")
     figure = plotting.panels(width=5.2, height=3.0)
@@ -203,9 +204,7 @@ def draw(algorithm: str, entries: Iterable[str]) -> plotting.Figure:
         ax.set_yscale("log")
         ax.margins(y=0.12)
     ax.legend(fontsize="small")
-    # As in `pictures.draw_scores`: fixed margins.
-    figure.set_layout_engine(None)
-    figure.subplots_adjust(left=0.14, right=0.98, bottom=0.18, top=0.89)
+    pictures.fix_margins(figure)
     return figure
 
 
@@ -214,7 +213,7 @@ def _table_of(name: str, record: Mapping[str, Any]) -> list[str]:
     played, rows = record["settings"], []
     for budget, cell in record["cells"].items():
         wrong = f"{cell['wrong']:,}"
-        row = [format_budget(float(budget)), _measured(name, cell), wrong]
+        row = [format_budget(float(budget)), _interval_text(name, cell), wrong]
         rows.append(row if name == FIXED else [*row, f"{cell['cut_off']:,}"])
     kind = "Bernoulli" if played["rewards"] == "binary" else "Beta"
     text = f"``{name}``: {played['seeds']:,} seeds, {kind} rewards"
@@ -237,7 +236,7 @@ def _table_of(name: str, record: Mapping[str, Any]) -> list[str]:
     return [*lines, "", *table(["ε", "rounds", f"wrong answers {of}", f"not stopped {of}"], rows, "10 40 25 25")]
 
 
-def _measured(name: str, cell: Mapping[str, float]) -> str:
+def _interval_text(name: str, cell: Mapping[str, float]) -> str:
     """Formats the mean of a cell with its interval; a mean of runs that were cut off has the sign ≥."""
     if name == FIXED:
         return f"{cell['mean']:.4f} ({cell['low']:.4f} to {cell['high']:.4f})"
@@ -253,7 +252,7 @@ def _mean(cell: Mapping[str, float]) -> str:
     return f"≥\u00a0{text}" if cell["cut_off"] else text
 
 
-def _shown(entries: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _records_of(entries: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Returns the records of entries that have numbers."""
     stored = records()
     return {name: stored[name] for name in entries if name in ENTRIES and name in stored}
@@ -273,14 +272,14 @@ def _run(name: str) -> Run:
     return simulator(learner, world, played["cap"], engine=engine)
 
 
-def _rounded(value: xr.DataArray) -> float:
+def _round_number(value: xr.DataArray) -> float:
     """Returns a number with eight significant digits; whole numbers stay whole."""
     return int(value) if value.dtype.kind in "iu" else float(f"{float(value):.8g}")
 
 
 def main() -> None:
     """Measures outdated learners, or all of them with --all, and writes the file after each one."""
-    for name in ENTRIES if "--all" in sys.argv[1:] else outdated():
+    for name in ENTRIES if "--all" in sys.argv[1:] else outdated_entries():
         stored = records()
         stored[name] = {"code": code_hash(name), "settings": settings(name), "cells": measure(name)}
         ordered = {each: stored[each] for each in ENTRIES if each in stored}

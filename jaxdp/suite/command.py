@@ -23,7 +23,7 @@ def bench_learners(
     ] = Path("bench"),
     every: Annotated[bool, typer.Option("--all", help="Play with every registered learner and estimator.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few seeds and short horizons: under a minute for each family.")
+        bool, typer.Option("--quick", help="Few seeds and short horizons: a minute or two for most learners.")
     ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Use the second set of seeds, to check published results.")

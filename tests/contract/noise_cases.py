@@ -71,7 +71,7 @@ def scale(
     return Noise(function, laplace_scales(function)[which], number, symbols, tolerance, (0.5, 2.0), which)
 
 
-def recorded(learner: Any, rounds: int, **values: float) -> Callable[[float], Entry]:
+def first_release(learner: Any, rounds: int, **values: float) -> Callable[[float], Entry]:
     """Returns epsilon -> the first release that mechanisms record when the learner plays."""
 
     def first_entry(epsilon: float) -> Entry:
@@ -91,7 +91,7 @@ def recorded(learner: Any, rounds: int, **values: float) -> Callable[[float], En
 
 def released_scale(learner: Any, rounds: int, **values: float) -> Callable[[float], float]:
     """Returns epsilon -> the scale of the first release's Laplace noise."""
-    first_entry = recorded(learner, rounds, **values)
+    first_entry = first_release(learner, rounds, **values)
 
     def scale_of(epsilon: float) -> float:
         entry = first_entry(epsilon)
@@ -103,7 +103,7 @@ def released_scale(learner: Any, rounds: int, **values: float) -> Callable[[floa
 
 def reach_of_reports(learner: Any) -> Callable[[float], float]:
     """Returns epsilon -> the size of debiased reports of [-1, 1], at the budget that the learner's reports have."""
-    first_entry = recorded(learner, 1)
+    first_entry = first_release(learner, 1)
 
     def reach(epsilon: float) -> float:
         entry = first_entry(epsilon)
@@ -115,7 +115,7 @@ def reach_of_reports(learner: Any) -> Callable[[float], float]:
 
 def geometric_variance(epsilon: float) -> float:
     """Returns the variance of noise at the budget of the first release of `thompson_central`."""
-    entry = recorded(bandits.thompson_central(num_arms=2), 2)(epsilon)
+    entry = first_release(bandits.thompson_central(num_arms=2), 2)(epsilon)
     noise = geometric(KEY, jnp.zeros(4 * DRAWS, jnp.int32), float(entry.epsilon))
     return float(jnp.var(noise))
 

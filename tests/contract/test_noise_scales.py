@@ -36,7 +36,7 @@ def value(noise: Noise, latex: str, epsilon: float) -> float:
     return evaluate(latex, Symbols(noise.function, **at(noise, epsilon)))
 
 
-def planted(latex: str) -> list[str]:
+def wrong_constants(latex: str) -> list[str]:
     """Returns the formula with one wrong constant, for each of its constants; twice the formula if it has none."""
     tokens = TOKEN.findall(latex.replace(r"\mathrm{round}", r"\round"))
     numerals = [index for index, token in enumerate(tokens) if re.fullmatch(r"\d+\.?\d*", token)]
@@ -53,7 +53,7 @@ def test_a_displayed_noise_is_the_noise_of_the_code_and_wrong_constants_are_seen
         return value(noise, latex, epsilon) == pytest.approx(numbers[epsilon], rel=noise.tolerance)
 
     assert all(agrees(noise.latex, epsilon) for epsilon in numbers), (name, numbers)
-    for wrong in planted(noise.latex):
+    for wrong in wrong_constants(noise.latex):
         assert not all(agrees(wrong, epsilon) for epsilon in numbers), wrong
 
 
@@ -69,7 +69,7 @@ def test_gaussian_noise_solves_the_displayed_formula_and_less_noise_does_not(nam
         scale = float(stddev(epsilon))
         assert delta(scale, epsilon) == pytest.approx(DELTA, rel=1e-3)
         assert delta(0.99 * scale, epsilon) > 1.05 * DELTA
-    for wrong in planted(latex):
+    for wrong in wrong_constants(latex):
         assert evaluate(wrong, Symbols(**{EPS: 2.0, r"\sigma": scale, r"\Delta": sensitivity})) != pytest.approx(
             DELTA, rel=0.05
         )
@@ -81,17 +81,17 @@ def test_a_wrong_constant_in_any_compared_formula_is_seen():
     for case in CASES.values():
         right = definition(case.function, case.symbol)
         number = evaluate(right, Symbols(case.function, **case.symbols))  # test_math compares it with the code
-        for wrong in planted(right):
+        for wrong in wrong_constants(right):
             found = evaluate(wrong, Symbols(case.function, **case.symbols))
             place = (case.function.__name__, wrong)
             (hidden if found == pytest.approx(number, rel=case.tolerance) else seen).add(place)
     for noise in NOISES.values():  # these are seen, by the test above
-        seen |= {(noise.function.__name__, wrong) for wrong in planted(noise.latex)}
+        seen |= {(noise.function.__name__, wrong) for wrong in wrong_constants(noise.latex)}
     assert len(seen) > 150
     assert hidden <= seen
 
 
-def compared(noises: dict[str, Noise]) -> dict[str, set[str]]:
+def evaluated_symbols(noises: dict[str, Noise]) -> dict[str, set[str]]:
     """Returns, for each docstring, the symbols and the positions of Laplace scales that some case evaluates."""
     found: dict[str, set[str]] = {}
 
@@ -110,7 +110,7 @@ def compared(noises: dict[str, Noise]) -> dict[str, set[str]]:
 
 def not_compared(noises: dict[str, Noise]) -> list[str]:
     """Returns the displayed noise that no case evaluates."""
-    found, missing = compared(noises), []
+    found, missing = evaluated_symbols(noises), []
     factories: list[Any] = list(FACTORIES.values())
     for factory in factories:
         done = found.get(factory.__name__, set()) | ELSEWHERE.get(factory.__name__, set())

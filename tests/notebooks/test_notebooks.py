@@ -71,7 +71,7 @@ def test_the_notebook_needs_no_file_beside_it(script):
 
 
 def result_faults(text):
-    """Returns what is wrong with the first cell of a notebook, which states its result."""
+    """Returns the faults of a notebook's first cell, which states its result."""
     match = RESULT.match(text)
     if not match:
         return ["the first cell has no result below the title"]
@@ -85,7 +85,7 @@ def result_faults(text):
 
 
 def reference_faults(item):
-    """Returns what differs between a reference and its entry in refs.bib."""
+    """Returns the differences between a reference and its entry in refs.bib."""
     match = REFERENCE.fullmatch(item)
     if not match:
         return [f"not a reference: {item}"]
@@ -106,7 +106,7 @@ def reference_faults(item):
 
 
 def faults(notebook):
-    """Returns what is wrong with the form of a notebook: its result, its references, and the width of its code."""
+    """Returns the faults of a notebook's form: of its result, its references, and the width of its code."""
     first, last = notebook.cells[0], notebook.cells[-1]
     found = result_faults(first.source)
     heading, *lines = last.source.split("\n")

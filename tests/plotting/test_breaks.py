@@ -37,7 +37,7 @@ def positions(drawn_line):
     return np.asarray(drawn_line.get_xdata(), float).tolist()
 
 
-def dotted(ax):
+def dotted_lines(ax):
     """Returns the positions of the ends of each dotted line."""
     return [positions(found) for found in ax.get_lines() if found.is_dashed() and len(found.get_xdata()) == 2]
 
@@ -63,7 +63,7 @@ def test_a_far_smaller_epsilon_is_behind_a_break(order):
     mean = values.mean("seed")
     np.testing.assert_allclose(heights(solid), mean.sel(epsilon=[0.01, 0.03, 0.1, 0.3]))
     np.testing.assert_allclose(heights(apart), mean.sel(epsilon=[1e-6, np.inf]))
-    assert dotted(ax) == [[0.0025, 0.01], [0.3, 1.2]]
+    assert dotted_lines(ax) == [[0.0025, 0.01], [0.3, 1.2]]
     np.testing.assert_allclose(slashes(ax), [break_between(0.3, 1.2), break_between(0.01, 0.0025)])
     left, right = ax.get_xlim()
     assert 0.001 < left < 0.0025  # the empty decades are gone
@@ -96,7 +96,7 @@ def test_it_is_1000_times_smaller_than_the_first_of_two_others(epsilons, first):
     ax = plotting.curves(line(*epsilons), x="epsilon")
     assert min(ticks(ax)) == pytest.approx(first)
     assert len(slashes(ax)) == (first not in epsilons) + (np.inf in epsilons)
-    assert len(dotted(ax)) == len(slashes(ax))
+    assert len(dotted_lines(ax)) == len(slashes(ax))
 
 
 def test_other_dimensions_and_linear_axes_have_no_left_break():
@@ -121,7 +121,7 @@ def test_later_curves_use_the_break_of_the_first():
     assert {at: ticks(ax)[at] for at in TICKS} == TICKS
     assert ticks(ax)[0.2] == "0.2"
     assert len(slashes(ax)) == 2
-    assert dotted(ax) == [[0.0025, 0.01], [0.3, 1.2], [0.0025, 0.1], [0.2, 1.2], [0.0025, 0.03]]
+    assert dotted_lines(ax) == [[0.0025, 0.01], [0.3, 1.2], [0.0025, 0.1], [0.2, 1.2], [0.0025, 0.03]]
 
 
 def test_a_later_curve_can_bring_the_break():
@@ -171,7 +171,7 @@ def test_small_multiples(bars):
     check_inside(figure)
     for panel in figure.axes:
         assert ticks(panel) == pytest.approx(TICKS)
-        np.testing.assert_allclose(dotted(panel), [[0.0025, 0.01], [0.3, 1.2]])
+        np.testing.assert_allclose(dotted_lines(panel), [[0.0025, 0.01], [0.3, 1.2]])
         assert len(slashes(panel)) == 2
 
 
@@ -207,7 +207,7 @@ def test_paired_differences():
     differences = stats.paired(learners(*EPSILONS), "learner", against="ucb")
     ax = plotting.paired(differences, x="epsilon")
     assert ticks(ax) == pytest.approx(TICKS)
-    assert dotted(ax) == [[0.0025, 0.01], [0.3, 1.2]]
+    assert dotted_lines(ax) == [[0.0025, 0.01], [0.3, 1.2]]
 
 
 def test_the_line_of_a_report_is_at_the_mark():

@@ -21,8 +21,8 @@ ENTRIES = {
 USES = {  # shown on pages of the site
     "exp3": {
         "use": (
-            "Use it to compare with the literature: Exp3 on rewards with Laplace noise, published for a curator, in "
-            "the local model."
+            "Use it to compare with the literature: it is the published Exp3 with Laplace noise, but each user adds "
+            "the noise, not a curator."
         ),
         "not": "For your own problem use `tsallis_inf`, which has the better rate and also adapts to fixed means.",
     },
