@@ -13,8 +13,8 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations begin set-up \
-	newer docs executed pages notebooks pages-data lint gpu-counts style bench lock release paper
+.PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations coverage begin \
+	set-up newer docs executed pages notebooks pages-data lint gpu-counts style bench lock release paper
 
 # Each number of comparisons is a program, and compiling takes most of the time: the study's default has five.
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
@@ -23,7 +23,8 @@ run: $(READY)  ## the main job: what label privacy costs in reward estimation, a
 check: $(READY)  ## one algorithm, file or folder, in a minute or two: make check NAME=rucb, make check NAME=jaxdp/stats
 	@NEW_RESULTS=$(NEW_RESULTS) $(BIN)/python tests/loop/check.py "$(NAME)"
 
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+PARALLEL := pytest -n $(WORKERS) --dist worksteal
+PYTEST := $(BIN)/python -m $(PARALLEL)
 
 # Most of the tests' time is compiling. What does not hang on how lanes are vectorised is compiled without optimisation,
 # by the older and quicker emitters, one module a program.
@@ -87,6 +88,16 @@ durations: $(FLAGS)  ## measures tests that have no duration; those in FILES="..
 	-$(call MEASURE,$(PLAINLY) JAX_ENABLE_X64=1,wide) --unmeasured
 	$(MERGE) $(MEASURED)/wide
 
+COVERED = COVERAGE_FILE=$(CURDIR)/.cache/coverage $(BIN)/python -m
+RECORD = --cov --cov-append --cov-report=
+coverage: $(FLAGS)  ## counts the lines of jaxdp that `make test` runs, in processes that tests start too (40 minutes)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pytest-cov==7.1.0 coverage==7.17.5
+	rm -f .cache/coverage*
+	-$(PLAINLY) $(COVERED) $(PARALLEL) $(RECORD) -m "not slow and not optimised"
+	-$(COVERED) $(PARALLEL) $(RECORD) -m "optimised and not slow" $(call MARKED,optimised)
+	-$(PLAINLY) JAX_ENABLE_X64=1 $(COVERED) $(PARALLEL) $(RECORD) -m "precision and not slow" $(call MARKED,precision)
+	$(COVERED) coverage report --skip-covered --sort=cover
+
 # The first of these that is 3.13 or newer; pyenv's own names do not run where another version is chosen.
 PYENV = $(or $(shell pyenv root 2>/dev/null),$(HOME)/.pyenv)
 NEWEST = $(PYTHON_NEWEST) python3.13 $(wildcard $(PYENV)/versions/3.13*/bin/python) python3
@@ -117,7 +128,7 @@ notebooks: $(FLAGS)  ## executes every notebook in full; what they show goes to 
 
 # The executed notebooks are kept: one is executed again when its script, or what it runs, has changed.
 SPHINX = JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs $(WORKERS)
-docs: begin $(VENV)/.ready-docs $(FLAGS)  ## the site, in results/site/html; a warning is an error
+docs: begin $(FLAGS)  ## the site, in results/site/html; a warning is an error
 	@$(MAKE) --no-print-directory --jobs=2 executed pages
 	@$(call stage,site,$(SPHINX) -d .cache/site -b html docs results/site/html)
 	@$(call stage,check of the site,$(BIN)/python docs/check_site.py results/site/html)
@@ -126,7 +137,7 @@ docs: begin $(VENV)/.ready-docs $(FLAGS)  ## the site, in results/site/html; a w
 executed:
 	@$(call stage,notebooks,$(RUN_NOTEBOOKS) --changed)
 
-pages:
+pages: $(VENV)/.ready-docs
 	@$(call stage,pages beside notebooks,JAX_PLATFORMS=cpu $(BIN)/python docs/site_pages/pages.py)
 
 # A learner that no instance fits makes the lines with a minus fail, as do results of other versions, which stay: this is shown.

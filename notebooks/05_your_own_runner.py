@@ -127,8 +127,8 @@ assert same
 # %% [markdown]
 # ## Wall clock
 # The same simulation in five ways: a Python loop, Numba (if it is installed), and `vmap` of single rounds, of blocks
-# and of counts. Seconds are measured on this machine, without compilation, the least of three; nanoseconds are per
-# round and lane.
+# and of counts. Seconds are measured on this machine, without compilation, the least of three (the Python loop runs
+# once); nanoseconds are per round and lane.
 
 
 # %%
@@ -200,9 +200,10 @@ ways |= {
 }
 table, regrets = {}, {}
 for name, (play, lanes) in ways.items():
-    if name != "Python loop":
-        play(lanes)  # compiles
-    measured = [measure(play, lanes) for _ in range(3)]
+    is_compiled = name != "Python loop"
+    if is_compiled:
+        play(lanes)
+    measured = [measure(play, lanes) for _ in range(3 if is_compiled else 1)]
     regrets[name], best = measured[0][0], min(taken for _, taken in measured)
     table[name] = {
         "lanes": lanes,

@@ -288,7 +288,7 @@ def _label(algorithm: str, entries: Mapping[str, MechanismEntry]) -> str:
     kind = next(iter(entries.values())).factory
     name = getattr(kind, "__name__", "")
     if name.endswith("_counter"):
-        return f"standard deviation of the count after {pictures.COUNTED:,} entries"
+        return f"standard deviation of the {pictures.COUNTED:,}th count"
     if name.endswith("_randomizer"):
         return "root mean square of an estimate"
     return "standard deviation of the noise"

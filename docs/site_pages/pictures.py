@@ -19,6 +19,7 @@ BUDGETS = tuple(float(epsilon) for epsilon in np.geomspace(0.1, 10, 13))
 COUNTED = 1_000  # entries of a counter
 LEAST_SCORE = 1e-3  # smaller scores are drawn here
 SCORES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1_000)  # ticks
+LONG_LABEL = 35  # letters; longer labels are printed smaller, as pictures are low
 SALT = "jaxdp"  # names in pictures are equal in every build
 
 
@@ -80,6 +81,7 @@ def draw_errors(title: str, errors: Mapping[str, Sequence[float]]) -> plotting.F
     ax.set_xticks(positions, [format_budget(epsilon) for epsilon in v1.EPSILONS])
     ax.set(title=title, xlabel="ε", ylabel="mean error", yscale="log")
     ax.legend(fontsize="small")
+    fix_margins(figure)
     return figure
 
 
@@ -139,9 +141,11 @@ def draw_noises(
     (ax,) = figure.axes
     for index, (name, values) in enumerate(noise.items()):
         ax.plot(BUDGETS, values, label=name, **style(index, ax))
-    ax.set(title=title, xlabel="ε", ylabel=label, xscale="log", yscale="linear" if is_probability else "log")
+    ax.set(title=title, xlabel="ε", xscale="log", yscale="linear" if is_probability else "log")
+    ax.set_ylabel(label, fontsize="small" if len(label) > LONG_LABEL else None)
     ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
     ax.legend(fontsize="small")
+    fix_margins(figure)
     return figure
 
 

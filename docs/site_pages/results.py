@@ -76,19 +76,32 @@ def measurements(records: Records) -> dict[str, dict[str, Measurement]]:
     """Returns the measurements per round, by instance and learner, in the suite's order of instances."""
     by_instance: dict[str, dict[str, Measurement]] = {name: {} for name in v1.INSTANCES}
     for name, record in records.items():
-        for instance, entry in record["instances"].items() if record["unit"] == "round" else ():
-            if "skipped" not in entry:
-                by_instance[instance][name] = _measurement(entry)
+        if record["unit"] == "round":
+            played = {instance: entry for instance, entry in record["instances"].items() if "skipped" not in entry}
+            for instance, measurement in _measurements_of(played).items():
+                by_instance[instance][name] = measurement
     return by_instance
 
 
-def _measurement(entry: Mapping[str, Any]) -> Measurement:
-    values = [entry["values"][f"{epsilon:g}"] for epsilon in v1.EPSILONS]
-    interval, claim = mean_interval(xr.DataArray(values, dims=("epsilon", "seed"))), entry["claims"]["1"]
-    parts = (interval[part].values.tolist() for part in ("mean", "low", "high"))
-    cells = tuple(Cell(*numbers, not_worse=False) for numbers in zip(*parts, strict=True))
-    is_private = claim["kind"] != "none"
-    return Measurement(claim["trust_model"], is_private, entry["horizon"], len(values[0]), entry["metric"], cells)
+def _measurements_of(played: Mapping[str, Mapping[str, Any]]) -> dict[str, Measurement]:
+    """Returns the measurements of one learner, by instance, from the entries of its file."""
+    if not played:
+        return {}
+    values = [[entry["values"][f"{epsilon:g}"] for epsilon in v1.EPSILONS] for entry in played.values()]
+    intervals = mean_interval(xr.DataArray(values, dims=("instance", "epsilon", "seed")))
+    parts = [intervals[part].values.tolist() for part in ("mean", "low", "high")]
+    measured = {}
+    for (instance, entry), *numbers in zip(played.items(), *parts, strict=True):
+        claim = entry["claims"]["1"]
+        measured[instance] = Measurement(
+            trust_model=claim["trust_model"],
+            is_private=claim["kind"] != "none",
+            horizon=entry["horizon"],
+            seeds=len(values[0][0]),
+            metric=entry["metric"],
+            cells=tuple(Cell(*cell, not_worse=False) for cell in zip(*numbers, strict=True)),
+        )
+    return measured
 
 
 def peers(

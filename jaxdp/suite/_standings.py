@@ -61,7 +61,7 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
         if format != "markdown":
             texts.append(tables.FORMATS[format](_contents(scores, group)))
             continue
-        parts = [_contents(scores.sel(instance=[name]), group) for name in scores.instance.values.tolist()]
+        parts = _by_instance(_contents(scores, group), scores.sizes["epsilon"])
         captions = [*[""] * (len(parts) - 1), parts[-1].caption]
         table = "\n\n".join(
             tables.as_markdown(part._replace(caption=text)).rstrip() for part, text in zip(parts, captions, strict=True)
@@ -207,6 +207,19 @@ def _contents(scores: xr.DataArray, group: Group) -> Contents:
     caption += "" if group[3] == "none" else f" Claims are for {group[2]}."
     trust, units = dict.fromkeys(rows, group[1]), dict.fromkeys(rows, [group[2]] * len(columns))
     return Contents(columns, rows, trust, units, (), caption, "score")
+
+
+def _by_instance(contents: Contents, num_epsilons: int) -> list[Contents]:
+    """Splits a table into one for each instance, which has a column for each epsilon."""
+    slices = [slice(start, start + num_epsilons) for start in range(0, len(contents.columns), num_epsilons)]
+    return [
+        contents._replace(
+            columns=contents.columns[part],
+            rows={name: cells[part] for name, cells in contents.rows.items()},
+            units={name: units[part] for name, units in contents.units.items()},
+        )
+        for part in slices
+    ]
 
 
 def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
