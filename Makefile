@@ -127,7 +127,8 @@ notebooks: $(FLAGS)  ## executes every notebook in full; what they show goes to 
 	$(RUN_NOTEBOOKS)
 
 # The executed notebooks are kept: one is executed again when its script, or what it runs, has changed.
-SPHINX = JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs $(WORKERS)
+# With more jobs than cores, pages are cut into smaller parts, and no core waits for the longest one.
+SPHINX = JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs 6
 docs: begin $(FLAGS)  ## the site, in results/site/html; a warning is an error
 	@$(MAKE) --no-print-directory --jobs=2 executed pages
 	@$(call stage,site,$(SPHINX) -d .cache/site -b html docs results/site/html)
@@ -186,9 +187,15 @@ $(READY): $(LOCK) pyproject.toml
 set-up:
 	$(PYTHON) -c '$(CHECK_VERSION)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r $(LOCK)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@awk '/^[a-zA-Z]/ { print > ("$(VENV)/lock-" number++ % 2) }' $(LOCK)
+	$(MAKE) --no-print-directory --jobs=2 half-0 half-1
+	$(INSTALL) --no-build-isolation --editable .
 	touch $(READY)
+
+# pip unpacks one package at a time.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+half-%:
+	$(INSTALL) --no-compile -r $(VENV)/lock-$*
 
 # XLA stops at a flag that it does not know, as newer versions do at this one: it is tried first.
 $(FLAGS): $(READY)
@@ -196,5 +203,5 @@ $(FLAGS): $(READY)
 
 # What only the site needs is not installed for the tests.
 $(VENV)/.ready-docs: $(READY) docs/requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r docs/requirements.lock
+	$(INSTALL) --no-compile -r docs/requirements.lock
 	touch $@

@@ -12,7 +12,7 @@
 # experts as rarely as possible, and `counter_weights` uses totals that one private counter releases.
 
 # %% tags=["parameters"] small={"num_seeds": 6, "horizons": [300, 1200]}
-num_seeds = 16
+num_seeds = 12
 horizons = [2_000, 20_000]
 epsilons = [0.3, 1.0, 3.0, float("inf")]
 
