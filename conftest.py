@@ -2,7 +2,9 @@
 
 import atexit
 import gc
+import importlib
 import os
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,17 @@ def pytest_configure(config: pytest.Config) -> None:
         atexit.register(os._exit, 0)  # the last one to run: the interpreter would free all programs, one by one
     if config.option.collectonly or config.getoption("dist", "no") == "no":
         config.pluginmanager.import_plugin("tests.loop.jax_settings")
+
+
+def pytest_collect_file(file_path: Path) -> None:
+    """Imports a module of the library as programs do, before pytest imports it for its doctests.
+
+    If its package is not imported yet, pytest imports the package, which imports the module, and then executes the
+    module again: tests would replace functions of one copy and call those of the other.
+    """
+    root = Path(__file__).parent
+    if file_path.is_relative_to(root / "jaxdp") and file_path.suffix == ".py" and file_path.stem != "__main__":
+        importlib.import_module(".".join(file_path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"))
 
 
 @pytest.hookimpl(trylast=True)

@@ -149,6 +149,15 @@ def test_no_module_is_hidden_behind_a_function_of_its_name(tmp_path, monkeypatch
         del sys.modules[name]
 
 
+def test_doctests_run_in_the_modules_that_programs_import():
+    """Collects a module before everything else: a second copy of it would have another class of this name."""
+    tests = ["jaxdp/audit/_python_learner.py", "tests/audit/test_python_arguments.py", "-k", "trials_asked_for"]
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
+    result = subprocess.run(run, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+    assert "2 passed" in result.stdout
+
+
 # ---- algorithms are to be read, layouts lie beside them --------------------------------------------------------------
 ALGORITHMS = ("bandits", "dueling", "estimation", "experts")
 FACTORY = {"factory", "reusing_factory"}  # decorators
