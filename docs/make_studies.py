@@ -1,6 +1,7 @@
 """Draws the gallery's small figures of studies: `python docs/make_studies.py`, or with the names of some of them.
 
 Each study runs in its quick form, as `python -m jaxdp run NAME --quick` does.
+`docs/gallery/studies.json` says what each figure shows: if a figure is drawn again, read its sentence again.
 """
 
 import subprocess

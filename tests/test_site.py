@@ -18,9 +18,10 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
+from site_pages import gallery  # noqa: E402
 from site_pages.commands import commands_page  # noqa: E402
 from site_pages.docstrings import escape, plain, section, to_rst  # noqa: E402
-from site_pages.gallery import OF_STUDIES, gallery_page  # noqa: E402
+from site_pages.gallery import OF_STUDIES, alternative_texts, gallery_page  # noqa: E402
 from site_pages.names import PAGES, everything, missing, names_by_page, public_modules  # noqa: E402
 from site_pages.navigation import mark_current  # noqa: E402
 from site_pages.pages import deviations_page, theorems_page, tidy  # noqa: E402
@@ -312,3 +313,22 @@ def test_the_gallery_shows_each_figure_of_a_notebook_with_a_link(tmp_path):
     assert Image.open(tmp_path / "thumbnails" / "03_duels_2.png").size == (480, 160)
     assert re.findall(r":link: commands.html#python-m-jaxdp-run-(.*)", studies) == list(STUDIES)
     assert {path.stem for path in OF_STUDIES.iterdir()} == set(STUDIES)
+
+
+def test_each_figure_of_a_study_has_a_sentence_on_what_it_shows(tmp_path):
+    shown = re.findall(r":img-alt: (.*)", gallery_page(tmp_path, tmp_path / "thumbnails"))
+    assert len(shown) == len(set(shown)) == len(STUDIES)
+    for name, text in alternative_texts().items():
+        assert len(text.split()) >= 15, name
+        assert text.endswith("."), name
+        assert "Figure of" not in text, name
+
+
+@pytest.mark.parametrize("change", [lambda texts: texts.pop("advise"), lambda texts: texts.update(gone="A text.")])
+def test_a_figure_without_a_text_and_a_text_without_a_figure_are_refused(tmp_path, monkeypatch, change):
+    texts = alternative_texts()
+    change(texts)
+    monkeypatch.setattr(gallery, "SEEN", tmp_path / "studies.json")
+    gallery.SEEN.write_text(json.dumps(texts))
+    with pytest.raises(ValueError, match=r"studies\.json must have one text for each study.* in (advise|gone)$"):
+        gallery_page(tmp_path, tmp_path / "thumbnails")

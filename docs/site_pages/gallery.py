@@ -16,6 +16,7 @@ from jaxdp.studies import STUDIES
 
 WIDTH = 480  # pixels of a thumbnail
 OF_STUDIES = Path(__file__).parents[1] / "gallery" / "studies"  # committed thumbnails, by `docs/make_studies.py`
+SEEN = OF_STUDIES.with_suffix(".json")  # one sentence for each of these figures on what it shows
 
 
 class Shown(NamedTuple):
@@ -100,17 +101,29 @@ def gallery_page(executed: Path, thumbnails: Path) -> str:
             "without ``--quick``. A few studies need the arguments that ``docs/make_studies.py`` gives them.",
             "",
             *grid,
-            *(line for name in STUDIES for line in _study_card(name)),
+            *(line for name, seen in alternative_texts().items() for line in _study_card(name, seen)),
         ]
     )
 
 
-def _study_card(name: str) -> list[str]:
+def alternative_texts() -> dict[str, str]:
+    """Returns the alternative text of each study's figure, in the order of the studies.
+
+    Raises:
+        ValueError: if `SEEN` lacks a study or names one that does not exist.
+    """
+    texts = json.loads(SEEN.read_text(encoding="utf-8"))
+    if different := sorted(set(STUDIES) ^ set(texts)):
+        raise ValueError(f"{SEEN.name} must have one text for each study, but it differs in {', '.join(different)}")
+    return {name: texts[name] for name in STUDIES}
+
+
+def _study_card(name: str, seen: str) -> list[str]:
     """Returns the card of a study, which links to the study's command."""
     return [
         "   .. grid-item-card::",
         f"      :img-top: /gallery/{OF_STUDIES.name}/{name}.png",
-        f"      :img-alt: Figure of the study {name}",
+        f"      :img-alt: {escape(seen)}",
         f"      :link: commands.html#python-m-jaxdp-run-{name}",
         "",
         f"      ``{name}``: {escape(STUDIES[name])}",
