@@ -178,11 +178,14 @@ def debiased_rr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    r"""Builds the minimiser of the de-biased loss of randomized labels: the local-model estimator for every epsilon.
+    r"""Builds the minimiser of the de-biased loss of randomized labels, which is convex for the logistic link.
 
     The label loss is linear in the label. The estimator replaces the label by the unbiased version of its report,
     (report - (1 - p)) / (2p - 1) with p = sigmoid(epsilon). For the logistic link the objective is convex at every
     epsilon. For the probit link it need not be convex, and the certificate certifies only a stationary point.
+
+    Set a finite radius at small epsilon or with few labels: the debiased labels may be such that the loss has no finite
+    minimiser. The search then ends far away, and the error can exceed a million.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).

@@ -72,6 +72,6 @@ ENTRIES = {
 USES = {  # shown on pages of the site
     "double_thompson": {
         "use": "Use it for duels with local reports as the alternative to `rucb`: simulate both.",
-        "not": "The posterior is a heuristic under privacy; no regret bound is known. `rucb` has one.",
+        "not": "The posterior is a heuristic under privacy; no regret bound is known.",
     },
 }

@@ -58,6 +58,6 @@ ENTRIES = {
 USES = {  # shown on pages of the site
     "rucb": {
         "use": "Use it for duels with a Condorcet winner, with local reports, or with a curator by blocks.",
-        "not": "At small ε the local variant explores all its duels; use the variant by blocks, or `ebs_phased`.",
+        "not": "At small ε the local variant explores all its duels; with a curator use the variant by blocks.",
     },
 }

@@ -78,6 +78,6 @@ USES = {  # shown on pages of the site
         "use": (
             "Use it for duels with utilities or drifting preferences and local reports: two players of `tsallis_inf`."
         ),
-        "not": "With a fixed Condorcet winner the regret of `rucb` grows as ln T only.",
+        "not": "If utilities do not change, `double_thompson` may have a lower regret: simulate both.",
     },
 }

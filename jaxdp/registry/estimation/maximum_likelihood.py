@@ -45,12 +45,12 @@ USES = {  # shown on pages of the site
     },
     "debiased_rr": {
         "use": (
-            "Use it with randomized labels at every ε: for the logistic link it is convex, and it is the default "
-            "without a curator."
+            "Use it with randomized labels from about ε = 1 on: for the logistic link it is convex. At small ε, "
+            "or with few labels, set `radius`: without it there may be no finite minimiser, and the error can exceed a million."
         ),
         "not": (
-            "With a curator `objective_perturbation` has less noise, except with many features and at moderate ε: "
-            "predict both with `predicted_errors`."
+            "At small ε `sgd_rr` is more accurate. With a curator `objective_perturbation` has less noise, except with "
+            "many features and at moderate ε: predict both with `predicted_errors`."
         ),
     },
 }
