@@ -62,8 +62,8 @@ USES = {  # shown on pages of the site
     "ballot_rr": {
         "use": "Use it for ballots without a curator: voters answer about a few random pairs.",
         "not": (
-            "It uses only the pairs that were asked. At small ε without `radius` there may be no finite minimiser, and "
-            "the error can exceed a million. With a curator use `ballot_objective_perturbation`."
+            "It uses only the pairs that were asked. At small ε without a radius there may be no finite minimiser, "
+            "and the error can exceed a million. With a curator use `ballot_objective_perturbation`."
         ),
     },
 }

@@ -45,12 +45,13 @@ USES = {  # shown on pages of the site
     },
     "debiased_rr": {
         "use": (
-            "Use it with randomized labels from about ε = 1 on: for the logistic link it is convex. At small ε, "
-            "or with few labels, set `radius`: without it there may be no finite minimiser, and the error can exceed a million."
+            "Use it with randomized labels from about ε = 1 on: for the logistic link it is convex. At small ε or "
+            "with few labels set a radius: without one there may be no finite minimiser, and the error can exceed a "
+            "million."
         ),
         "not": (
-            "At small ε `sgd_rr` is more accurate. With a curator `objective_perturbation` has less noise, except with "
-            "many features and at moderate ε: predict both with `predicted_errors`."
+            "At small ε `sgd_rr` is more accurate. With a curator `objective_perturbation` usually has less noise: "
+            "predict both with `predicted_errors`."
         ),
     },
 }

@@ -66,19 +66,18 @@ USES = {  # shown on pages of the site
     "objective_perturbation": {
         "use": (
             'Use it with a curator when features are public and labels private. `weights="cut"` usually lowers the '
-            'error, and `geometry="whitened"` serves margins; neither reads labels.'
+            'error; `geometry="whitened"` serves margins.'
         ),
         "not": (
-            "At small ε without `radius` or `regularization` there may be no finite minimiser, and the error can "
-            "exceed a million. If features are private too, its claim does not cover them: use "
-            "`objective_perturbation_full`."
+            "At small ε without a radius or regularization there may be no finite minimiser, and the error can "
+            "exceed a million. If features are private too, use `objective_perturbation_full`."
         ),
     },
     "sgd_objective_perturbation": {
         "use": "Use it to see what one pass costs beside the exact minimiser of the same noisy objective.",
         "not": (
-            "If `radius` bounds its estimate, `objective_perturbation` is usually more accurate from about ε = 1 on. "
-            "At ε = 0.1 one pass was more accurate on three of four reward problems of the benchmark."
+            "If a radius bounds its estimate, `objective_perturbation` is usually more accurate from about ε = 1 on."
+            " At ε = 0.1 one pass was more accurate on three of the benchmark's four reward problems."
         ),
     },
     "literal_objective_perturbation": {

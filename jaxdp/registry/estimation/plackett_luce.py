@@ -56,18 +56,18 @@ USES = {  # shown on pages of the site
     },
     "plackett_luce_debiased_krr": {
         "use": (
-            "Use it for choices among K without a curator, from about ε = 1 on. At small ε set `radius`: the loss is "
-            "convex, but without a radius it may have no finite minimiser."
+            "Use it for choices among K without a curator, from about ε = 1 on. At small ε set a radius: the loss is"
+            " convex, but without a radius it may have no finite minimiser."
         ),
         "not": (
-            "At small ε `sgd_krr` is more accurate. With many alternatives K-ary randomized response reports little; "
-            "ask for pairs instead."
+            "At small ε `sgd_krr` is more accurate. With many alternatives K-ary randomized response reports little;"
+            " ask for pairs instead."
         ),
     },
     "plackett_luce_objective_perturbation": {
         "use": (
-            "Use it for choices among K with a curator and public features. At small ε set `radius` or "
-            "`regularization`: without both there may be no finite minimiser."
+            "Use it for choices among K with a curator and public features. At small ε set a radius or "
+            "regularization: without both there may be no finite minimiser."
         ),
         "not": "Rankings are not supported: they enter the loss otherwise than by one sum.",
     },

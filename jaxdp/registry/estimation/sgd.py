@@ -34,8 +34,9 @@ USES = {  # shown on pages of the site
     "sgd_rr": {
         "use": "Use it when labels arrive as a stream, or to reproduce the source paper's one pass.",
         "not": (
-            "On data that fit in memory, if `radius` bounds its estimate, `debiased_rr` is usually more accurate from "
-            "about ε = 1 on. At ε = 0.1 `sgd_rr` was more accurate on all four reward problems of the benchmark."
+            "On data that fit in memory, if a radius bounds its estimate, `debiased_rr` is usually more accurate "
+            "from about ε = 1 on. At ε = 0.1 one pass was more accurate on all four of the benchmark's reward "
+            "problems."
         ),
     },
 }

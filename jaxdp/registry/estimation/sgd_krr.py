@@ -21,8 +21,8 @@ USES = {  # shown on pages of the site
     "sgd_krr": {
         "use": "Use it to reproduce the source paper's K-wise updates, or for streams of choices.",
         "not": (
-            "On data that fit in memory, if `radius` bounds its estimate, `plackett_luce_debiased_krr` is more "
-            "accurate from about ε = 1 on. In the measured choices `sgd_krr` was more accurate at ε = 0.1."
+            "On data that fit in memory, if a radius bounds its estimate, `plackett_luce_debiased_krr` is more "
+            "accurate from about ε = 1 on. In the measured choices one pass was more accurate at ε = 0.1."
         ),
     },
 }
