@@ -14,7 +14,7 @@ CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs
 WORKERS ?= 2
 
 .PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations coverage begin \
-	set-up newer docs executed pages notebooks pages-data lint gpu-counts style bench lock release paper
+	set-up half-0 half-1 newer docs executed pages notebooks pages-data lint gpu-counts style bench lock release paper
 
 # Each number of comparisons is a program, and compiling takes most of the time: the study's default has five.
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
@@ -77,7 +77,7 @@ parts: $(FLAGS)  ## lists the parts of the long run, and what `make test` leaves
 
 # Programs are compiled without those of earlier runs, as `make test` does in a fresh checkout.
 MEASURED := .cache/measured
-MEASURE = JAX_COMPILATION_CACHE_DIR=$(CURDIR)/$(MEASURED)/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+MEASURE = JAX_COMPILATION_CACHE_DIR="$(CURDIR)/$(MEASURED)/jax" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	$(1) $(PYTEST) --measure $(MEASURED)/$(2) $(or $(FILES),$(if $(ALL),,--unmeasured))
 MERGE := $(BIN)/python -m tests.loop.durations
 durations: $(FLAGS)  ## measures tests that have no duration; those in FILES="..." again, or with ALL=1 all of them
@@ -88,14 +88,16 @@ durations: $(FLAGS)  ## measures tests that have no duration; those in FILES="..
 	-$(call MEASURE,$(PLAINLY) JAX_ENABLE_X64=1,wide) --unmeasured
 	$(MERGE) $(MEASURED)/wide
 
-COVERED = COVERAGE_FILE=$(CURDIR)/.cache/coverage $(BIN)/python -m
+# Its packages are beside those of the lock: plugins that pytest finds slow down every later run.
+COVERAGE := .cache/coverage
+COVERED = COVERAGE_FILE="$(CURDIR)/$(COVERAGE)/lines" PYTHONPATH="$(CURDIR)/$(COVERAGE)/packages" $(BIN)/python -m
 RECORD = --cov --cov-append --cov-report=
-coverage: $(FLAGS)  ## counts the lines of jaxdp that `make test` runs, in processes that tests start too (40 minutes)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check pytest-cov==7.1.0 coverage==7.17.5
-	rm -f .cache/coverage*
-	-$(PLAINLY) $(COVERED) $(PARALLEL) $(RECORD) -m "not slow and not optimised"
-	-$(COVERED) $(PARALLEL) $(RECORD) -m "optimised and not slow" $(call MARKED,optimised)
-	-$(PLAINLY) JAX_ENABLE_X64=1 $(COVERED) $(PARALLEL) $(RECORD) -m "precision and not slow" $(call MARKED,precision)
+coverage: $(FLAGS)  ## counts the lines of jaxdp that `make test` runs, in processes that tests start too (25 minutes)
+	rm -rf $(COVERAGE)
+	$(INSTALL) --target $(COVERAGE)/packages pytest-cov==7.1.0 coverage==7.17.5
+	$(PLAINLY) $(COVERED) $(PARALLEL) $(RECORD) -m "not slow and not optimised"
+	$(COVERED) $(PARALLEL) $(RECORD) -m "optimised and not slow" $(call MARKED,optimised)
+	$(PLAINLY) JAX_ENABLE_X64=1 $(COVERED) $(PARALLEL) $(RECORD) -m "precision and not slow" $(call MARKED,precision)
 	$(COVERED) coverage report --skip-covered --sort=cover
 
 # The first of these that is 3.13 or newer; pyenv's own names do not run where another version is chosen.
@@ -121,7 +123,7 @@ newer: $(READY)
 	@echo 'pip, without $(LOCK):' $$($(BIN)/python -m pip install --disable-pip-version-check --dry-run --upgrade \
 		--upgrade-strategy eager --no-build-isolation --editable . 2>&1 | grep '^Would install' || echo 'could not be asked')
 
-KEPT := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.cache/jax JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
+KEPT := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.cache/jax" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 RUN_NOTEBOOKS = QUICKLY="$$(cat $(FLAGS))" $(KEPT) $(BIN)/python notebooks/make.py run
 notebooks: $(FLAGS)  ## executes every notebook in full; what they show goes to results/notebooks
 	$(RUN_NOTEBOOKS)
@@ -135,7 +137,7 @@ docs: begin $(FLAGS)  ## the site, in results/site/html; a warning is an error
 	@$(call stage,check of the site,$(BIN)/python docs/check_site.py results/site/html)
 	@cat $(STAGES)
 
-executed:
+executed: $(FLAGS)
 	@$(call stage,notebooks,$(RUN_NOTEBOOKS) --changed)
 
 pages: $(VENV)/.ready-docs
@@ -187,14 +189,14 @@ $(READY): $(LOCK) pyproject.toml
 set-up:
 	$(PYTHON) -c '$(CHECK_VERSION)'
 	$(PYTHON) -m venv $(VENV)
-	@awk '/^[a-zA-Z]/ { print > ("$(VENV)/lock-" number++ % 2) }' $(LOCK)
+	@awk '!/^ *(#|$$)/ { print > ("$(VENV)/lock-" number++ % 2) }' $(LOCK)
 	$(MAKE) --no-print-directory --jobs=2 half-0 half-1
 	$(INSTALL) --no-build-isolation --editable .
 	touch $(READY)
 
 # pip unpacks one package at a time.
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
-half-%:
+half-0 half-1: half-%:
 	$(INSTALL) --no-compile -r $(VENV)/lock-$*
 
 # XLA stops at a flag that it does not know, as newer versions do at this one: it is tried first.
@@ -203,5 +205,5 @@ $(FLAGS): $(READY)
 
 # What only the site needs is not installed for the tests.
 $(VENV)/.ready-docs: $(READY) docs/requirements.lock
-	$(INSTALL) --no-compile -r docs/requirements.lock
+	@$(call stage,set-up of the site,$(INSTALL) --no-compile -r docs/requirements.lock)
 	touch $@

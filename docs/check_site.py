@@ -6,6 +6,7 @@ must be results of the current programs.
 """
 
 import functools
+import html
 import os
 import re
 import sys
@@ -24,21 +25,32 @@ from site_pages.references import references
 from site_pages.results import outdated_learners, read_records
 
 WORKERS = 2  # processes that read pages
+Walks = dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]]
 INDEX = "reference/api/algorithms.html"
 ALGORITHM = "reference/api/algorithm/{}.html"
-# For each question of a reader: the pages from the home page to the answer, and texts of the last page.
-WALKS = {
-    "how to install": (("howto/install.html",), ("Install",)),
-    "RUCB's rule and its privacy proof": ((INDEX, ALGORITHM.format("rucb")), ("Privacy claim", "<math")),
+# For each question of a reader: the pages from the home page to the answer, the last page's heading, and texts in it.
+WALKS: Walks = {
+    "how to install": (("howto/install.html",), "Install", ("requirements.lock",)),
+    "RUCB's rule and its privacy proof": (
+        (INDEX, ALGORITHM.format("rucb")),
+        "RUCB (rucb)",
+        ('display="block"', 'id="privacy-claim"'),
+    ),
     "pure local claims for contextual bandits": (
         (INDEX,),
-        ("linear_ucb_ball", "generalized_linear_ball", "contextual bandits"),
+        "Algorithms and their claims",
+        ("linear_ucb_ball", "generalized_linear_ball", "greedy_sgd"),
     ),
     "the corrected step size of SGD with randomized responses": (
         (INDEX, ALGORITHM.format("sgd_rr")),
-        ("corrected step size", "<math"),
+        "SGD, RR (sgd_rr)",
+        ("corrected step size", 'display="block"'),
     ),
-    "how to run 10^5 seeds on a GPU": (("howto/gpu_and_memory.html",), ("For 10^5 seeds",)),
+    "how to run 10^5 seeds on a GPU": (
+        ("howto/gpu_and_memory.html",),
+        "Use a GPU, and bound memory",
+        ("For 10^5 seeds",),
+    ),
 }
 
 
@@ -52,12 +64,14 @@ class Page(HTMLParser):
         self.places: set[str] = set()
         self.text = text
         self.links: list[str] = []  # in the text itself, not in menus
-        self.in_article = 0
+        self.heading = ""
+        self.in_article = self.in_heading = 0
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Records the link targets and anchors of a tag."""
         self.in_article += tag == "article"
+        self.in_heading += tag == "h1"
         if tag == "a" and self.in_article:
             self.links.append(dict(attrs).get("href") or "")
         for name, value in attrs:
@@ -69,8 +83,19 @@ class Page(HTMLParser):
                 self.targets.append(value)
 
     def handle_endtag(self, tag: str) -> None:
-        """Records where the text of the page ends."""
+        """Records where the text of the page and its heading end."""
         self.in_article -= tag == "article"
+        self.in_heading -= tag == "h1"
+
+    def handle_data(self, data: str) -> None:
+        """Records the heading of the page, without the sign of its link."""
+        if self.in_heading:
+            self.heading += data.rstrip("¶#")
+
+    @property
+    def article(self) -> str:
+        """The text of the page without its menus."""
+        return self.text.partition("<article")[2].partition("</article")[0]
 
 
 def read_page(path: Path) -> Page:
@@ -125,10 +150,19 @@ def incomplete_algorithms(site: Path, pages: dict[Path, Page]) -> list[str]:
     return gaps
 
 
-def lost_readers(site: Path, pages: dict[Path, Page], walks: dict[str, tuple[tuple[str, ...], ...]]) -> list[str]:
-    """Returns the questions whose walk breaks: a page does not link to the next one, or the last one lacks a text."""
+def algorithms_that_display(site: Path, pages: dict[Path, Page], signs: str) -> int:
+    """Returns the number of algorithms' pages with a displayed formula that has one of the signs."""
+    shown = [
+        re.findall(r'<math[^>]*display="block".*?</math>', pages[site / ALGORITHM.format(name)].text)
+        for name in algorithms()
+    ]
+    return sum(any(sign in html.unescape(formula) for formula in formulas for sign in signs) for formulas in shown)
+
+
+def lost_readers(site: Path, pages: dict[Path, Page], walks: Walks) -> list[str]:
+    """Returns the questions whose walk breaks: a page lacks a link to the next one, or the last one lacks a text."""
     problems = []
-    for question, (steps, texts) in walks.items():
+    for question, (steps, heading, texts) in walks.items():
         path = site / "index.html"
         for step in steps:
             targets = {(path.parent / unquote(urlsplit(link).path)).resolve() for link in pages[path].links}
@@ -137,7 +171,10 @@ def lost_readers(site: Path, pages: dict[Path, Page], walks: dict[str, tuple[tup
                 break
             path = site / step
         else:
-            problems += [f"{question}: {path.name} lacks {text!r}" for text in texts if text not in pages[path].text]
+            page = pages[path]
+            if page.heading != heading:
+                problems.append(f"{question}: {path.name} has the heading {page.heading!r}, not {heading!r}")
+            problems += [f"{question}: {path.name} lacks {text!r}" for text in texts if text not in page.article]
     return problems
 
 
@@ -166,6 +203,9 @@ def main() -> int:
     displayed = sum('display="block"' in page.text for page in pages.values())
     unverified = sum(not entry.is_verified for entry in references().values())
     print(f"{displayed} pages with displayed formulas, {len(algorithms())} algorithm pages, {len(incomplete)} gaps")
+    if not incomplete:
+        counts = [algorithms_that_display(site, pages, signs) for signs in ("=←", "ε", "≤≥")]
+        print("algorithm pages that display {} a rule, {} a noise or another term in ε, {} a bound".format(*counts))
     print(f"{unverified} of {len(references())} references not verified")
     print(f"{len(WALKS)} walks of at most three links, {len(lost)} lost")
     counts = " and ".join(f"{len(read_records(folder, each))} {each}" for each, folder in FOLDERS.items())

@@ -32,7 +32,7 @@ KERNEL = {
 AT_A_TIME = 2
 # The others come after these, so that no core waits at the end.
 LONGEST_FIRST = ("12", "09", "07", "06", "02", "10", "05", "08", "13", "11")
-# These compile for much longer than they run, and do not measure time. Others would run longer than they gain.
+# These compile for much longer than they run, and compare no times. Others would run longer than they gain.
 MOSTLY_COMPILING = ("02", "06", "07", "10", "12")
 LONGEST = 600  # largest number of seconds that one cell may take
 
@@ -112,9 +112,14 @@ def pictures(notebook: Any) -> list[bytes]:
     ]
 
 
+def flags_of(script: Path) -> str:
+    """Returns the flags of XLA with which a notebook is executed."""
+    return os.environ.get("QUICKLY", "") if script.stem[:2] in MOSTLY_COMPILING else ""
+
+
 def made_from(script: Path, *, small: bool = False) -> str:
-    """Returns a hash of the inputs of an executed notebook: its script, the library's sources, and JAX's version."""
-    digest = hashlib.sha256(f"{jax.__version__} {small}".encode())
+    """Returns a hash of the inputs of an executed notebook: its script, the library's sources, JAX's version, flags."""
+    digest = hashlib.sha256(f"{jax.__version__} {small} {flags_of(script)}".encode())
     for path in (script, *sorted((HERE.parent / "jaxdp").rglob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -134,9 +139,8 @@ def _run(script: Path, small: bool) -> bool:
     """Executes one notebook, writes it and its pictures, and returns whether all cells ran."""
     start, notebook = time.perf_counter(), read(script, small=small)
     digest = made_from(script, small=small)
-    flags = os.environ.get("QUICKLY", "") if script.stem[:2] in MOSTLY_COMPILING else ""
     try:
-        execute(notebook, flags=flags)
+        execute(notebook, flags=flags_of(script))
         notebook.metadata["made_from"] = digest
         failure = ""
     except CellExecutionError as error:

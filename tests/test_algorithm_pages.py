@@ -130,12 +130,19 @@ def test_a_new_reference_leaves_the_identifiers_of_the_others():
 
 def test_a_reader_who_is_lost_and_a_page_with_gaps_are_seen(tmp_path):
     home = '<article><a href="a.html">a</a></article><a href="b.html">in a menu</a>'
-    texts = {"index.html": home, "a.html": "<article>rule</article>", "b.html": "rule"}
+    page = '<nav>menu</nav><article><h1>Title<a href="#">¶</a></h1>rule</article>'
+    texts = {"index.html": home, "a.html": page, "b.html": page}
     pages = {tmp_path / name: check_site.Page(text) for name, text in texts.items()}
-    walks = {"found": (("a.html",), ("rule",)), "menu": (("b.html",), ("rule",)), "text": (("a.html",), ("proof",))}
+    walks = {
+        "right": (("a.html",), "Title", ("rule",)),
+        "menu": (("b.html",), "Title", ("rule",)),
+        "heading": (("a.html",), "Other", ("rule",)),
+        "text": (("a.html",), "Title", ("menu",)),
+    }
     assert check_site.lost_readers(tmp_path, pages, walks) == [
         "menu: index.html has no link to b.html",
-        "text: a.html lacks 'proof'",
+        "heading: a.html has the heading 'Title', not 'Other'",
+        "text: a.html lacks 'menu'",
     ]
     empty = check_site.Page('<article><section id="mathematics"></section></article>')
     drawn = check_site.Page('<article><img alt="a" src="../../../_images/laplace.svg" /></article>')

@@ -272,6 +272,13 @@ def test_the_other_accuracies_are_those_of_the_mechanisms():
     )
 
 
+def test_an_axis_of_scores_has_few_ticks_and_no_gap():
+    assert pictures.score_ticks(0.6, 1.25) == pytest.approx([0.7, 1.0])
+    assert pictures.score_ticks(0.008, 1.25) == pytest.approx([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
+    long = pictures.score_ticks(8e-4, 2e6)
+    assert long == pytest.approx([1e-3, 0.1, 10, 1e3, 1e5])
+
+
 def test_noise_is_drawn_where_mechanisms_accept_epsilon():
     names = ("gaussian", "classical_gaussian")
     noise = pictures.noises({name: MECHANISMS[name] for name in (*names, "noisy_max_gumbel")})

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -114,7 +115,12 @@ def algorithm_page(algorithm: Algorithm) -> str:
     parts = {name: "\n".join(lines) for name, lines in sections(inspect.getdoc(algorithm.function) or "")}
     first = next(iter(algorithm.entries))
     title = f"{display_name(algorithm.name)} (``{algorithm.name}``)"
-    claims = [[_call(name, entry), *map(escape, claim_cells(entry))] for name, entry in algorithm.entries.items()]
+    claims = [
+        [_call(name, entry), *map(escape, cells), f":doc:`{proof} </proofs/{page}>`" if page else proof]
+        for name, entry in algorithm.entries.items()
+        for *cells, proof in [claim_cells(entry)]
+        for page in [_proof_page(parts["Privacy"]) if proof == "proved" else ""]
+    ]
     program = examples()[algorithm.name]
     source = parts.get("Source", "")
     lines = [
@@ -159,6 +165,12 @@ def algorithm_page(algorithm: Algorithm) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _proof_page(privacy: str) -> str:
+    """Returns the name of the page of proofs that a section on privacy cites; empty if it cites none or several."""
+    cited = set(re.findall(r"docs/proofs/(\w+)\.md", privacy))
+    return cited.pop() if len(cited) == 1 else ""
 
 
 def _call(name: str, entry: Entry) -> str:

@@ -18,7 +18,6 @@ from jaxdp.suite import v1
 BUDGETS = tuple(float(epsilon) for epsilon in np.geomspace(0.1, 10, 13))
 COUNTED = 1_000  # entries of a counter
 LEAST_SCORE = 1e-3  # smaller scores are drawn here
-SCORES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1_000)  # ticks
 LONG_LABEL = 35  # letters; longer labels are printed smaller, as pictures are low
 SALT = "jaxdp"  # names in pictures are equal in every build
 
@@ -38,10 +37,10 @@ def write_changed(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def fix_margins(figure: plotting.Figure) -> None:
+def fix_margins(figure: plotting.Figure, right: float = 0.98) -> None:
     """Sets margins that fit labels of a few digits; a search for the least margins takes half of the time."""
     figure.set_layout_engine(None)
-    figure.subplots_adjust(left=0.14, right=0.98, bottom=0.18, top=0.89)
+    figure.subplots_adjust(left=0.14, right=right, bottom=0.18, top=0.89)
 
 
 def draw_scores(title: str, unit: str, scores: Mapping[str, Sequence[float]]) -> plotting.Figure:
@@ -61,14 +60,26 @@ def draw_scores(title: str, unit: str, scores: Mapping[str, Sequence[float]]) ->
     ax.axhline(1, color="#888888", linewidth=1.0, linestyle=":", label=unit)
     ax.set_xticks(positions, [format_budget(epsilon) for epsilon in v1.EPSILONS])
     ax.set_yscale("log")
-    ax.set_yticks(SCORES, [f"{score:g}" for score in SCORES])
-    ax.set_yticks([], minor=True)
     finite = [max(value, LEAST_SCORE) for values in scores.values() for value in values if math.isfinite(value)]
-    ax.set_ylim(0.8 * min([1.0, *finite]), 1.25 * max([1.0, *finite]))
+    low, high = 0.8 * min([1.0, *finite]), 1.25 * max([1.0, *finite])
+    ticks = score_ticks(low, high)
+    ax.set_ylim(low, high)
+    ax.set_yticks(ticks, [f"{tick:,g}" if tick < 1e5 else f"{tick:.0e}".replace("e+0", "e") for tick in ticks])
+    ax.set_yticks([], minor=True)
     ax.set(title=title, xlabel="ε", ylabel="score")
-    ax.legend(fontsize="small")
-    fix_margins(figure)
+    ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    fix_margins(figure, right=0.72)
     return figure
+
+
+def score_ticks(low: float, high: float) -> list[float]:
+    """Returns the ticks of an axis of scores: at most eight, finer ones for a shorter axis."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        ticks = [digit * 10.0**decade for decade in decades for digit in digits if low <= digit * 10.0**decade <= high]
+        if len(ticks) <= 8:
+            return ticks
+    return ticks[:: -(-len(ticks) // 8)]
 
 
 def draw_errors(title: str, errors: Mapping[str, Sequence[float]]) -> plotting.Figure:

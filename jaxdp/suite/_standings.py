@@ -14,6 +14,7 @@ from jaxdp.comparisons import tables
 from jaxdp.comparisons._comparison import MOST_CURVES, not_worse
 from jaxdp.comparisons.tables import Cell, Contents
 from jaxdp.plotting.style import grey_style, style
+from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.stats import mean_interval
 from jaxdp.suite import v1
 
@@ -250,13 +251,19 @@ def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], gro
         row = means.sel(learner=name)
         played = int(row.isel(epsilon=0).notnull().sum())
         record = records[name]
-        ends = [_privacy(record, group[0]), record["proof"] or "none"]
+        ends = [_privacy(record, group[0]), _proof(record)]
         rows.append([name, f"{played} of {total}", *geometric_means(row, least), *ends])
     note = (
         "Geometric mean of the scores, and its least and largest value if one instance is left out; scores below "
         f"{least:g} count as {least:g}. Rows that played different instances cannot be compared."
     )
     return f"{tables.markdown_table(rows, len(heads))}\n\n{note}"
+
+
+def _proof(record: Mapping[str, Any]) -> str:
+    """Returns the link to the proof that a result has; for a registered learner else the state of its proof."""
+    entry = {**LEARNERS, **ESTIMATORS}.get(record["learner"])
+    return record["proof"] or (entry.proof if entry else "none")
 
 
 def _privacy(record: Mapping[str, Any], family: str) -> str:

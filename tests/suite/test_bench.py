@@ -181,7 +181,7 @@ def records(**scores):
 
 def test_standings_rank_within_a_trust_model_only():
     noise = np.linspace(-0.01, 0.01, 10)
-    made = records(good=("local", 0.2 + noise), bad=("local", 0.9 + noise), other=("central", 0.1 + noise))
+    made = records(good=("local", 0.2 + noise), bad=("local", 0.9 + noise), ucb_central=("central", 0.1 + noise))
     made["good"]["attack"] = {"arms.easy": {"currency": "epsilon", "bound": 0.93, "claimed": 1.0, "refuted": False}}
     made["bad"]["attack"] = {"arms.easy": {"currency": "epsilon", "bound": 3.0, "claimed": 1.0, "refuted": True}}
     made["bad"]["proof"] = "https://example.org"
@@ -190,7 +190,7 @@ def test_standings_rank_within_a_trust_model_only():
     local = text[text.index("local model") :]
     assert "not refuted: epsilon >= 0.93 of 1 | none |" in local
     assert "refuted: epsilon >= 3 of 1 | https://example.org |" in local
-    assert "not attacked" in text[: text.index("local model")]
+    assert "not attacked | proved |" in text[: text.index("local model")]
     rows = collections.defaultdict(str)
     for line in local.splitlines():
         if "±" in line:
