@@ -171,7 +171,8 @@ import jax
 import numpy as np
 from jaxdp import estimation, preferences
 
-ballots = preferences.read_ballots("docs/examples/lunch.soi")
+orders = [[[0], [1], [3]], [[1], [0], [2], [3]], [[3], [1]], [[2], [1], [0]]]
+ballots = preferences.Ballots(("noodles", "curry", "salad", "pizza"), orders, counts=(90, 52, 46, 32))
 estimator = estimation.{name}()
 key = jax.random.key(0)
 found = estimation.estimate(estimator, *ballots.design(), key=key{values}, radius=6.0)
