@@ -19,6 +19,7 @@ DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
 from site_pages import gallery  # noqa: E402
+from site_pages.algorithm_pages import algorithms  # noqa: E402
 from site_pages.commands import commands_page  # noqa: E402
 from site_pages.docstrings import escape, plain, section, to_rst  # noqa: E402
 from site_pages.gallery import OF_STUDIES, alternative_texts, gallery_page  # noqa: E402
@@ -34,6 +35,7 @@ WRITTEN |= {
     "reference/api/standings.md",
     *(f"reference/api/{page}.rst" for page in ("references", "literature", "gallery")),
 }
+OF_ALGORITHMS = {f"reference/api/algorithm/{name}.rst" for name in algorithms()}  # their index lists them
 EXECUTED = {f"tutorials/{path.stem}.ipynb" for path in (ROOT / "notebooks").glob("[0-9]*.py")}
 TEXTS = {
     path: path.read_text(encoding="utf-8")
@@ -54,7 +56,7 @@ def anchors(text: str) -> set[str]:
 
 def is_there(path: Path) -> bool:
     """Returns whether a file is in the repository, or is made by the site's build."""
-    if path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in WRITTEN | EXECUTED:
+    if path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in WRITTEN | OF_ALGORITHMS | EXECUTED:
         return True
     return path.exists()
 
@@ -313,6 +315,12 @@ def test_the_gallery_shows_each_figure_of_a_notebook_with_a_link(tmp_path):
     assert Image.open(tmp_path / "thumbnails" / "03_duels_2.png").size == (480, 160)
     assert re.findall(r":link: commands.html#python-m-jaxdp-run-(.*)", studies) == list(STUDIES)
     assert {path.stem for path in OF_STUDIES.iterdir()} == set(STUDIES)
+
+
+def test_the_first_page_links_each_name_of_the_table_of_algorithms():
+    rows = re.findall(r"^\| [a-z ]+ \(`jaxdp\.\w+`\) \|.*", TEXTS[DOCS / "index.md"], re.MULTILINE)
+    assert len(rows) == 4
+    assert min(row.count("(reference/api/algorithm/") for row in rows) >= 6
 
 
 def test_each_figure_of_a_study_has_a_sentence_on_what_it_shows(tmp_path):
