@@ -87,6 +87,14 @@ def test_a_page_has_all_sections(name):
     assert all(f"<ref-{key}>`, {references()[key].identifier}" in paper for key in papers)
 
 
+def test_a_page_shows_how_to_get_a_pure_claim_without_a_curator():
+    for name, arguments in {"linear_ucb": "", "generalized_linear": 'link="probit", '}.items():
+        call = f'``{name}(..., {arguments}report="l2_ball").guarantee(epsilon=1.0)`` is 1-DP, local, one user'
+        assert f"For a pure claim: {call}" in algorithm_page(algorithms()[name])
+    for name in ("rucb", "linear_ucb_joint", "lazy_weights", "mle"):  # pure already, never pure, more values, no claim
+        assert "For a pure claim" not in algorithm_page(algorithms()[name])
+
+
 def test_the_index_has_every_entry_and_its_claim():
     page = index_page()
     for name, entry in {**LEARNERS, **ESTIMATORS, **MECHANISMS}.items():

@@ -140,6 +140,7 @@ def algorithm_page(algorithm: Algorithm) -> str:
         *table(["entry", "trust model", "private is", "claim", "proof"], claims, "34 16 24 16 10"),
         *plain(parts["Privacy"].splitlines()),
         "",
+        *_pure_variants(algorithm),
         f"``python -m jaxdp audit {first}`` attacks the claim.",
         "",
         *heading("Example", "-"),
@@ -174,9 +175,31 @@ def _proof_page(privacy: str) -> str:
 
 
 def _call(name: str, entry: Entry) -> str:
-    """Returns an entry's name, with the names that select its variant; numbers may be those of a small audit."""
-    arguments = ", ".join(f"{name}={value!r}" for name, value in entry.variant.items() if isinstance(value, str | bool))
+    """Returns an entry's name, with the names that select its variant."""
+    arguments = _selecting(entry)
     return f"``{name}``" + (f" (``{arguments}``)" if arguments else "")
+
+
+def _selecting(entry: Entry) -> str:
+    """Returns the names that select an entry's variant, as arguments; numbers may be those of a small audit."""
+    return ", ".join(f"{name}={value!r}" for name, value in entry.variant.items() if isinstance(value, str | bool))
+
+
+def _pure_variants(algorithm: Algorithm) -> list[str]:
+    """Returns a line for each variant with a pure claim, if the first entry has none.
+
+    Leaves out variants that trust others than the first entry does, or whose claim needs more than `epsilon`.
+    """
+    first, *others = algorithm.entries.values()
+    usual = claim_of(first)
+    lines = []
+    for entry in others if usual.kind not in ("pure", "none") else ():
+        claim, arguments = claim_of(entry), _selecting(entry).replace("'", '"')
+        is_alike = claim.trust_model == usual.trust_model and set(entry.values) == {"epsilon"}
+        if claim.kind == "pure" and is_alike and arguments:
+            program = f"{algorithm.name}(..., {arguments}).guarantee(epsilon={entry.values['epsilon']!r})"
+            lines += [f"For a pure claim: ``{program}`` is {escape(str(claim))}.", ""]
+    return lines
 
 
 def source_name(algorithm: Algorithm) -> str:
