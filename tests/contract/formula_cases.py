@@ -26,6 +26,7 @@ from tests.contract.formula_numbers import (
     SLACK,
     SPLIT,
     debiased_share,
+    ellipsoid_radius,
     fkm,
     gaussian_scale,
     gumbel_scale,
@@ -165,6 +166,25 @@ CASES = {
         {"d": 2, "B": 0.25 * math.pi / math.tanh(EPSILON / 2), "Y": 1.0},
         lambda: contextual.greedy_sgd(num_arms=2, dim=2).params(epsilon=EPSILON).step_delay,
     ),
+    "linear_ucb": Case(
+        contextual.linear_ucb,
+        "r",
+        {
+            **SLACK,
+            "R": 3.0,
+            "Y": 3.0,
+            "t": 500,
+            **dict.fromkeys(("s", r"\sigma"), analytic_gaussian(EPSILON, 1e-5, 4.5**0.5)),
+        },
+        ellipsoid_radius,
+    ),
+    "linear_ucb, B": Case(
+        contextual.linear_ucb,
+        "B",
+        {EPS: EPSILON, "d": 3},
+        lambda: contextual.linear_ucb(**CONTEXTS, report="l2_ball").params(epsilon=EPSILON).randomizer.report_radius,
+    ),
+    "rucb, p": Case(dueling.rucb, "p", {EPS: EPSILON}, lambda: keep_probability(2)),
     "linear_ucb_joint": Case(
         contextual.linear_ucb_joint,
         r"\kappa",

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import bandits, experts, mechanisms
-from jaxdp.bandits import convex
+from jaxdp.bandits import contextual, convex
+from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.dueling._double_thompson._double_thompson import posterior
 from jaxdp.estimation import _sgd as sgd
 
@@ -110,6 +111,15 @@ def keep_probability(num_labels: int) -> float:
     """Returns the probability that a label is kept, from the two entries of its estimate, 1 / (p - q) apart."""
     entries = mechanisms.debias_one_hot(jnp.zeros((), jnp.int32), EPSILON, num_labels=num_labels)
     return (float(1 / (entries[0] - entries[1])) * (num_labels - 1) + 1) / num_labels
+
+
+def ellipsoid_radius() -> float:
+    """Returns the radius that `linear_ucb` has after 500 rounds, for rewards in [-3, 3], from its parameters."""
+    params: Any = contextual.linear_ucb(**CONTEXTS).params(epsilon=EPSILON, delta=1e-5, reward_bound=3.0)
+    noise, rounds = jnp.sqrt(500.0), jnp.asarray(500.0)
+    bound = ellipsoid.eigenvalue_bound(params.radii, noise)
+    width = ellipsoid.noise_width(params.radii, bound, noise)
+    return float(width + ellipsoid.reward_width(params.radii, bound, rounds, CONTEXTS["dim"]))
 
 
 def variance(counter: mechanisms.Counter, time: int, **values: float) -> float:

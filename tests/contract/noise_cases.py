@@ -218,6 +218,8 @@ def svt_threshold(learner: Any, **values: float) -> Callable[[float], float]:
 
 RESTARTS = experts.svt_restarts(num_experts=2, horizon=64, check_every=8)
 LAZY = experts.svt_lazy(num_experts=2, horizon=64)
+LINEAR = contextual.linear_ucb(num_arms=2, dim=5, horizon=10)
+LINEAR_NOISE: Any = {r"\sigma": lambda epsilon: LINEAR.params(epsilon=epsilon, **GOLDEN).randomizer.noise_stddev}
 FEW: Any = {"confidence_multiplier": 1e-6}  # phases with the fewest rounds
 BETA: Any = {r"\beta": 0.05}
 THREE: Any = {r"\Delta": 3.0}
@@ -265,6 +267,7 @@ NOISES = {
         d=5,
         G=0.3,
     ),
+    "linear_ucb": defines(contextual.linear_ucb, r"\delta", lambda epsilon: DELTA, 1e-3, **LINEAR_NOISE),
     "svt_restarts, query": scale(experts.svt_restarts, lambda epsilon: svt(RESTARTS)(epsilon).query_scale),
     "svt_restarts, threshold": scale(experts.svt_restarts, svt_threshold(RESTARTS), 1, 0.015),
     "svt_lazy, query": scale(experts.svt_lazy, lambda epsilon: svt(LAZY)(epsilon).query_scale),
@@ -286,6 +289,7 @@ NOISES = {
     "ebs_elimination, r": defines(dueling.ebs_elimination, "r_i", paper_radius, 1e-3, K=3, T=1000, n_i=4e7, **BETA),
     "ebs_local": defines(dueling.ebs_local, "c", reach_of_reports(dueling.ebs_local(num_arms=2, horizon=10))),
     "rucb": defines(dueling.rucb, "c", reach_of_reports(dueling.rucb(num_arms=2))),
+    "rucb, Z": scale(dueling.rucb, released_scale(dueling.rucb(num_arms=2, release="blocks"), 8)),
     "rucb, w": defines(
         dueling.rucb, "w_{ij}", lambda epsilon: _pair_blocks.weight_of(jnp.int32(8), jnp.asarray(epsilon)), n=8
     ),

@@ -149,7 +149,43 @@ def linear_ucb(
         $$
 
         where $\tilde M$ is the sum of the noisy reports of $x x^\top$, $\tilde u$ the sum of the noisy reports of
-        $y x$, and $L \ge 1$ bounds the eigenvalues of the sum of the noise.
+        $y x$, and $L \ge 1$ bounds the eigenvalues of the sum of the noise. Let $v$ be the vector of all $x_i^2$, all
+        $\sqrt{2} x_i x_j$ with $i < j$, and all $y x_i / Y$, for rewards in $[-Y, Y]$. A "gaussian" report is $v + Z$
+        with independent normal $Z_k$ of mean 0 and the standard deviation $\sigma$ that solves
+
+        $$
+        \delta = \Phi\Big( \frac{\Delta}{2 \sigma} - \frac{\varepsilon \sigma}{\Delta} \Big) -
+        e^{\varepsilon} \Phi\Big( -\frac{\Delta}{2 \sigma} - \frac{\varepsilon \sigma}{\Delta} \Big), \quad
+        \Delta = \sqrt{4.5}
+        $$
+
+        where $\Delta$ is the $L_2$ sensitivity of $v$. With "tight" constants, $\alpha$ for `failure_prob` and $R^2$
+        for `noise_proxy`, let
+
+        $$
+        L = \max(1, \kappa \sqrt{t}), \quad \kappa = \sigma (\sqrt{2 d} + \sqrt{2 l}), \quad l = \ln(6 T / \alpha)
+        $$
+
+        After $t$ rounds the factor $\beta$ is `confidence_multiplier` times the radius
+
+        $$
+        r = \sqrt{3 L} + \frac{Y s \sqrt{t} (\sqrt{d} + \sqrt{2 l})}{\sqrt{L}} +
+        R \sqrt{2 l + d \ln\Big( 1 + \frac{t}{d L} \Big)}
+        $$
+
+        where $s = \sigma$. An "l2_ball" report is a random point of mean $v$ on the sphere of radius
+
+        $$
+        B = \sqrt{2 \pi} c \frac{\Gamma((D + 1) / 2)}{\Gamma(D / 2)}, \quad
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}, \quad D = \frac{d (d + 3)}{2}
+        $$
+
+        as in `moment_randomizer`. There $s^2$ is a variance proxy of the noise of $v$ in every direction, between
+        $B^2 / D$ and $1.13 B^2 / (D - 1)$, and with $m = l + \ln d$
+
+        $$
+        L = \max\Big( 1, \frac{B}{\sqrt{D}} \sqrt{(d + 1) m t} + \frac{2}{3} (B + 1) m \Big)
+        $$
 
     Examples:
         >>> learner = linear_ucb(num_arms=10, dim=5, horizon=10_000, report="l2_ball")

@@ -143,22 +143,43 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         has the bound 2, which Zoghi et al. give to a pair that has not met. Noise is integer, as in `laplace`.
 
     Math:
-        Let $N_{ij}$ be the number of duels of arms $i$ and $j$ so far, and $\hat p_{ij}$ the debiased share that $i$
-        won. The upper bounds of "local" are
+        With "local", an outcome is reported truly with probability $p$. Let $N_{ij}$ be the number of duels of arms $i$
+        and $j$ so far, $r_{ij}$ the share that $i$ is reported to have won, and $\hat p_{ij}$ the debiased share:
+
+        $$
+        p = \frac{1}{1 + e^{-\varepsilon}}, \quad \hat p_{ij} = \frac{1}{2} + c \Big( r_{ij} - \frac{1}{2} \Big)
+        $$
+
+        The upper bounds are
 
         $$
         u_{ij} = \hat p_{ij} + c \sqrt{\frac{\alpha \ln t}{N_{ij}}}, \quad
         c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
         $$
 
-        where $\alpha$ is `exploration_rate`. An arm $i$ is a champion if $u_{ij} \ge 1/2$ for all $j$. Against the left
-        arm $a$, the right arm is
+        where $\alpha$ is `exploration_rate`. An arm $i$ is a champion if $u_{ij} \ge 1/2$ for all $j$. Let $C$ be the
+        set of champions, and $h$ the hypothesis. If $h$ and another arm are in $C$, the left arm $a$ has the
+        distribution
+
+        $$
+        P(a = h) = \frac{1}{2}, \quad P(a = i) = \frac{1}{2 (|C| - 1)}
+        $$
+
+        for the other $i$ in $C$. If $C$ has one arm, it is $a$. Without a hypothesis $a$ is uniform in $C$, or among
+        all arms if $C$ is empty. Against $a$ the right arm is
 
         $$
         \operatorname{argmax}_j u_{ja}
         $$
 
-        For "blocks", with weighted sums $\tilde W_{ij}$ of released wins and $N_{ij}$ of the duels of these releases,
+        For "blocks", the number $X$ of wins of $i$ in a block of $n$ duels is released, for one order of the pair, as
+
+        $$
+        X + Z, \quad Z \sim \mathrm{Laplace}(1 / \varepsilon)
+        $$
+
+        For the other order the wins are $n - X - Z$. With the weight $w$ of a block, $\tilde W_{ij}$ the sum of $w$
+        times the noisy wins over the pair's blocks, and $N_{ij}$ the sum of $w n$,
 
         $$
         u_{ij} = \frac{\tilde W_{ij}}{N_{ij}} + \sqrt{\frac{\alpha \ln t}{N_{ij}}} +
