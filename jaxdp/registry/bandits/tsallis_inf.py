@@ -51,8 +51,8 @@ USES = {  # shown on pages of the site
             "stochastic and adversarial rewards."
         ),
         "not": (
-            "If rewards have fixed means, `thompson` and `ucb` have a lower regret. Under late feedback or for a "
-            "person's visits, check it by simulation first: a run may settle on a bad arm."
+            "If rewards have fixed means, `thompson` usually has a lower regret from about ε = 1 on. Under late "
+            "feedback or for a person's visits, check it by simulation first: a run may settle on a bad arm."
         ),
     },
 }
