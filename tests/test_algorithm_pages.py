@@ -1,5 +1,6 @@
 """Every registered factory has a page with formulas, a claim, and a short program whose output is the recorded one."""
 
+import inspect
 import re
 import sys
 from itertools import pairwise
@@ -15,7 +16,7 @@ import check_site  # noqa: E402
 import site_pages.examples as examples_module  # noqa: E402
 from site_pages.algorithm_pages import algorithm_page, algorithms, claim_cells, index_page, uses  # noqa: E402
 from site_pages.examples import LONGEST, examples, output_of, outputs  # noqa: E402
-from site_pages.literature import first_sentence, literature_page, regret_bound  # noqa: E402
+from site_pages.literature import THEOREMS, first_sentence, literature_page, regret_bound  # noqa: E402
 from site_pages.references import (  # noqa: E402
     BIBLIOGRAPHY,
     UNVERIFIED,
@@ -176,6 +177,23 @@ def test_the_literature_has_a_row_for_each_algorithm_with_its_bound_and_its_pape
     assert all(
         cell in row for cell in (r":math:`c \sqrt{2 T K \ln K}`", "ref-tossou-dimitrakakis-2017", "one round's reward")
     )
+
+
+PAPERS = {  # names in the paper
+    "debiased_rr": "theta^_RR",
+    "sgd_rr": "SGD-RR",
+    "sgd_krr": "SGD-KRR",
+    "objective_perturbation": "estimate by objective perturbation",
+}
+
+
+def test_the_literature_has_the_theorems_on_algorithms_whose_pages_state_no_bound():
+    rows = {row.partition(":doc:`")[2].partition(" ")[0]: row for row in literature_page().split("   * - ")}
+    for name, function in THEOREMS.items():
+        assert f"<{function.__module__}.{function.__name__}>" in rows[name]
+        assert PAPERS.get(name, f"`{name}`") in (inspect.getdoc(function) or "")
+    assert r"O\Big( \frac{\sqrt{\ln(1 / \delta) \ln(1 / \alpha)} (d T)^{3/4}}{\varepsilon} \Big)" in rows["linear_ucb"]
+    assert "none stated" in rows["rucb"]
 
 
 def test_a_bound_on_the_regret_is_found_by_its_sentence():

@@ -2,13 +2,30 @@
 
 import inspect
 import re
+from collections.abc import Callable
 
 from site_pages.algorithm_pages import Algorithm, algorithms, claim_cells
 from site_pages.docstrings import escape, sections
 from site_pages.references import citations, key_of
 from site_pages.rst import heading, table
 
-HEAD = ["problem", "algorithm", "trust model", "private is", "bound on the regret", "papers", "first difference"]
+from jaxdp.theory import contextual, dueling, linear_dueling, reward_estimation, tracking
+
+HEAD = ["problem", "algorithm", "trust model", "private is", "bound", "papers", "first difference"]
+# Theorems of `jaxdp.theory` on algorithms whose pages state no bound.
+THEOREMS: dict[str, Callable[..., object]] = {
+    "linear_ucb": contextual.linear_order,
+    "generalized_linear": contextual.generalized_linear_order,
+    "linear_ucb_joint": contextual.joint_linear_order,
+    "ebs_elimination": dueling.regret_upper,
+    "g_optimal_elimination": linear_dueling.corrected_regret_upper,
+    "limited_updates": tracking.window_upper,
+    "svt_restarts": tracking.shifting_upper,
+    "debiased_rr": reward_estimation.local_semi_norm_upper,
+    "sgd_rr": reward_estimation.local_l2_upper,
+    "sgd_krr": reward_estimation.plackett_luce_l2_upper,
+    "objective_perturbation": reward_estimation.central_l2_upper,
+}
 BOUND = re.compile(r"regret[^.]* (?:at most|of order)(?: \([^)]*\))?\s*$")
 INLINE = re.compile(r"regret[^.$]* at most \$([^$]+)\$")
 
@@ -21,8 +38,9 @@ def literature_page() -> str:
         [
             *heading("The literature in one table", "="),
             "This page lists the papers behind the algorithms: the problem, whom users trust, what is private, and the",
-            "bound on the regret, if the algorithm's page states one, or its order as :math:`O(\\cdot)`. Symbols and",
-            "conditions are explained there. Trust model, unit and bound are those of the algorithm here. One paper",
+            "bound on the regret, or on the error of an estimate, if the algorithm's page or a linked function of",
+            ":doc:`jaxdp.theory <theory>` states one, or its order as :math:`O(\\cdot)`. Symbols and conditions are",
+            "explained there. Trust model, unit and bound are those of the algorithm here. One paper",
             "may have the algorithm without privacy, and another the private reports. The last column has the first",
             "sentence on what differs from the papers; :doc:`deviations` has all of them, with reasons.",
             "",
@@ -41,6 +59,18 @@ def regret_bound(formulas: str) -> str:
             return rf"O\Big( {bound} \Big)" if "of order" in found[0] else bound
     inline = INLINE.search(" ".join(formulas.split()))
     return inline[1] if inline else ""
+
+
+def theorem(name: str) -> str:
+    """Returns the last formula of an algorithm's theorem in `THEOREMS`, with a link; empty if it has none."""
+    if name not in THEOREMS:
+        return ""
+    function = THEOREMS[name]
+    parts = {title: "\n".join(lines) for title, lines in sections(inspect.getdoc(function) or "")}
+    formula = re.split(r"^\$\$$", parts["Math"], flags=re.MULTILINE)[-2]
+    bound = re.split(r", \\q?quad", " ".join(formula.split()))[0]
+    bound = rf"O\Big( {bound} \Big)" if "order bound" in (inspect.getdoc(function) or "") else bound
+    return f":math:`{bound}` (:py:obj:`{function.__name__} <{function.__module__}.{function.__name__}>`)"
 
 
 def first_sentence(text: str) -> str:
@@ -65,7 +95,7 @@ def _row(algorithm: Algorithm) -> list[str]:
         f":doc:`{algorithm.name} <algorithm/{algorithm.name}>`",
         escape(", ".join(trust)),
         escape(", ".join(units)),
-        f":math:`{bound}`" if bound else "",
+        f":math:`{bound}`" if bound else theorem(algorithm.name) or "none stated",
         ", ".join(f":ref:`{author} ({year}) <ref-{key_of(author, year)}>`" for author, year in papers),
         escape(first_sentence(parts.get("Deviations", "")).replace("None.", "none")),
     ]
