@@ -92,7 +92,7 @@ durations: $(FLAGS)  ## measures tests that have no duration; those in FILES="..
 COVERAGE := .cache/coverage
 COVERED = COVERAGE_FILE="$(CURDIR)/$(COVERAGE)/lines" PYTHONPATH="$(CURDIR)/$(COVERAGE)/packages" $(BIN)/python -m
 RECORD = --cov --cov-append --cov-report=
-coverage: $(FLAGS)  ## counts the lines of jaxdp that `make test` runs, in processes that tests start too (25 minutes)
+coverage: $(FLAGS)  ## counts the lines of jaxdp that `make test` runs, in processes that tests start too (half an hour)
 	rm -rf $(COVERAGE)
 	$(INSTALL) --target $(COVERAGE)/packages pytest-cov==7.1.0 coverage==7.17.5
 	$(PLAINLY) $(COVERED) $(PARALLEL) $(RECORD) -m "not slow and not optimised"
