@@ -18,7 +18,6 @@ flatters it: the best of several bounds that hold with 95% confidence each holds
 """
 
 import argparse
-import functools
 import sys
 import time
 from collections.abc import Iterable
@@ -37,7 +36,7 @@ from benchmarks.peers import canary_scores
 from jaxdp import registry
 from jaxdp.audit import Attack, AuditResult, audit, black_box
 from jaxdp.audit.events import Guess
-from jaxdp.audit.sampling import Outputs, Score, evaluate, outputs_of
+from jaxdp.audit.sampling import Outputs, Score, _parts, evaluate
 from tests.privacy.mutants import ZOO
 
 KEYS = 10
@@ -63,30 +62,30 @@ def bench_mistakes() -> None:
 
 
 # ---- natural scores: (weights, Outputs) -> [n] -----------------------------------------------------------------------
-def _number(weights: None, outputs: Outputs) -> jax.Array:
+def _number(weights: None, outputs: Outputs) -> np.ndarray:
     return outputs.numbers[:, 0]
 
 
-def _product(weights: jax.Array, outputs: Outputs) -> jax.Array:
-    return jnp.where(jnp.isfinite(outputs.numbers), outputs.numbers, 0) @ weights
+def _product(weights: np.ndarray, outputs: Outputs) -> np.ndarray:
+    return np.where(np.isfinite(outputs.numbers), outputs.numbers, 0) @ weights
 
 
-def _by_l1_distance(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+def _by_l1_distance(weights: tuple[np.ndarray, np.ndarray], outputs: Outputs) -> np.ndarray:
     """Returns |x - b| - |x - a|, summed over numbers, without rounding of differences: it would reveal low bits."""
     first, second = (centre[None] for centre in weights)
-    reach = jnp.abs(first - second)
-    return jnp.sum(jnp.clip(jnp.sign(first - second) * (2 * outputs.numbers - first - second), -reach, reach), axis=1)
+    reach = np.abs(first - second)
+    return np.sum(np.clip(np.sign(first - second) * (2 * outputs.numbers - first - second), -reach, reach), axis=1)
 
 
-def _by_l2_distance(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+def _by_l2_distance(weights: tuple[np.ndarray, np.ndarray], outputs: Outputs) -> np.ndarray:
     first, second = weights
-    far = sum(jnp.linalg.norm(outputs.numbers - centre[None], axis=1) for centre in weights)
+    far = sum(np.linalg.norm(outputs.numbers - centre[None], axis=1) for centre in weights)
     return ((2 * outputs.numbers - first[None] - second[None]) @ (first - second)) / far
 
 
-def _by_distribution(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+def _by_distribution(weights: tuple[np.ndarray, np.ndarray], outputs: Outputs) -> np.ndarray:
     outcomes, ratios = weights
-    return ratios[jnp.argmin(jnp.abs(outputs.numbers[:, :1] - outcomes[None]), axis=1)]
+    return ratios[np.argmin(np.abs(outputs.numbers[:, :1] - outcomes[None]), axis=1)]
 
 
 # For these the output without noise is known, `exact`, and noise is the same for any input.
@@ -128,15 +127,6 @@ def natural(name: str, attack: Attack, distributions: Any, shaping: tuple[Output
 
 
 # ---- our audit, with its outputs kept --------------------------------------------------------------------------------
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _score(release, functions, num_chunks, chunk, key, params, data, weights):
-    def scores(index):
-        outputs = outputs_of(release, chunk, key, index, params, data)
-        return jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
-
-    return jax.lax.map(scores, jnp.arange(num_chunks, dtype=jnp.int32))
-
-
 class Kept:
     """An audit that keeps a score of the outputs, in place of numbers of them above thresholds, to count the same."""
 
@@ -181,10 +171,8 @@ class Kept:
     ) -> np.ndarray:
         """Computes `jaxdp.audit.sampling.histogram` of the same outputs."""
         every = [*scores, self.natural]
-        functions, weights = tuple(s.function for s in every), tuple(s.weights for s in every)
-        num_chunks = -(-trials // chunk)
-        made = _score(release, functions, num_chunks, chunk, jax.random.fold_in(key, 0), params, data, weights)
-        values = np.moveaxis(np.asarray(made), 1, 0).reshape(len(every), -1)[:, :trials]
+        parts = _parts(jax.random.fold_in(key, 0), release, params, data, trials=trials, chunk=chunk)
+        values = np.concatenate([[evaluate(score, outputs) for score in every] for outputs in parts], axis=1)
         self.counted.append({id(score): row for score, row in zip(every, values, strict=True)})
         ordered = np.sort(values[:-1], axis=1)
         limits = np.asarray(thresholds).astype(values.dtype)
@@ -197,7 +185,7 @@ class Kept:
         for side in (0, 1):
             parts = [calls[id(score)] for calls in self.counted[side::2]]
             if with_shaping:
-                parts.append(np.asarray(evaluate(score.function, score.weights, self.shaping[side])))
+                parts.append(evaluate(score, self.shaping[side]))
             found.append(np.concatenate(parts))
         return found if found[0].mean(dtype=np.float64) >= found[1].mean(dtype=np.float64) else [-x for x in found]
 
@@ -217,7 +205,7 @@ def bench_peer(names: Iterable[str], keys: int, splits: int) -> None:
     print(f"means of {keys} keys" if keys > 1 else "one key")
     print(f"{'':<52}{'claim':>7}{'delta':>8}{'ours':>8}{'peer':>8}   the peer's score; threshold")
     for name, target in registry.attacks(names or None).items():
-        claim = target.claim
+        claim = target.guarantee
         if claim.kind not in ("pure", "approximate") or not target.attacks:
             continue
         ours: list[float] = []

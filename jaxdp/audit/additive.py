@@ -2,13 +2,12 @@
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
 
 MOST_FEATURES = 256  # features of the regression
-MOST_CELLS = 2**22  # rows times features, for each input
+MOST_ROWS = 2**15  # rows of each input in the regression
+MOST_CELLS = 2**21  # rows times features, for each input
 FEWEST_KNOTS, MOST_KNOTS = 3, 24  # knots of each column
 RIDGE = 4.0  # ridge penalty on the coefficients of standardised features
 STEPS = 12  # most steps of Newton's method
@@ -57,18 +56,26 @@ class Bins(NamedTuple):
     jumps: np.ndarray
 
 
-def hinge_logit(weights: Hinges, matrix: jax.Array) -> jax.Array:
+def hinge_logit(weights: Hinges, matrix: np.ndarray) -> np.ndarray:
     """Returns [n] estimated log likelihood ratios of rows [n, m], up to a constant."""
-    return jnp.sum(_hinges(weights, matrix) * weights.slopes[None], axis=(1, 2))
+    total = np.zeros(len(matrix))
+    for column, low, high, knots, slopes in zip(*weights, strict=True):
+        values, ends = matrix[:, column], np.append(knots, high)
+        heights = np.maximum(ends[:, None] - knots[None], 0) @ slopes.astype(np.float64)
+        total += np.interp(np.where(np.isnan(values), low, values), ends, heights)
+    return total
 
 
-def binned_logit(weights: Bins, matrix: jax.Array) -> jax.Array:
+def binned_logit(weights: Bins, matrix: np.ndarray) -> np.ndarray:
     """Returns [n] log likelihood ratios of rows [n, m], estimated as if columns were independent.
 
     NaN counts as the lowest value.
     """
-    above = matrix[:, :, None] > weights.edges[None]
-    return jnp.asarray(weights.start) + jnp.sum(jnp.where(above, weights.jumps[None], 0), axis=(1, 2))
+    total = np.full(len(matrix), float(weights.start))
+    for column in np.flatnonzero(np.any(weights.jumps != 0, axis=1)):
+        heights = np.append(0.0, np.cumsum(weights.jumps[column], dtype=np.float64))
+        total += heights[_bins(matrix[:, column], weights.edges[column])]
+    return total
 
 
 def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
@@ -80,19 +87,20 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
     size = first.shape[1]
     num_knots = int(np.clip(MOST_FEATURES // size, FEWEST_KNOTS, MOST_KNOTS))
     num_columns = min(size, MOST_FEATURES // num_knots)
-    pooled = np.sort(np.concatenate([first, second]), axis=0)  # NaN last
     columns = np.arange(size, dtype=np.int32)
     if num_columns < size:
         ranked = _differences(first[:RANKED], second[:RANKED])
         columns = np.sort(np.argsort(-ranked, kind="stable")[:num_columns]).astype(np.int32)
+    rows = max(1, min(len(first), MOST_ROWS, MOST_CELLS // (num_columns * num_knots)))
+    first, second = first[:rows], second[:rows]
+    pooled = np.sort(np.concatenate([first[:, columns], second[:, columns]]), axis=0)  # NaN last
     knots, low, high = (np.zeros((num_columns, num_knots), first.dtype), *np.zeros((2, num_columns), first.dtype))
-    for row, column in enumerate(columns):
-        column_knots = _knots(pooled[:, column], num_knots + 1)
+    for row in range(num_columns):
+        column_knots = _knots(pooled[:, row], num_knots + 1)
         low[row], high[row] = column_knots[0], column_knots[-1]
         knots[row] = np.concatenate([column_knots[:-1], np.full(num_knots + 1 - len(column_knots), column_knots[-1])])
     blank = Hinges(columns, low, high, knots, np.zeros_like(knots))
-    rows = max(1, min(len(first), MOST_CELLS // knots.size))
-    features = [np.asarray(_features(blank, x[:rows])).reshape(rows, -1) for x in (first, second)]
+    features = [_hinges(blank, x).reshape(rows, -1) for x in (first, second)]
     return blank._replace(slopes=_regression(*features).reshape(knots.shape).astype(first.dtype))
 
 
@@ -114,10 +122,7 @@ def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
         ratios = np.where(differ, ratios, 0.0)
         start += ratios[0]
         edges[column, : len(column_edges)], jumps[column, : len(column_edges)] = column_edges, np.diff(ratios)
-    used = max(1, int(np.isfinite(edges).sum(axis=1).max()))
-    used = min(room, 1 << (used - 1).bit_length())  # few widths: most audits of a mechanism then share a program
-    dtype = first.dtype
-    return Bins(edges[:, :used], np.asarray(start, dtype), jumps[:, :used].astype(dtype))
+    return Bins(edges, np.asarray(start), jumps)
 
 
 def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
@@ -151,15 +156,11 @@ def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
     return Bins(edges, functions[:, 0].sum(), np.diff(functions, axis=1))
 
 
-def _hinges(weights: Hinges, matrix: jax.Array) -> jax.Array:
+def _hinges(weights: Hinges, matrix: np.ndarray) -> np.ndarray:
     """Returns how far each column is above each knot, [n, c, k]."""
-    values = jnp.take(matrix, weights.columns, axis=1)
-    low, high = weights.low[None], weights.high[None]
-    bounded = jnp.clip(jnp.where(jnp.isnan(values), low, values), low, high)
-    return jax.nn.relu(bounded[:, :, None] - weights.knots[None])
-
-
-_features = jax.jit(_hinges)
+    values = matrix[:, weights.columns]
+    bounded = np.clip(np.where(np.isnan(values), weights.low, values), weights.low, weights.high)
+    return np.maximum(bounded[:, :, None] - weights.knots, 0)
 
 
 def _knots(ordered: np.ndarray, most: int) -> np.ndarray:
@@ -180,12 +181,12 @@ def _regression(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     both = np.concatenate([first, second])
     mean, scale = both.mean(axis=0, dtype=np.float64), both.std(axis=0, dtype=np.float64)
     scale = np.where(scale > 0, scale, np.inf)
-    design = ((both - mean) / scale).astype(np.float32)
-    design = jnp.asarray(np.concatenate([design, np.ones((len(design), 1), np.float32)], axis=1))
+    design = np.ones((len(both), both.shape[1] + 1), np.float32)
+    design[:, :-1] = (both - mean) / scale
     penalty = np.append(np.full(both.shape[1], RIDGE), 0.0)
     coefficients = np.zeros(len(penalty))
     for _ in range(STEPS):
-        slope, curve = (np.asarray(x, np.float64) for x in _derivatives(design, coefficients.astype(np.float32)))
+        slope, curve = _derivatives(design, coefficients.astype(np.float32))
         step = np.linalg.solve(curve + np.diag(penalty + FLOOR), slope - penalty * coefficients)
         coefficients += step * min(1.0, LARGEST_STEP / max(float(np.abs(step).sum()), LARGEST_STEP))
         if np.abs(step).max() < CONVERGED:
@@ -193,12 +194,12 @@ def _regression(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return coefficients[:-1] / scale
 
 
-@jax.jit
-def _derivatives(design: jax.Array, coefficients: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _derivatives(design: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns gradient [p] and negative Hessian [p, p] of the log likelihood of rows [2 n, p], first input first."""
-    chance = jax.nn.sigmoid(design @ coefficients)
-    is_first = (jnp.arange(len(design)) < len(design) // 2).astype(design.dtype)
-    return design.T @ (is_first - chance), (design.T * (chance * (1 - chance))[None]) @ design
+    chance = expit(design @ coefficients)
+    is_first = (np.arange(len(design)) < len(design) // 2).astype(design.dtype)
+    curve = (design * (chance * (1 - chance))[:, None]).T @ design
+    return (design.T @ (is_first - chance)).astype(np.float64), curve.astype(np.float64)
 
 
 def _differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -237,5 +238,9 @@ def _values(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _bin_counts(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Returns [e + 1] counts of the values in each bin; NaN counts in the first bin."""
-    values = np.where(np.isnan(values), -np.inf, values)
-    return np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1).astype(np.float64)
+    return np.bincount(_bins(values, edges), minlength=len(edges) + 1).astype(np.float64)
+
+
+def _bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Returns the index of each value's bin, [n] integers."""
+    return np.searchsorted(edges, np.where(np.isnan(values), -np.inf, values), side="left")

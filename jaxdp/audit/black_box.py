@@ -16,7 +16,7 @@ from jaxdp.audit.events import Event, Merit, candidate_thresholds, choose, descr
 from jaxdp.audit.guesses import fast_guess_bound, guess_bound
 from jaxdp.audit.intervals import mu_bound
 from jaxdp.audit.renyi import choose_cells, rho_bound
-from jaxdp.audit.sampling import MANY_TRIALS, Outputs, Release, Score, chunk_size, draw, histogram, output_size
+from jaxdp.audit.sampling import Outputs, Release, Score, chunk_size, draw, histogram, numbers_of, output_size
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
@@ -28,7 +28,6 @@ FEWEST_TRIALS = 100
 MOST_TRIALS = 2**52  # float64 is exact for the trials under both inputs together
 MAIN = 0.6  # part of the error probability for the first of several guesses, usually the most promising
 NOTHING_SHOWN = "nothing shown"
-WIDTHS = (2, 8)  # possible numbers of thresholds on a score in the evaluation; few, so that few programs are compiled
 
 Pair = tuple[np.ndarray, np.ndarray]  # arrays under the first and under the second input
 
@@ -286,20 +285,13 @@ def _by_guess(
         claimed=claimed,
         error=2 * search.error,
     )
-    # With many trials, a program for only the chosen scores saves time. With few, compiling it would take longer.
-    is_many = search.evaluating >= MANY_TRIALS
-    scores = _remove_repeats(guess[0].score for guess in guesses) if is_many else search.scores
+    scores = _remove_repeats(event.score for guess in guesses for event in guess)
     score_thresholds = [
-        [event.threshold for guess in guesses for event in guess if event.score is score] for score in scores
+        sorted(event.threshold for guess in guesses for event in guess if event.score is score) for score in scores
     ]
-    width = (
-        next(size for size in WIDTHS if size >= max(map(len, score_thresholds)))
-        if is_many
-        else search.thresholds.shape[1]
-    )
-    thresholds = np.full_like(search.thresholds[: len(scores), :width], np.inf)
+    thresholds = np.full((len(scores), max(map(len, score_thresholds))), np.inf, search.thresholds.dtype)
     for row, values in zip(thresholds, score_thresholds, strict=True):
-        row[: len(values)] = sorted(values)
+        row[: len(values)] = values
     counted = search.counter(evaluating, scores, thresholds, dealt)
 
     def counts(event: Event) -> list[int]:
@@ -379,11 +371,7 @@ def _between(above: np.ndarray, trials: int) -> np.ndarray:
 
 def _exact(exact: Callable[[Any], Any], inputs: tuple[Any, Any], size: int) -> Pair:
     """Returns the exact output under each input: [m] floats, in the order of an output's numbers."""
-    # `draw` flattens the exact output as it flattens outputs of the release.
-    exact_outputs = [
-        draw(jax.random.key(0), lambda key, params, x: exact(x), None, x, trials=1, chunk=1) for x in inputs
-    ]
-    first, second = (outputs.numbers[0] for outputs in exact_outputs)
+    first, second = (numbers_of(exact(x)) for x in inputs)
     if len(first) != size:
         raise ValueError(f"exact must return as many numbers as release, {size}, got {len(first)}")
     return first, second

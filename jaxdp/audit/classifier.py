@@ -1,17 +1,16 @@
 """Trains a small classifier that estimates the log likelihood ratio of outputs under two inputs."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-
-from jaxdp.random import fast_key
+from scipy.special import expit
 
 STEPS = 300
 BATCH = 1024  # per input and step
 LEARNING_RATE = 0.02
+DECAYS = 0.9, 0.999  # of the two moving averages in Adam
+TINY = 1e-8  # added to Adam's divisor
 HIDDEN = 16
 LARGEST_QUADRATIC = 8  # up to this number of coordinates, all products of two are features
 LARGEST_FEATURE = 1e6  # keeps squares of heavy tails finite in float32
@@ -23,33 +22,44 @@ class Weights(NamedTuple):
     Attributes:
         center: [m] float, pooled mean.
         scale: [m] float > 0, pooled standard deviation.
-        trained: linear [num_features], bias [], inner [m, HIDDEN], offset [HIDDEN] and outer [HIDDEN] float.
+        linear: [num_features] float.
+        bias: [] float.
+        inner: [m, HIDDEN] float.
+        offset: [HIDDEN] float.
+        outer: [HIDDEN] float.
     """
 
-    center: jax.Array
-    scale: jax.Array
-    trained: dict[str, jax.Array]
+    center: np.ndarray
+    scale: np.ndarray
+    linear: np.ndarray
+    bias: np.ndarray
+    inner: np.ndarray
+    offset: np.ndarray
+    outer: np.ndarray
 
 
-def features(z: jax.Array) -> jax.Array:
+def features(z: np.ndarray) -> np.ndarray:
     """Returns features of standardised outputs [n, m]: values, absolute values, and products of two (or squares)."""
-    products = jnp.square(z)
+    products = np.square(z)
     if z.shape[1] <= LARGEST_QUADRATIC:
         rows, columns = np.triu_indices(z.shape[1])
         products = z[:, rows] * z[:, columns]
-    return jnp.concatenate([z, jnp.abs(z), products], axis=1)
+    return np.concatenate([z, np.abs(z), products], axis=1)
 
 
-def logit(weights: Weights, outputs: jax.Array) -> jax.Array:
+def logit(weights: Weights, outputs: np.ndarray) -> np.ndarray:
     """Returns the estimated log likelihood ratio, first input over second, of outputs [n, m] -> [n].
 
     NaN and infinity count as the mean. If an output may have NaN or infinity, its columns must include indicators.
     """
-    z = (outputs - weights.center[None]) / weights.scale[None]
-    z = jnp.clip(jnp.where(jnp.isinf(outputs) | jnp.isnan(z), 0, z), -LARGEST_FEATURE, LARGEST_FEATURE)
-    trained = weights.trained
-    hidden = jax.nn.relu(z @ trained["inner"] + trained["offset"][None])
-    return features(z) @ trained["linear"] + trained["bias"] + hidden @ trained["outer"]
+    z = _standardise(weights, outputs)
+    hidden = np.maximum(z @ weights.inner + weights.offset, 0)
+    return features(z) @ weights.linear + weights.bias + hidden @ weights.outer
+
+
+def _standardise(weights: Weights, outputs: np.ndarray) -> np.ndarray:
+    z = (outputs - weights.center) / weights.scale
+    return np.clip(np.where(np.isinf(outputs) | np.isnan(z), 0, z), -LARGEST_FEATURE, LARGEST_FEATURE)
 
 
 def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
@@ -61,37 +71,45 @@ def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
     center, scale = np.nanmean(pooled, axis=0, dtype=np.float64), np.nanstd(pooled, axis=0, dtype=np.float64)
     scale = np.where(scale > 0, scale, 1.0)
     dtype, size = first.dtype, first.shape[1]
-    num_features = jax.eval_shape(features, jax.ShapeDtypeStruct((1, size), dtype)).shape[1]
-    key_inner, key_offset, key_batches = jax.random.split(key, 3)
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     start = {
-        "linear": jnp.zeros(num_features, dtype),
-        "bias": jnp.zeros((), dtype),
-        "inner": jax.random.normal(key_inner, (size, HIDDEN), dtype) / np.sqrt(size, dtype=dtype),
-        "offset": jax.random.normal(key_offset, (HIDDEN,), dtype),
-        "outer": jnp.zeros(HIDDEN, dtype),
+        "linear": np.zeros(features(np.zeros((1, size), dtype)).shape[1], dtype),
+        "bias": np.zeros((), dtype),
+        "inner": (generator.standard_normal((size, HIDDEN)) / np.sqrt(size)).astype(dtype),
+        "offset": generator.standard_normal(HIDDEN).astype(dtype),
+        "outer": np.zeros(HIDDEN, dtype),
     }
-    weights = Weights(jnp.asarray(center, dtype), jnp.asarray(scale, dtype), start)
-    with jax.numpy_dtype_promotion("standard"):  # Optax's Adam promotes
-        return _train(key_batches, weights, first, second)
+    weights = Weights(center.astype(dtype), scale.astype(dtype), **start)
+    averages = {name: (np.zeros_like(x), np.zeros_like(x)) for name, x in start.items()}
+    is_first = np.repeat(np.asarray([1, 0], dtype), BATCH)
+    for step in range(STEPS):
+        rows = generator.integers(len(first), size=(2, BATCH))
+        gradient = _gradient(weights, np.concatenate([first[rows[0]], second[rows[1]]]), is_first)
+        rate = LEARNING_RATE * (1 + np.cos(np.pi * step / STEPS)) / 2
+        new = {}
+        for name, slope in gradient.items():
+            means = averages[name] = tuple(
+                (decay * mean + (1 - decay) * value).astype(dtype)
+                for decay, mean, value in zip(DECAYS, averages[name], (slope, np.square(slope)), strict=True)
+            )
+            mean, square = (x / (1 - decay ** (step + 1)) for decay, x in zip(DECAYS, means, strict=True))
+            new[name] = (getattr(weights, name) - rate * mean / (np.sqrt(square) + TINY)).astype(dtype)
+        weights = weights._replace(**new)
+    return weights
 
 
-@jax.jit
-def _train(key: jax.Array, start: Weights, first: jax.Array, second: jax.Array) -> Weights:
-    optimizer = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, STEPS))
-
-    def loss(trained: dict[str, jax.Array], first_batch: jax.Array, second_batch: jax.Array) -> jax.Array:
-        weights = start._replace(trained=trained)
-        return jnp.mean(jax.nn.softplus(-logit(weights, first_batch))) + jnp.mean(
-            jax.nn.softplus(logit(weights, second_batch))
-        )
-
-    def step(carry: Any, key: jax.Array) -> tuple[Any, None]:
-        trained, state = carry
-        rows = jax.random.randint(key, (2, BATCH), 0, first.shape[0])
-        gradient = jax.grad(loss)(trained, first[rows[0]], second[rows[1]])
-        updates, state = optimizer.update(gradient, state, trained)
-        return (optax.apply_updates(trained, updates), state), None
-
-    carry = (start.trained, optimizer.init(start.trained))
-    (trained, _), _ = jax.lax.scan(step, carry, jax.random.split(fast_key(key), STEPS))
-    return start._replace(trained=trained)
+def _gradient(weights: Weights, outputs: np.ndarray, is_first: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the gradient of the sum of both inputs' mean cross-entropies, by the name of each trained array."""
+    z = _standardise(weights, outputs)
+    all_features, below = features(z), z @ weights.inner + weights.offset
+    hidden = np.maximum(below, 0)
+    logits = all_features @ weights.linear + weights.bias + hidden @ weights.outer
+    slope = (expit(logits) - is_first) / BATCH
+    inward = np.where(below > 0, slope[:, None] * weights.outer, 0)
+    return {
+        "linear": slope @ all_features,
+        "bias": np.sum(slope),
+        "inner": z.T @ inward,
+        "offset": np.sum(inward, axis=0),
+        "outer": slope @ hidden,
+    }

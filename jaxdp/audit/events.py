@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammainc
 
@@ -99,9 +98,9 @@ def learn_scores(
     # BUCKETS * gammainc(...) is the expected number of buckets with the largest count or more if every output were new.
     repeats = BUCKETS * gammainc(counts.max(), counts.sum() / BUCKETS) < CHANCE
     extra = _extra(first, second, low_bits=low_bits)
-    matrices = [np.asarray(_matrix(extra, x)) for x in (first, second)]
+    matrices = [_columns(extra, x) for x in (first, second)]
     size, names = first.numbers.shape[1], _names(first.numbers.shape[1], extra)
-    scores = [Score(_column, (extra, np.int32(i)), name) for i, name in enumerate(names)]
+    scores = [Score(_column, (extra, i), name) for i, name in enumerate(names)]
     few = scores[: size if size <= LARGEST_VECTOR else singles]
     few += scores[size:] if len(scores) - size <= 4 * LARGEST_VECTOR else []
     network = Score(_logit, (extra, train(key, *matrices)), "estimated log ratio")
@@ -118,7 +117,7 @@ def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
     Thresholds are in the score's precision and halfway between values that occur, so that rounding cannot move an
     outcome across one.
     """
-    values = np.unique(_score_outputs(score, outputs))
+    values = np.unique(evaluate(score, outputs))
     if len(values) < 2:
         return np.full(NUM_THRESHOLDS, values[0])
     ranks = np.geomspace(1, len(values) - 1, NUM_THRESHOLDS // 2).round().astype(int)
@@ -252,9 +251,7 @@ def describe(event: Event, outputs: Outputs) -> str:
         return f"{event.score.name} {'>' if event.above else '<='} {event.threshold:.6g}"
     _, index, counts = np.unique(outputs.bucket, return_index=True, return_counts=True)
     outcomes = Outputs(*(x[index] for x in outputs))
-    # Their number differs from audit to audit, and JAX would compile a program for each number.
-    scores = np.asarray(event.score.weights, float)[outcomes.bucket]
-    inside = (scores > event.threshold) == event.above
+    inside = (evaluate(event.score, outcomes) > event.threshold) == event.above
     members = outcomes.numbers[inside][np.argsort(-counts[inside], kind="stable")]
     rows = [[f"{x:.9g}" for x in member] for member in members[:SHOWN].tolist()]
     words = [row[0] if len(row) == 1 else f"({', '.join(row)})" for row in rows]
@@ -284,63 +281,65 @@ def _names(size: int, extra: Extra) -> list[str]:
     return names + low + flags + [f"power of two in {names[i]}" for i in extra.lattice]
 
 
-def _columns(extra: Extra, outputs: Outputs) -> jax.Array:
+def _columns(extra: Extra, outputs: Outputs) -> np.ndarray:
     """Returns the numbers of outputs and their extra columns, in the order of `_names`: [n, columns] float."""
-    numbers, special = outputs.numbers, jnp.take(outputs.numbers, extra.special, axis=1)
-    flags = [jnp.isnan(special), jnp.isposinf(special), jnp.isneginf(special)]
-    low = jnp.take(outputs.low, extra.low, axis=1) if extra.low.size else numbers[:, :0]
-    powers = _power_of_two(jnp.take(numbers, extra.lattice, axis=1)) if extra.lattice.size else numbers[:, :0]
-    return jnp.concatenate([numbers, low, *(x.astype(numbers.dtype) for x in flags), powers], axis=1)
+    numbers = outputs.numbers
+    if not (extra.low.size or extra.special.size or extra.lattice.size):
+        return numbers
+    special = numbers[:, extra.special]
+    flags = [np.isnan(special), np.isposinf(special), np.isneginf(special)]
+    low = outputs.low[:, extra.low] if extra.low.size else numbers[:, :0]
+    powers = _power_of_two(numbers[:, extra.lattice])
+    return np.concatenate([numbers, low, *(x.astype(numbers.dtype) for x in flags), powers], axis=1)
 
 
-def _power_of_two(numbers: jax.Array) -> jax.Array:
+def _power_of_two(numbers: np.ndarray) -> np.ndarray:
     """Returns the largest k such that a float is a multiple of 2^k; a large k for 0, NaN and infinity."""
-    info = jnp.finfo(numbers.dtype)
-    bits = jax.lax.bitcast_convert_type(numbers, {4: jnp.int32, 8: jnp.int64}[numbers.dtype.itemsize])
+    info = np.finfo(numbers.dtype)
+    bits = np.ascontiguousarray(numbers).view({4: np.int32, 8: np.int64}[numbers.dtype.itemsize])
     mantissa = bits & np.asarray(2**info.nmant - 1, bits.dtype)
     exponent = (bits >> info.nmant) & np.asarray(2 ** (info.bits - 1 - info.nmant) - 1, bits.dtype)
-    whole = jnp.where(exponent > 0, mantissa | np.asarray(2**info.nmant, bits.dtype), mantissa)
-    zeros = jax.lax.population_count((whole & -whole) - 1)
-    power = jnp.maximum(exponent, 1) + zeros - (info.maxexp - 1 + info.nmant)
-    return jnp.where((numbers == 0) | ~jnp.isfinite(numbers), info.maxexp, power).astype(numbers.dtype)
+    whole = np.where(exponent > 0, mantissa | np.asarray(2**info.nmant, bits.dtype), mantissa)
+    zeros = np.bitwise_count((whole & -whole) - 1).astype(bits.dtype)
+    power = np.maximum(exponent, 1) + zeros - (info.maxexp - 1 + info.nmant)
+    return np.where((numbers == 0) | ~np.isfinite(numbers), info.maxexp, power).astype(numbers.dtype)
 
 
-def _column(weights: tuple[Extra, jax.Array], outputs: Outputs) -> jax.Array:
+def _column(weights: tuple[Extra, int], outputs: Outputs) -> np.ndarray:
     extra, index = weights
-    return jnp.take(_columns(extra, outputs), index, axis=1)
+    return _columns(extra, outputs)[:, index]
 
 
-def _table_score(table: jax.Array, outputs: Outputs) -> jax.Array:
-    return jnp.asarray(table)[outputs.bucket]
+def _table_score(table: np.ndarray, outputs: Outputs) -> np.ndarray:
+    return table[outputs.bucket]
 
 
-def _logit(weights: tuple[Extra, Weights], outputs: Outputs) -> jax.Array:
+def _logit(weights: tuple[Extra, Weights], outputs: Outputs) -> np.ndarray:
     extra, network = weights
     return logit(network, _columns(extra, outputs))
 
 
-def _hinge_logit(weights: tuple[Extra, Hinges], outputs: Outputs) -> jax.Array:
+def _hinge_logit(weights: tuple[Extra, Hinges], outputs: Outputs) -> np.ndarray:
     extra, hinges = weights
     return hinge_logit(hinges, _columns(extra, outputs))
 
 
-def _binned_logit(weights: tuple[Extra, Bins], outputs: Outputs) -> jax.Array:
+def _binned_logit(weights: tuple[Extra, Bins], outputs: Outputs) -> np.ndarray:
     extra, bins = weights
     return binned_logit(bins, _columns(extra, outputs))
 
 
-def _exact_matches(weights: tuple[jax.Array, jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+def _exact_matches(weights: tuple[np.ndarray, np.ndarray, np.ndarray], outputs: Outputs) -> np.ndarray:
     """Returns how many coordinates equal the first exact output, minus how many equal the second exact output."""
     columns, first, second = weights
-    numbers = jnp.take(outputs.numbers, columns, axis=1)
-    equal = [jnp.sum(numbers == exact[None], axis=1).astype(numbers.dtype) for exact in (first, second)]
-    return equal[0] - equal[1]
+    numbers = outputs.numbers[:, columns]
+    return np.sum(numbers == first, axis=1) - np.sum(numbers == second, axis=1)
 
 
-def _product(weights: tuple[Extra, jax.Array], outputs: Outputs) -> jax.Array:
+def _product(weights: tuple[Extra, np.ndarray], outputs: Outputs) -> np.ndarray:
     extra, coefficients = weights
     columns = _columns(extra, outputs)
-    return jnp.where(jnp.isfinite(columns), columns, 0) @ coefficients
+    return np.where(np.isfinite(columns), columns, 0) @ coefficients
 
 
 def _difference_of_means(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -367,29 +366,21 @@ def _by_exact(first: np.ndarray, second: np.ndarray) -> list[Score]:
 
 
 # If many outputs have nearly the same score, the rounding of the score must not reveal an output's low bits.
-def _nearer_in_l1(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
-    first, second = (exact[None] for exact in weights)
-    reach = jnp.abs(first - second)
-    twice = jnp.sign(first - second) * (2 * outputs.numbers - first - second)
-    return jnp.sum(jnp.clip(twice, -reach, reach), axis=1)
-
-
-def _nearer_in_l2(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+def _nearer_in_l1(weights: tuple[np.ndarray, np.ndarray], outputs: Outputs) -> np.ndarray:
     first, second = weights
-    distances = [jnp.sqrt(jnp.sum(jnp.square(outputs.numbers - exact[None]), axis=1)) for exact in weights]
+    reach = np.abs(first - second)
+    twice = np.sign(first - second) * (2 * outputs.numbers - first - second)
+    return np.sum(np.clip(twice, -reach, reach), axis=1)
+
+
+def _nearer_in_l2(weights: tuple[np.ndarray, np.ndarray], outputs: Outputs) -> np.ndarray:
+    first, second = weights
+    distances = [np.sqrt(np.sum(np.square(outputs.numbers - exact), axis=1)) for exact in weights]
     nearer = _along(weights, outputs) / (distances[0] + distances[1])
-    reach = jnp.sqrt(jnp.sum(jnp.square(first - second)))
-    return jnp.round(nearer / reach * STEPS)
+    reach = np.sqrt(np.sum(np.square(first - second)))
+    return np.round(nearer / reach * STEPS)
 
 
-def _along(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+def _along(weights: tuple[np.ndarray, np.ndarray], outputs: Outputs) -> np.ndarray:
     first, second = weights
-    return (2 * outputs.numbers - first[None] - second[None]) @ (first - second)
-
-
-def _score_outputs(score: Score, outputs: Outputs) -> np.ndarray:
-    return np.asarray(_evaluate(score.function, score.weights, outputs))
-
-
-_evaluate = jax.jit(evaluate, static_argnums=0)
-_matrix = jax.jit(_columns)
+    return (2 * outputs.numbers - first - second) @ (first - second)

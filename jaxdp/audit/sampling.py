@@ -1,6 +1,9 @@
-"""Draws millions of outputs of a mechanism, in chunks of a fixed size to save memory."""
+"""Draws millions of outputs of a mechanism, in chunks of a fixed size to save memory.
 
-import functools
+Outputs are drawn by compiled programs. Scores are computed by NumPy: a program for each score and shape would take
+longer to compile than the scores take to compute.
+"""
+
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,8 +18,6 @@ Release = Callable[[jax.Array, Any, Any], Any]
 
 CHUNK_ELEMENTS = 2**18  # numbers in the outputs of a chunk; more do not fit the cache, fewer do not fill vector units
 LARGEST_CHUNK = 2**12  # outputs of a chunk; larger chunks are no faster
-MANY_TRIALS = 2**19  # from this number of trials on, compiling a separate program for few scores saves time
-FEW = 8  # up to this number of thresholds, comparing scores with each threshold is faster than a search
 BUCKETS = 2**20
 LOW_BITS = 0xFFFF
 _HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
@@ -42,12 +43,12 @@ class Score(NamedTuple):
     """A number for each output; events are "score above a threshold" and "score not above a threshold".
 
     Attributes:
-        function: (weights, Outputs) -> [n] float; a module-level function, since JAX takes it as a static argument.
+        function: (weights, Outputs) -> [n] float, both with NumPy arrays.
         weights: pytree of arrays.
         name: name of the number in descriptions of events.
     """
 
-    function: Callable[[Any, Outputs], jax.Array]
+    function: Callable[[Any, Outputs], np.ndarray]
     weights: Any
     name: str
 
@@ -61,13 +62,14 @@ def output_size(release: Release, params: Any, data: Any) -> int:
     return sum(leaf.size * (2 if jnp.issubdtype(leaf.dtype, np.complexfloating) else 1) for leaf in leaves)
 
 
-def evaluate(function: Callable[[Any, Outputs], jax.Array], weights: Any, outputs: Outputs) -> jax.Array:
+def evaluate(score: Score, outputs: Outputs) -> np.ndarray:
     """Returns the score of each output, [n] finite.
 
     NaN and -inf become the most negative finite float, and inf becomes the largest.
     """
-    scores = function(weights, outputs).astype(default_float())
-    return jnp.nan_to_num(scores, nan=float(jnp.finfo(scores.dtype).min))
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.asarray(score.function(score.weights, outputs)).astype(default_float())
+    return np.nan_to_num(values, copy=False, nan=float(np.finfo(values.dtype).min))
 
 
 def chunk_size(size: int) -> int:
@@ -77,9 +79,8 @@ def chunk_size(size: int) -> int:
 
 def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Outputs:
     """Draws independent outputs of release(key, params, data), as NumPy arrays, `chunk` in each call of the program."""
-    parts = _parts(key, release, params, data, trials=trials, chunk=chunk)
-    arrays = [jax.tree.map(np.asarray, outputs) for _, outputs in parts]
-    return Outputs(*(np.concatenate(x)[:trials] for x in zip(*arrays, strict=True)))
+    parts = list(_parts(key, release, params, data, trials=trials, chunk=chunk))
+    return Outputs(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
 def histogram(
@@ -108,23 +109,32 @@ def histogram(
     Returns:
         [S, T] int64, the counts.
     """
-    functions, weights = tuple(s.function for s in scores), tuple(s.weights for s in scores)
-    bins, before = np.zeros((len(scores), thresholds.shape[1] + 1), np.int64), None
+    counts = np.zeros(thresholds.shape, np.int64)
     separate_key = jax.random.fold_in(key, 0)
-    for remaining, outputs in _parts(separate_key, release, params, data, trials=trials, chunk=chunk):
-        # The previous counts are fetched while the next chunk is computed.
-        before, counted = _count(functions, outputs, weights, thresholds, np.int32(min(remaining, chunk))), before
-        bins += 0 if counted is None else np.asarray(counted)
-    bins += 0 if before is None else np.asarray(before)
-    return bins[:, :0:-1].cumsum(axis=1)[:, ::-1]
+    for outputs in _parts(separate_key, release, params, data, trials=trials, chunk=chunk):
+        for row, score, score_thresholds in zip(counts, scores, thresholds, strict=True):
+            values = np.sort(evaluate(score, outputs))
+            row += len(values) - np.searchsorted(values, score_thresholds.astype(values.dtype), side="right")
+    return counts
 
 
-def _parts(
-    key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int
-) -> Iterator[tuple[int, Outputs]]:
-    """Yields (number of trials left before these outputs, the next `chunk` outputs), until all trials are drawn."""
-    for index, start in enumerate(range(0, trials, chunk)):
-        yield trials - start, _draw(release, chunk, key, np.int32(index), params, data)
+def _parts(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Iterator[Outputs]:
+    """Yields outputs, `chunk` at a time (the last time fewer), until all trials are drawn."""
+    computing: Outputs | None = None
+    for index in range(-(-trials // chunk)):
+        # The next chunk is computed while the caller uses this one.
+        drawn, computing = computing, _draw(release, chunk, key, np.int32(index), params, data)
+        if drawn is not None:
+            yield jax.tree.map(np.asarray, drawn)
+    if computing is not None:
+        yield Outputs(*(np.asarray(x)[: (trials - 1) % chunk + 1] for x in computing))
+
+
+def numbers_of(output: Any) -> np.ndarray:
+    """Returns the numbers of one output, [m] float, in the order of `Outputs.numbers`."""
+    leaves: list[np.ndarray] = [np.asarray(x) for x in jax.tree.leaves(output)]
+    parts = [part for x in leaves for part in ((np.real(x), np.imag(x)) if np.iscomplexobj(x) else (x,))]
+    return np.concatenate([np.ravel(part).astype(default_float()) for part in parts])
 
 
 def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
@@ -165,25 +175,3 @@ def _words(x: jax.Array) -> jax.Array:
 
 
 _draw = jax.jit(outputs_of, static_argnums=(0, 1))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _count(functions, outputs, weights, thresholds, wanted):
-    """Counts the first `wanted` outputs, for each score function, by the number of thresholds below the score.
-
-    Returns [functions, thresholds + 1] int32.
-    """
-    # Weights are arguments, so scores with the same functions and with weights of the same shapes share the program.
-    is_wanted = jnp.arange(len(outputs.bucket), dtype=jnp.int32) < wanted
-    scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
-    return jax.vmap(_bins, (0, None, 0))(scores, is_wanted, thresholds.astype(scores.dtype))
-
-
-def _bins(scores: jax.Array, wanted: jax.Array, thresholds: jax.Array) -> jax.Array:
-    """Counts the wanted scores above no threshold, above exactly one, ..., above all: [thresholds + 1]."""
-    if thresholds.size <= FEW:
-        above = jnp.sum(wanted[None] & (scores[None] > thresholds[:, None]), axis=1, dtype=jnp.int32)
-        ends = jnp.sum(wanted, dtype=jnp.int32)[None], jnp.zeros(1, jnp.int32)
-        return -jnp.diff(jnp.concatenate([ends[0], above, ends[1]]))
-    bins = jnp.searchsorted(thresholds, scores, side="left")
-    return jnp.zeros(thresholds.size + 1, jnp.int32).at[bins].add(wanted.astype(jnp.int32))

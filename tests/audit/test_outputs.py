@@ -77,7 +77,7 @@ def test_a_threshold_lies_between_neighbouring_floats():
     for values in ([one, np.nextafter(one, np.float32(2))], [np.nextafter(one, np.float32(0)), one], [-3.4e38, 3.4e38]):
         outputs = Outputs(np.asarray(values, np.float32)[:, None], np.zeros((2, 0), np.float32), np.zeros(2, np.int32))
         none = np.zeros(0, np.int32)
-        thresholds = candidate_thresholds(Score(_column, (Extra(none, none, none), np.int32(0)), ""), outputs)
+        thresholds = candidate_thresholds(Score(_column, (Extra(none, none, none), 0), ""), outputs)
         assert np.all((outputs.numbers.min() <= thresholds) & (thresholds < outputs.numbers.max()))
 
 

@@ -51,12 +51,12 @@ def test_a_log_ratio_is_estimated(fit, logit):
     weights = fit(*rows[:2])
     x = rows[2][:2000]
     true = np.sum(np.abs(x - 1) - np.abs(x), axis=1)
-    error = np.asarray(logit(weights, x)) - true
+    error = logit(weights, x) - true
     assert np.abs(error - error.mean()).mean() < 0.12  # a score may lack a constant
     spoiled = rows[0].copy()
     spoiled[::7, 0] = np.nan
     spoiled[1::7, 0], spoiled[2::7, 0] = np.inf, -np.inf
-    assert np.isfinite(np.asarray(logit(fit(spoiled, rows[1]), spoiled))).all()
+    assert np.isfinite(logit(fit(spoiled, rows[1]), spoiled)).all()
 
 
 def one_bare(key, chance, values):
@@ -119,9 +119,9 @@ def test_low_bits_of_textbook_noise_are_seen_where_they_are_asked_for():
 def test_powers_of_two():
     values = [1.0, 3.0, 0.75, -2.5, 2.0**20, 0.0, np.nan, np.inf]
     none, own = np.zeros(0, np.int32), np.zeros(1, np.int32)
-    numbers = jnp.asarray(values, jnp.float32)[:, None]
-    outputs = Outputs(numbers, numbers[:, :0], jnp.zeros(len(values), jnp.int32))
-    powers = np.asarray(_columns(Extra(none, none, own), outputs))[:, -1]
+    numbers = np.asarray(values, np.float32)[:, None]
+    outputs = Outputs(numbers, numbers[:, :0], np.zeros(len(values), np.int32))
+    powers = _columns(Extra(none, none, own), outputs)[:, -1]
     np.testing.assert_array_equal(powers[:5], [0, 0, -2, -1, 20])
     assert (powers[5:] > 100).all()
 
@@ -132,10 +132,10 @@ def test_training_outputs_are_not_counted(monkeypatch):
 
     def by_heart(key, first, second, **more):
         scores = learn(key, first, second, **more)
-        known = jnp.sort(jnp.asarray(first.numbers[:, 0]))
+        known = np.sort(first.numbers[:, 0])
 
         def score(weights, outputs):
-            place = jnp.clip(jnp.searchsorted(known, outputs.numbers[:, 0]), 0, known.size - 1)
+            place = np.clip(np.searchsorted(known, outputs.numbers[:, 0]), 0, known.size - 1)
             return (known[place] == outputs.numbers[:, 0]).astype(known.dtype)
 
         return [*scores, scores[0]._replace(function=score, weights=(), name="known")]
@@ -161,7 +161,7 @@ def test_boosting_does_not_count_the_same_evidence_twice(size):
     errors = []
     for fit in (boost_bins, fit_bins):
         bins = fit(*shaping)
-        scores = [np.concatenate([binned_logit(bins, jnp.asarray(part)) for part in np.split(x, 20)]) for x in fresh]
+        scores = [binned_logit(bins, x) for x in fresh]
         errors.append(np.mean(np.square(np.concatenate(scores) - np.concatenate(exact))))
     assert errors[0] < 0.1 < errors[1], "the copies weigh too much in histograms"
 
@@ -172,20 +172,3 @@ def test_first_coordinates_of_many_are_scores_if_asked():
     for singles in (0, 2):
         names = [score.name for score in events.learn_scores(jax.random.key(0), *sides, singles=singles)]
         assert [name for name in names if name.startswith("output[")] == ["output[0]", "output[1]"][:singles]
-
-
-def test_histograms_of_different_numbers_of_edges_share_a_program():
-    """Compares scores with those of the used edges alone; a number of edges as a shape would be a program for each."""
-    shapes, used = set(), set()
-    for count in (33, 40, 60):
-        rows = np.repeat(np.arange(count, dtype=FLOAT), 40)[:, None]
-        bins = fit_bins(rows, rows * (np.arange(len(rows)) % 3 > 0)[:, None])
-        is_used = np.isfinite(bins.edges[0])
-        shapes.add(bins.edges.shape)
-        used.add(int(is_used.sum()))
-        trimmed = bins._replace(edges=bins.edges[:, is_used], jumps=bins.jumps[:, is_used])
-        assert np.abs(bins.jumps).max() > 0.5
-        values, expected = (np.asarray(binned_logit(each, jnp.asarray(rows))) for each in (bins, trimmed))
-        np.testing.assert_allclose(values, expected, rtol=1e-6)
-    assert shapes == {(1, 64)}
-    assert len(used) == 3
