@@ -204,11 +204,12 @@ def grey_box_of_paths(
     check_made("learner", learner, Learner)
     check_count("rounds", rounds)
     claim, sites, spent, faults, notes = learner.guarantee(**values), [], 0.0, [], []
-    losses, pair = [], None
+    losses, pair, equal_paths = [], None, []
     base = Base(learner, answer, learner.params(**values), claim, "blocks", draw_user, rounds)
     for path in paths_of(learner):
         prefix = "" if path == "rounds" else f"in {path}: "
         if path == "blocks" and blocks_equal_rounds(jax.random.fold_in(key, 2), base):
+            equal_paths.append(path)
             continue
         try:
             result = grey_box(
@@ -240,6 +241,7 @@ def grey_box_of_paths(
         notes=tuple(notes),
         pair=pair,
         loss=max(losses, default=None),
+        equal_paths=tuple(equal_paths),
     )
 
 

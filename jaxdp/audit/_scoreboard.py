@@ -109,7 +109,7 @@ def scoreboard(
     outputs. Outputs of a search only score pairs: bounds come from fresh outputs. If a target has a second point,
     its grey box looks at the second point instead of the first, since more code runs there. If the second point has no
     grey box, or the verdict of its grey box is "cannot tell", outputs are attacked at the second point, on the first
-    path.
+    path. Outputs of blocks are not attacked if the grey box finds that blocks give the same runs as single rounds.
 
     An attack that raises an exception is skipped, with a note in the row; the others are still tried.
 
@@ -120,8 +120,8 @@ def scoreboard(
         confidence: confidence that all lower bounds of all rows hold, in (0, 1): with at least this probability no
             bound refutes a correct claim. Each of n rows has an error probability of (1 - confidence) / n. The attacks
             of a row share this probability evenly, except that a repeated attack with all trials has half of it.
-        thorough: if True, every path gets all trials and a long search (also for a learner), every point is attacked (a
-            second point on all paths), and the grey box looks at both points.
+        thorough: if True, every path (also blocks) gets all trials and a long search (also for a learner), every point
+            is attacked (a second point on all paths), and the grey box looks at both points.
         searched: whether to search inputs and to attack other points. If False, only the given inputs at the registered
             values are attacked, which is quicker and finds less.
         turn: which point of other values is attacked: its index modulo the number of points; unused if `thorough`.
@@ -205,9 +205,10 @@ class _Audit:
         """Attacks the target in every way that the effort allows, and returns its row of the scoreboard."""
         start, target, second = time.perf_counter(), self.target, self.target.second
         trials = self.trials if self.thorough else self.first
-        for number, (path, attack) in enumerate(target.attacks.items()):
-            # The first path's key does not depend on its name.
-            self.attack(Way(path, "", lambda attack=attack: attack), trials, key=self.key if number == 0 else None)
+        ways = {path: Way(path, "", lambda attack=attack: attack) for path, attack in target.attacks.items()}
+        paths = list(ways)
+        for path in paths[:1]:
+            self.attack(ways[path], trials, key=self.key)  # the first path's key does not depend on its name
         exact, pair = self.exact(target), None
         if second is None or second.grey_box is None or self.thorough:
             grey = self.look(target)
@@ -218,6 +219,10 @@ class _Audit:
             if self.thorough or grey is None or grey.verdict == "cannot tell":
                 for path, attack in self.second:
                     self.attack(Way(path, second.point, lambda attack=attack: attack), trials)
+        equal_paths = () if self.thorough else [path for grey in self.boxes for path in grey.equal_paths]
+        for path in paths[1:]:
+            if path not in equal_paths:
+                self.attack(ways[path], trials)
         for path, space in self.spaces:
             for way in self.search_ways(path, space, pair):
                 self.attack(way, self.first)

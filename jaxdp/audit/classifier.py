@@ -80,21 +80,21 @@ def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
         "outer": np.zeros(HIDDEN, dtype),
     }
     weights = Weights(center.astype(dtype), scale.astype(dtype), **start)
-    averages = {name: (np.zeros_like(x), np.zeros_like(x)) for name, x in start.items()}
+    averages = {name: (np.zeros_like(array), np.zeros_like(array)) for name, array in start.items()}
     is_first = np.repeat(np.asarray([1, 0], dtype), BATCH)
     for step in range(STEPS):
         rows = generator.integers(len(first), size=(2, BATCH))
         gradient = _gradient(weights, np.concatenate([first[rows[0]], second[rows[1]]]), is_first)
         rate = LEARNING_RATE * (1 + np.cos(np.pi * step / STEPS)) / 2
-        new = {}
+        trained = {}
         for name, slope in gradient.items():
             means = averages[name] = tuple(
                 (decay * mean + (1 - decay) * value).astype(dtype)
                 for decay, mean, value in zip(DECAYS, averages[name], (slope, np.square(slope)), strict=True)
             )
-            mean, square = (x / (1 - decay ** (step + 1)) for decay, x in zip(DECAYS, means, strict=True))
-            new[name] = (getattr(weights, name) - rate * mean / (np.sqrt(square) + TINY)).astype(dtype)
-        weights = weights._replace(**new)
+            mean, square = (average / (1 - decay ** (step + 1)) for decay, average in zip(DECAYS, means, strict=True))
+            trained[name] = (getattr(weights, name) - rate * mean / (np.sqrt(square) + TINY)).astype(dtype)
+        weights = weights._replace(**trained)
     return weights
 
 

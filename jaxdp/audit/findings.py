@@ -59,6 +59,7 @@ class GreyBox:
             claim, `loss` is a lower bound on the true epsilon at delta = 0, without any error probability. For a pure
             claim, the loss never exceeds `spent`. None in the shuffle model, and if every neighbour has loss 0 or
             changes a value without additive Laplace, geometric or Gaussian noise.
+        equal_paths: paths that gave the plays and public states of single rounds, bit for bit, in random runs.
     """
 
     guarantee: Guarantee
@@ -68,6 +69,7 @@ class GreyBox:
     notes: tuple[str, ...] = ()
     pair: tuple[Any, Any] | None = field(default=None, compare=False)
     loss: float | None = None
+    equal_paths: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         counts = f"{len(self.sites)} sites, {len(self.faults)} faults, {len(self.notes)} notes"

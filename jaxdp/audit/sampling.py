@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.core import default_float
 from jaxdp.random import fast_key
 
@@ -127,13 +128,13 @@ def _parts(key: jax.Array, release: Release, params: Any, data: Any, *, trials: 
         if drawn is not None:
             yield jax.tree.map(np.asarray, drawn)
     if computing is not None:
-        yield Outputs(*(np.asarray(x)[: (trials - 1) % chunk + 1] for x in computing))
+        yield Outputs(*(np.asarray(part)[: (trials - 1) % chunk + 1] for part in computing))
 
 
 def numbers_of(output: Any) -> np.ndarray:
     """Returns the numbers of one output, [m] float, in the order of `Outputs.numbers`."""
-    leaves: list[np.ndarray] = [np.asarray(x) for x in jax.tree.leaves(output)]
-    parts = [part for x in leaves for part in ((np.real(x), np.imag(x)) if np.iscomplexobj(x) else (x,))]
+    leaves: list[np.ndarray] = [np.asarray(leaf) for leaf in jax.tree.leaves(output)]
+    parts = [part for leaf in leaves for part in ((np.real(leaf), np.imag(leaf)) if np.iscomplexobj(leaf) else (leaf,))]
     return np.concatenate([np.ravel(part).astype(default_float()) for part in parts])
 
 
@@ -174,4 +175,4 @@ def _words(x: jax.Array) -> jax.Array:
     return jax.lax.bitcast_convert_type(x, jnp.uint32).reshape(len(x), -1)
 
 
-_draw = jax.jit(outputs_of, static_argnums=(0, 1))
+_draw = jit_quickly(outputs_of, runs_long=True, static_argnums=(0, 1))

@@ -1,9 +1,12 @@
 """Audits of registered claims in several processes at the same time."""
 
+import contextlib
+import gc
 import itertools
 import multiprocessing
+import os
 import signal
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
@@ -17,6 +20,10 @@ from jaxdp.studies.command import root_key
 MIN_CLAIMS = 8  # fewest claims that justify a second process, which takes seconds to start
 MAX_DEFAULT_JOBS = 2  # largest default number of processes: each may need some gigabytes
 CLAIMS_PER_CACHE = 16  # after these, a process drops its compiled programs: JAX slows down as it keeps more
+# Traced programs are many small objects that live long, so a process collects garbage seldom.
+GARBAGE_THRESHOLDS = 200_000, 20, 100
+# Programs that run for long have their own options; the others are single operations.
+XLA_FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
 _audit_counter = itertools.count(1)
 # JAX settings that workers copy from this process.
 SETTINGS = (
@@ -89,7 +96,9 @@ def side_by_side(
         initargs=(settings, tuple(modules)),
     )
     try:
-        yield from pool.map(_compute_row, tasks)
+        with _environment_of_workers():  # processes start when they get their first tasks
+            rows = pool.map(_compute_row, tasks)
+        yield from rows
     except BrokenProcessPool as error:
         raise MemoryError(f"one of {jobs} processes was killed, perhaps for lack of memory: try --jobs 1") from error
     except BaseException:  # also an interruption: without this, rows in progress would run for up to a minute
@@ -100,12 +109,31 @@ def side_by_side(
         pool.shutdown(cancel_futures=True)
 
 
+@contextlib.contextmanager
+def _environment_of_workers() -> Iterator[None]:
+    """Sets variables for processes that start inside: one thread for OpenBLAS, and options of XLA on a CPU."""
+    variables = {"OPENBLAS_NUM_THREADS": "1"}  # the other threads of a process would wait for matrices by spinning
+    if jax.default_backend() == "cpu":
+        variables["XLA_FLAGS"] = f"{XLA_FLAGS} {os.environ.get('XLA_FLAGS', '')}"  # the user's flags win
+    former = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def _start_worker(settings: Mapping[str, Any], modules: Sequence[str]) -> None:
     """Prepares a worker process: sets JAX's `settings`, and loads the entries that `modules` and plugins register.
 
     The process ignores interruptions, which its parent handles.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     for name, value in settings.items():
         if getattr(jax.config, name) != value:
             jax.config.update(name, value)

@@ -14,17 +14,18 @@ def test_an_option_that_this_version_does_not_know_is_left_out(monkeypatch):
     options = quick_options.__wrapped__()
     assert "xla_no_such_option" not in options
     assert options["xla_backend_optimization_level"] == 0
+    assert quick_options.__wrapped__(runs_long=True)["xla_backend_optimization_level"] == 3
 
 
 def test_programs_on_a_cpu_are_compiled_with_these_options(monkeypatch):
-    monkeypatch.setattr(quick_programs, "quick_options", lambda: {"xla_no_such_option": False})
+    monkeypatch.setattr(quick_programs, "quick_options", lambda **_: {"xla_no_such_option": False})
     with pytest.raises(jax.errors.JaxRuntimeError, match="xla_no_such_option"):
         jit_quickly(lambda x: x)(np.float32(1))
 
 
 def test_programs_on_other_devices_are_compiled_as_usual(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(quick_programs, "quick_options", lambda: {"xla_no_such_option": False})
+    monkeypatch.setattr(quick_programs, "quick_options", lambda **_: {"xla_no_such_option": False})
     assert jit_quickly(lambda x: x)(np.float32(1)) == 1
 
 

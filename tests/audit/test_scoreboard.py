@@ -264,10 +264,18 @@ def test_a_second_point_is_where_a_grey_box_looks(thorough):
         assert steps == ["rounds", *["grey box"] * thorough, "grey box at size=2", *outputs]
 
 
+@pytest.mark.parametrize(("equal_paths", "thorough"), [(("blocks",), False), ((), False), (("blocks",), True)])
+def test_blocks_with_the_runs_of_rounds_are_attacked_only_if_thorough(equal_paths, thorough):
+    claim = Guarantee.pure(1.0, **ABOUT)
+    box = GreyBox(guarantee=claim, sites=(), spent=0.0, faults=(), equal_paths=equal_paths)
+    row = row_of(target({"rounds": 0.5, "blocks": 2.0}, grey_box=lambda key: box), thorough=thorough)
+    assert row.verdict == ("consistent" if equal_paths and not thorough else "violated")
+
+
 def test_what_is_done_next_is_told():
     steps: list[Step] = []
     row_of(target({"rounds": 1.0, "blocks": 1.0}, distributions=response_distributions(1.0)), before=steps.append)
-    assert steps == [Step("name", "epsilon", what) for what in ("rounds", "blocks", "exact distribution")]
+    assert steps == [Step("name", "epsilon", what) for what in ("rounds", "exact distribution", "blocks")]
 
 
 def test_currencies():
