@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -69,6 +70,25 @@ def kill_a_worker(client, expected, store):
     assert killed.is_set()
     assert found.identical(expected)
     assert workers[0] not in client.run(os.getpid).values()
+
+
+def test_frames_that_a_profiler_holds_do_not_change_the_program():
+    """Dask holds sampled frames of the threads that run tasks; traced there, programs get inputs that nobody uses."""
+    plan = Plan(
+        build, SWEEP["axes"], SWEEP["static_axes"], num_seeds=2, key=jax.random.key(0), tile_size=4, devices=None
+    )
+    packed, frames = worker.pack(plan), []
+
+    def hold(frame, event, argument):
+        if "partial_eval" in frame.f_code.co_filename:
+            frames.append(frame)
+
+    sys.setprofile(hold)  # of this thread alone, as Dask samples the task's thread alone
+    try:
+        worker.describe(packed)
+    finally:
+        sys.setprofile(None)
+    assert worker.describe(packed)[0]["programs"] == plan.identity()["programs"]
 
 
 def test_a_pool_of_processes(pool, expected):

@@ -7,6 +7,7 @@ import hashlib
 import pickle
 import threading
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -109,7 +110,10 @@ def _job(packed: bytes) -> Job:
     digest = hashlib.sha256(packed).hexdigest()
     with _jobs_lock:
         if digest not in _jobs:
-            _jobs[digest] = Job(packed)
+            # Dask samples the frames of threads that run tasks. A frame keeps its variables, and JAX then adds inputs
+            # that nothing uses to the traced program, which would have another hash. It samples no other thread.
+            with ThreadPoolExecutor(1) as pool:
+                _jobs[digest] = pool.submit(Job, packed).result()
             while len(_jobs) > MOST_KEPT:
                 _jobs.popitem(last=False)
         _jobs.move_to_end(digest)
