@@ -5,7 +5,8 @@ plays one tile on one core, with the learner's lanes, layout and kernels, and ha
 
 * one Threefry hash for the key of each purpose, and one more for the draw of an expert and for a report's coin;
 * losses of 0 or 1, or an arm's reward, of words mixed from a key;
-* `counter_weights`: a normal variate an expert, two of a hash, added to the counter's leaky sums, which are read;
+* `counter_weights`: exact noise, which its claim needs: an integer an expert, from two hashes and two normal variates
+  in float64, added to the counter's leaky sums of 64 bits, which are read; and exact totals of losses, in two words;
 * `mirror_descent`: the private draw, the certainty that it releases, and the draw of the play from that;
 * `svt_restarts`, questions 16 rounds apart: one key and the losses of a round, added to one sum; with each question
   its keys, its noise, and the largest sums of dyadic windows, once written and once read;
@@ -18,7 +19,7 @@ It has no compensated sums, no smallest loss, no flow of weight, no change of th
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,13 +31,17 @@ from benchmarks.settings import ARMS, GAP, KEEP, OTHERS, SMALL
 from jaxdp.bandits._means_kernels import first_largest
 from jaxdp.experts._share_kernels import kernel
 from jaxdp.experts._svt_restarts.windows_kernels import largest, replace_columns
-from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_fast, lanes_last, own_kernel
+from jaxdp.mechanisms.continual_counting.steps import add_steps, integers, normal_steps, numbers, zero_steps
+from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.numerics.kernels import lanes_fast, lanes_last, own_kernel, separate_kernels
 from jaxdp.numerics.lookup import entry
-from jaxdp.random import fast_key, index_from_uniform, normal, uniform_from_key, weighted_index
+from jaxdp.random import fast_key, index_from_uniform, uniform_from_key, weighted_index
 from jaxdp.random.coins import coins_but_one
 from jaxdp.simulation.sweeps.lanes import COMPILER_OPTIONS
 
 RATE = 0.01  # small: weights that nothing brings back must not become denormal
+STDDEV = 1.5 * 2**25  # of fresh noise, in steps
 
 
 def losses_of(key: jax.Array, good: jax.Array, num: int) -> jax.Array:
@@ -66,17 +71,49 @@ def drawn_twice(keys, good, weights, state):
     return weighted_index(keys[0], state), absorbed(weights, losses_of(keys[1], good, num)), certain
 
 
-def counted(keys, good, weights, state):
-    """Plays one round: draws an expert by weight, and updates weights by losses with the noise of a counter.
+class Counted(NamedTuple):
+    """The state of a counter: `sums` as in `ToeplitzState`, the exact total in two words, and the last noisy total."""
 
-    Returns the drawn index, the new weights, and `state`, the counter's leaky sums with one more normal variate each.
+    sums: jax.Array
+    total: fixed_point.Sum
+    before: jax.Array
+
+
+def counted(keys, good, weights, state):
+    """Plays one round: draws an expert by weight, and updates weights by differences of noisy totals.
+
+    Returns the drawn index, the new weights, and `state` with the losses of the round and fresh noise.
     """
-    num = len(weights)
-    apply = kernel if num <= MAX_UNROLLED else lambda function, *inputs: function(*inputs)
-    sums = apply(lambda sums, noise: sums + (noise[None] - 1e-3 * sums), state, normal(keys[2], num))
-    losses, index = losses_of(keys[1], good, num), weighted_index(keys[0], weights)
-    noisy = apply(lambda losses, sums: losses + sum(1e-4 * each for each in sums), losses, sums)
-    return index, absorbed(weights, noisy), sums
+    losses, index = losses_of(keys[1], good, len(weights)), weighted_index(keys[0], weights)
+
+    def draw(key: jax.Array) -> jax.Array:
+        return normal_steps(key, jnp.float64(STDDEV), weights.shape)
+
+    def leak(sums: jax.Array, fresh: jax.Array) -> jax.Array:
+        return add_steps(sums, (fresh * 2.0**12)[None] - jnp.round(1e-3 * numbers(sums)))
+
+    def count(total: fixed_point.Sum, losses: jax.Array) -> fixed_point.Sum:
+        part = total.part + losses.astype(jnp.int32) * fixed_point.UNITS
+        return fixed_point.Sum(total.whole + (part >> fixed_point.BITS), part & (fixed_point.UNITS - 1))
+
+    def read(total: fixed_point.Sum, sums: jax.Array) -> jax.Array:
+        first, *leaky = (integers(each) for each in sums)
+        noise = sum(0.1 * (each - first).astype(jnp.float64) for each in leaky) + first.astype(jnp.float64)
+        exact = total.whole.astype(jnp.float64) + total.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
+        return (exact + jnp.round(noise * 2.0**-12) * (1e-3 / STDDEV)).astype(jnp.float32)
+
+    sums = separate_kernels(in_64_bits(leak), state.sums, in_64_bits(draw)(keys[2]), layout=lanes_fast)
+    total = separate_kernels(count, state.total, losses, layout=lanes_fast)
+    noisy = separate_kernels(in_64_bits(read), total, sums, layout=lanes_fast)
+    weights = kernel(
+        lambda weights, *noisy: weights * jnp.exp(RATE * (noisy[1] - noisy[0])), weights, noisy, state.before
+    )
+    return index, weights, Counted(sums, total, noisy)
+
+
+def counter_state(num: int, buffers: int) -> Counted:
+    """Returns the counter's state before the first round, for this number of experts and of leaky sums."""
+    return Counted(zero_steps((buffers, num)), fixed_point.zero(num), jnp.zeros(num, jnp.float32))
 
 
 def heard(keys, arm, sums):
@@ -151,7 +188,7 @@ def learner_floor(
     *,
     keys: int,
     size: int,
-    state: Callable[[int], tuple[int, ...]] | None = None,
+    state: Callable[[int], Any] | None = None,
     together: int = 1,
 ) -> Callable[[int, int], Callable[[], Any]]:
     """Returns a floor: (horizon, tile) -> a call that plays one tile.
@@ -160,7 +197,7 @@ def learner_floor(
         step: (keys of a round, good expert or arm, weights, further state) -> (index, weights, further state).
         keys: how many purposes have a key in each round.
         size: experts or arms.
-        state: horizon -> shape of what is carried beside weights; None for one number.
+        state: horizon -> arrays that are carried beside weights; None for one number.
         together: rounds of a step; the second purpose has a key for each of them.
     """
 
@@ -177,7 +214,7 @@ def learner_floor(
                 index, weights, rest = step(round_keys, (seed % size).astype(jnp.int32), weights, rest)
                 return total + index, weights, rest
 
-            rest = jnp.ones(() if state is None else state(horizon), jnp.float32)
+            rest = jnp.ones((), jnp.float32) if state is None else state(horizon)
             start = jnp.int32(0), jnp.ones(size, jnp.float32), rest
             return jax.lax.fori_loop(0, horizon // together, play, start)[0]
 

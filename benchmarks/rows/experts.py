@@ -5,9 +5,10 @@ Where nothing else is named, the good expert changes five times. The peers get t
 
 from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.floors import asked, counted, drawn_twice, filtered, learner_floor, weighted
+from benchmarks.floors import asked, counted, counter_state, drawn_twice, filtered, learner_floor, weighted
 from benchmarks.peers import numba_experts, numba_lazy, numba_learners
 from benchmarks.row import LearnerRow
 from benchmarks.settings import BATCH, EVERY, GAP, OTHERS, SHIFTS
@@ -108,7 +109,8 @@ def lazy(batch):
 
 
 def lazy_rows(horizon):
-    return SHIFTS + 1, 10
+    del horizon
+    return jnp.ones((SHIFTS + 1, 10), jnp.float32)
 
 
 def restarts(every):
@@ -134,7 +136,7 @@ def restarts(every):
 
 
 def windows(horizon):
-    return 10, (-(-horizon // EVERY)).bit_length()
+    return jnp.ones((10, (-(-horizon // EVERY)).bit_length()), jnp.float32)
 
 
 def one_good(horizon):
@@ -179,7 +181,7 @@ ROWS = [
         PRIVATE,
         floor=drawn_twice,
         floor_keys=3,
-        state=lambda num, horizon: (num,),
+        state=lambda num, horizon: jnp.ones(num, jnp.float32),
         in_table=True,
     ),
     *several(
@@ -195,7 +197,7 @@ ROWS = [
         PRIVATE,
         floor=counted,
         floor_keys=3,
-        state=lambda num, horizon: (len(find_buffers(horizon)[0]), num),
+        state=lambda num, horizon: counter_state(num, len(find_buffers(horizon)[0])),
         in_table=True,
     ),
     *several(

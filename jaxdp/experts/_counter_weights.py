@@ -10,11 +10,12 @@ from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._counter_parameters import counter_of, counter_weights_parameters
-from jaxdp.experts._lane_kernels import MOST, keep_lane_layout
+from jaxdp.experts._lane_kernels import keep_lane_layout
 from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
 from jaxdp.experts._sequence_class import Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, normal_delta
+from jaxdp.numerics.kernels import lanes_last_if_many
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_epsilon, check_horizon, check_positive
 
@@ -157,8 +158,7 @@ def counter_weights(
         totals = counter.read(params.counter, counted)
         moved = chain.forward(weights, round, params.learning_rate * (totals - before))
         after = State(counted, Public(round + 1, totals, moved))
-        # With few experts this layout is faster on CPU; values do not change.
-        return keep_lane_layout(after) if num_experts <= MOST else after
+        return keep_lane_layout(after, lanes_last_if_many)
 
     values = only(params, ("epsilon", "delta", "learning_rate"))
     return Learner(

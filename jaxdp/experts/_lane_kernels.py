@@ -3,6 +3,7 @@
 Values do not change. The carry of a loop keeps the layout that the loop's body gives it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,20 +11,23 @@ import jax.numpy as jnp
 
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, lanes_last_if_small, separate_kernels
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last_if_many, lanes_last_if_small, separate_kernels
 from jaxdp.numerics.lookup import nearest_entry
 
 MOST = MAX_UNROLLED  # lanes are the fast axis of arrays with a first axis of at most this length
 
 
-def keep_lane_layout(state: Any) -> Any:
-    """Returns the state, with lanes as the fast axis of small arrays with a first axis of at most `MOST` entries."""
-    return jax.tree.map(lanes_last_if_small, state)
+def keep_lane_layout(state: Any, layout: Callable[[jax.Array], jax.Array] = lanes_last_if_small) -> Any:
+    """Returns the state; lanes are the fast axis of small arrays with a first axis of at most `MOST` entries.
+
+    `layout` is another function for the order of axes, such as `lanes_last_if_many`.
+    """
+    return jax.tree.map(layout, state)
 
 
 def select(condition: jax.Array, one: Any, other: Any) -> Any:
     """Returns `one` if the condition, [] bool, holds, otherwise `other`: trees of arrays, lanes as the fast axis."""
-    return jax.tree.map(lambda left, right: lanes_last(jnp.where(condition, left, right)), one, other)
+    return jax.tree.map(lambda left, right: lanes_last_if_many(jnp.where(condition, left, right)), one, other)
 
 
 def add_losses(totals: Sum, losses: jax.Array) -> Sum:

@@ -14,7 +14,7 @@ from jaxdp.mechanisms import noisy_min
 from jaxdp.mechanisms.branches import branch
 from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.numerics import fixed_point
-from jaxdp.numerics.kernels import any_lane
+from jaxdp.numerics.kernels import any_lane, lanes_last
 from jaxdp.validation import check_choice, check_count, check_epsilon
 
 NOISES = ("exponential", "gumbel", "laplace")
@@ -172,7 +172,9 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
 
     def add(state: State, losses: jax.Array) -> Any:
         totals, first = state.private.totals, begins_block(state.public.round)
-        return jnp.where(first, 0, totals) + losses if binary else fixed_point.add(totals, losses, restart=first)
+        if binary:
+            return lanes_last(jnp.where(first, 0, totals) + losses)
+        return fixed_point.add(totals, losses, restart=first)
 
     def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Advances by `played` rounds of a block; selects an expert if the next round begins a block."""

@@ -1,11 +1,14 @@
-"""Sums the losses of several rounds, in a kernel for XLA on CPU."""
+"""Sums the losses of several rounds, in kernels for XLA on CPU."""
+
+import functools
+from collections.abc import Callable, Iterable
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_fast, own_kernel, tree_reduce
+from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_fast, own_kernel
 
-MOST = 32  # largest number of rounds that is unrolled
+MOST = 32  # largest number of rounds that are added one by one; more are added in groups of 16 rounds
 
 
 def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
@@ -15,15 +18,41 @@ def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
         losses: [rounds, num_experts] integers, the losses of up to 2^10 rounds as multiples of a unit such as 2^-20.
         planned: [rounds] bool, whether a round enters the sum.
     """
-    is_short = losses.shape[1] <= MAX_UNROLLED and len(losses) <= MOST  # then lanes of `jax.vmap` are the fast axis
+    if losses.shape[1] > MAX_UNROLLED:
+        return own_kernel(lambda *inputs: _planned_losses(*inputs).sum(axis=0, dtype=losses.dtype), losses, planned)
+    # Lanes of `jax.vmap` are the fast axis. Rounds are added one by one: XLA would store all rounds' planned losses.
+    if len(losses) <= MOST:
+        return _kernel(_sum_each, losses, planned)
+    remainder = len(losses) % MAX_UNROLLED
+    end = len(losses) - remainder
 
-    def layout(values: jax.Array) -> jax.Array:
-        return lanes_fast(values) if is_short else values
+    def add_groups(losses: jax.Array, planned: jax.Array) -> jax.Array:
+        groups = (slice(start, start + MAX_UNROLLED) for start in range(0, end, MAX_UNROLLED))
+        return _sum(_planned_losses(losses[group], planned[group]) for group in groups)
 
-    def total(losses: jax.Array, planned: jax.Array) -> jax.Array:
-        planned_losses = jnp.where(layout(planned)[:, None], layout(losses), 0)
-        return layout(
-            tree_reduce(jnp.add, planned_losses) if is_short else planned_losses.sum(axis=0, dtype=losses.dtype)
-        )
+    def add_remainder(sums: jax.Array, losses: jax.Array, planned: jax.Array) -> jax.Array:
+        return _sum(sums) + _sum_each(losses[end:], planned[end:])
 
-    return layout(own_kernel(total, layout(losses), layout(planned)))
+    sums = _kernel(add_groups, losses, planned)
+    return _kernel(add_remainder, sums, losses, planned) if remainder else _kernel(_sum, sums)
+
+
+def _sum_each(losses: jax.Array, planned: jax.Array) -> jax.Array:
+    return _sum(_planned_losses(*pair) for pair in zip(losses, planned, strict=True))
+
+
+def _planned_losses(losses: jax.Array, planned: jax.Array) -> jax.Array:
+    return jnp.where(planned[..., None], losses, 0)
+
+
+def _sum(terms: Iterable[jax.Array]) -> jax.Array:
+    return functools.reduce(jnp.add, terms)
+
+
+def _kernel(function: Callable[..., jax.Array], *inputs: jax.Array) -> jax.Array:
+    """Calls function(*inputs) in a separate kernel, with lanes as the fast axis."""
+
+    def inside(*inputs: jax.Array) -> jax.Array:
+        return lanes_fast(function(*map(lanes_fast, inputs)))
+
+    return lanes_fast(own_kernel(inside, *map(lanes_fast, inputs)))

@@ -1,14 +1,14 @@
 """The steps of `_shares` and draws from shares, laid out for XLA on CPU.
 
-Each result that several other results use is a separate kernel, so that it is computed once. With up to 16 experts, the
-lanes of `jax.vmap` are contiguous in memory (the fast axis), and sums over experts are unrolled. More experts are added
-in rows of 16, each by vector instructions; above `LARGEST_UNROLLED`, XLA reduces them. Tests check that results equal
-the plain forms up to the order of sums.
+Each result that several other results use is a separate kernel, so that it is computed once. With up to 1,024 experts,
+lanes of `jax.vmap` are contiguous in memory (the fast axis, see `lanes_last_if_many`). Sums over up to 16 experts are
+unrolled. More experts are added in rows of 16; above `LARGEST_UNROLLED`, XLA reduces them. Tests check that results
+equal the plain forms up to the order of sums.
 """
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,24 +17,27 @@ import jax.numpy as jnp
 from jaxdp.experts._scaled import GENTLE_TERMS, expm1_near_0
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import MAX_UNROLLED, avoid_xla_tiling, lanes_last, own_kernel
+from jaxdp.numerics.kernels import MAX_UNROLLED, avoid_xla_tiling, lanes_last_if_many, own_kernel
 from jaxdp.random.choice import LARGEST_UNROLLED
 
 REDUCTIONS = {jnp.minimum: jnp.min, jnp.maximum: jnp.max, operator.add: jnp.sum}
 
 
 def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Computes function(*inputs) as a separate kernel; lanes are the fast axis of arrays of up to 16 values."""
+    """Computes function(*inputs) as a separate kernel; lanes are the fast axis, see `lanes_last_if_many`."""
 
     def inside(*inputs):
-        return lanes_last(avoid_xla_tiling(function(*(lanes_last(array) for array in inputs))))
+        return lanes_last_if_many(avoid_xla_tiling(function(*map(lanes_last_if_many, inputs))))
 
-    return lanes_last(own_kernel(inside, *(lanes_last(jnp.asarray(array)) for array in inputs)))
+    return lanes_last_if_many(own_kernel(inside, *(lanes_last_if_many(jnp.asarray(array)) for array in inputs)))
 
 
 def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Reduces of(*inputs), [n] float, by an operation in `REDUCTIONS` to [] float; `of` is an elementwise function."""
-    size = max(len(array) for array in inputs if jnp.ndim(array))
+    """Reduces of(*inputs), [n], by an operation in `REDUCTIONS` to []; `of` is an elementwise function.
+
+    Inputs are arrays [n] or [1, n], and numbers [].
+    """
+    size = max(array.shape[-1] for array in inputs if jnp.ndim(array))
 
     def fold_all(*inputs):
         return functools.reduce(operation, [of(*inputs)[i] for i in range(size)])
@@ -44,21 +47,25 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
     if size > LARGEST_UNROLLED:
         return own_kernel(lambda *inputs: REDUCTIONS[operation](of(*inputs)), *inputs)
 
-    def columns(*inputs):
-        values = of(*inputs)
-        starts = range(0, size - MAX_UNROLLED + 1, MAX_UNROLLED)
-        return avoid_xla_tiling(functools.reduce(operation, [values[start : start + MAX_UNROLLED] for start in starts]))
+    remainder = size % MAX_UNROLLED
 
-    reduced, remainder = own_kernel(columns, *inputs), size % MAX_UNROLLED
-    ends = [array[-remainder:] if jnp.ndim(array) else array for array in inputs] if remainder else []
+    def columns(*inputs):
+        # Slices come first: XLA would store of(*inputs) if many slices of it were used.
+        parts = [of(*_slice(inputs, start, start + MAX_UNROLLED)) for start in range(0, size - remainder, MAX_UNROLLED)]
+        return functools.reduce(operation, parts)
 
     def last(reduced, *inputs):
-        values = of(*inputs) if inputs else reduced[:0]
+        values = of(*_slice(inputs, size - remainder, size)) if remainder else reduced[:0]
         return functools.reduce(
             operation, [*(reduced[i] for i in range(MAX_UNROLLED)), *(values[i] for i in range(remainder))]
         )
 
-    return own_kernel(last, reduced, *ends)
+    return kernel(last, kernel(columns, *inputs), *(inputs if remainder else ()))
+
+
+def _slice(arrays: Sequence[Any], start: int, stop: int) -> list[Any]:
+    """Returns entries `start` to `stop` - 1 of each array's last axis, and numbers unchanged."""
+    return [array[..., start:stop] if jnp.ndim(array) else array for array in arrays]
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:

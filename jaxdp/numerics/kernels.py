@@ -16,6 +16,7 @@ from jaxdp.numerics.private_jax import custom_vmap, keep_argmax_layout, mark_inl
 
 MAX_UNROLLED = 16  # up to this length, arrays are unrolled and have lanes as the fast axis
 LARGE = 1024  # a lane's array with more entries should be contiguous, because each step uses only a part of it
+FEWEST = 32  # with fewer lanes, an array of more than 16 entries should be contiguous: vectors would not be full
 
 
 def noinline(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,6 +86,13 @@ def lanes_last_if_small(values: jax.Array) -> jax.Array:
     return lanes_last(values) if values.size <= LARGE else values
 
 
+def lanes_last_if_many(values: jax.Array) -> jax.Array:
+    """Applies `lanes_last` to arrays of at most `LARGE` entries; beyond 16 entries only to at least `FEWEST` lanes."""
+    if values.size <= MAX_UNROLLED or values.size > LARGE:
+        return lanes_last(values)
+    return by_platform(values, cpu=_put_lanes_last(0, FEWEST), default=lambda values: values)
+
+
 def lanes_fast(values: jax.Array) -> jax.Array:
     """Applies `lanes_last` to arrays of any length."""
     return lanes_last(values, len(values)) if values.ndim else values
@@ -129,14 +137,19 @@ def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
 
 
 @functools.cache
-def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
-    """Returns the identity function that makes the first of `num_axes` leading axes of `jax.vmap` the fast axis."""
+def _put_lanes_last(num_axes: int, fewest: int = 0) -> Callable[[jax.Array], jax.Array]:
+    """Returns the identity function that makes the first of `num_axes` leading axes of `jax.vmap` the fast axis.
+
+    If this axis has fewer than `fewest` lanes, the last axis is the fast axis.
+    """
 
     @custom_vmap
     def put_last(values: jax.Array) -> jax.Array:
         if num_axes == 0 or values.ndim == 1:
             return values
         axes = range(values.ndim)
+        if len(values) < fewest:
+            return order_axes(values, axes)
         if values.ndim == num_axes:  # one number in each lane
             values = keep_argmax_layout(values)
         return order_axes(values, (*axes[1:], 0))
@@ -144,7 +157,7 @@ def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
     @put_last.def_vmap
     def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
         del axis_size
-        return _put_lanes_last(num_axes + in_batched[0])(values), in_batched[0]
+        return _put_lanes_last(num_axes + in_batched[0], fewest)(values), in_batched[0]
 
     return put_last
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.numerics.kernels import lanes_last, own_kernel
+from jaxdp.numerics.kernels import lanes_last, lanes_last_if_many, own_kernel
 from jaxdp.random.threefry import fast_key, word_pairs, words_of_pairs
 
 LARGEST_UNROLLED = 1024  # for more weights, the size of the program does not depend on their number
@@ -195,16 +195,20 @@ def _index_of_many(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Arr
     def find_column(source, sums):
         return _column(as_uniform(source), sums)
 
-    remainder = size % COLUMNS
-    sums = own_kernel(add_rows, weights)
-    if remainder:
-        sums = own_kernel(lambda sums, last: sums.at[:remainder].add(last.astype(dtype)), sums, weights[-remainder:])
-    column = own_kernel(lambda *inputs: find_column(*inputs)[0], source, sums)
+    def kernel(function: Callable[..., jax.Array], *inputs: jax.Array) -> jax.Array:
+        def inside(*inputs: jax.Array) -> jax.Array:
+            return lanes_last_if_many(function(*map(lanes_last_if_many, inputs)))
 
-    candidates = own_kernel(_weights_of_column, weights, column)
-    row = own_kernel(
-        lambda *inputs: _row(*find_column(*inputs[:2])[1:], inputs[2].astype(dtype)), source, sums, candidates
-    )
+        return lanes_last_if_many(own_kernel(inside, *map(lanes_last_if_many, inputs)))
+
+    remainder = size % COLUMNS
+    sums = kernel(add_rows, weights)
+    if remainder:
+        sums = kernel(lambda sums, weights: sums.at[:remainder].add(weights[-remainder:].astype(dtype)), sums, weights)
+    column = kernel(lambda *inputs: find_column(*inputs)[0], source, sums)
+
+    candidates = kernel(_weights_of_column, weights, column)
+    row = kernel(lambda *inputs: _row(*find_column(*inputs[:2])[1:], inputs[2].astype(dtype)), source, sums, candidates)
     return row * COLUMNS + column
 
 
@@ -254,9 +258,7 @@ def _row(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -
 
 
 def _index_of_largest(values: jax.Array) -> jax.Array:
-    if values.dtype != jnp.float64:
-        return jnp.argmax(values).astype(jnp.int32)
-    largest, best = values[0], jnp.int32(0)  # JAX lowers no batched argmax of 64 bits in a program of 32 bits
+    largest, best = values[0], jnp.int32(0)  # unrolled, as XLA on CPU computes an argmax in a slow loop
     for index in range(1, len(values)):
         larger = values[index] > largest
         largest, best = jnp.where(larger, values[index], largest), jnp.where(larger, jnp.int32(index), best)

@@ -1,11 +1,13 @@
 """Draws independent events with given probabilities, for simulated worlds."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.numerics.kernels import lanes_last, own_kernel
+from jaxdp.numerics.kernels import lanes_last, lanes_last_if_many, own_kernel
 from jaxdp.random._simulation_bits import words_of
 from jaxdp.random.threefry import fast_key, has_words
 
@@ -24,7 +26,7 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
-        [n] of the same dtype. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
+        [n] of the same dtype. On CPU, lanes of `jax.vmap` are the fast axis (see `lanes_last_if_many`).
 
     Deviations:
         In float32 a probability is a multiple of 2^-24.
@@ -36,7 +38,7 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
     key, dtype = fast_key(key), probabilities.dtype
     if dtype != jnp.float32 or not has_words(key):
         return (jax.random.uniform(key, probabilities.shape, dtype) < probabilities).astype(dtype)
-    return lanes_last(own_kernel(_events, jax.random.key_data(key), lanes_last(probabilities)))
+    return _events_kernel(key, lambda probabilities: probabilities, probabilities)
 
 
 def coins_but_one(
@@ -55,7 +57,8 @@ def coins_but_one(
         other_probability: [] of the same dtype, the probability at all other indices.
 
     Returns:
-        [n] of the dtype of `probability`, each 1 or 0. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
+        [n] of the dtype of `probability`, each 1 or 0. On CPU, lanes of `jax.vmap` are the fast axis (see
+        `lanes_last_if_many`).
 
     Examples:
         >>> print(coins_but_one(jax.random.key(0), 3, jnp.int32(1), jnp.float32(1), jnp.float32(0)))
@@ -68,18 +71,25 @@ def coins_but_one(
     key = fast_key(key)
     if other_probability.dtype != jnp.float32 or not has_words(key):
         return coins(key, probabilities(index, probability, other_probability))
-    inputs = (lanes_last(array) for array in (jax.random.key_data(key), index, probability, other_probability))
-    return lanes_last(
-        own_kernel(lambda data, *parts: _events(lanes_last(data), probabilities(*map(lanes_last, parts))), *inputs)
-    )
+    return _events_kernel(key, probabilities, index, probability, other_probability)
+
+
+def _events_kernel(key: jax.Array, probabilities: Callable[..., jax.Array], *inputs: jax.Array) -> jax.Array:
+    """Draws coins of probabilities(*inputs), [n] float32, in a separate kernel."""
+
+    def inside(data: jax.Array, *inputs: jax.Array) -> jax.Array:
+        return _events(lanes_last(data), probabilities(*map(lanes_last_if_many, inputs)))
+
+    data = lanes_last(jax.random.key_data(key))
+    return lanes_last_if_many(own_kernel(inside, data, *map(lanes_last_if_many, inputs)))
 
 
 def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
     """Draws coins, [n] float32, from the words of a key, [2] uint32, and probabilities, [n] float32."""
-    probabilities = lanes_last(probabilities)
+    probabilities = lanes_last_if_many(probabilities)
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)
     # Compares by the sign of an exact difference, so that all words have the same width, as vector units need.
     under = lax.bitcast_convert_type(digits.astype(jnp.float32) * np.float32(2**-DIGITS) - probabilities, jnp.int32)
     below = lax.bitcast_convert_type(lax.shift_right_arithmetic(under, np.int32(31)), jnp.uint32)
-    return lanes_last(lax.bitcast_convert_type(below & ONE, jnp.float32))
+    return lanes_last_if_many(lax.bitcast_convert_type(below & ONE, jnp.float32))

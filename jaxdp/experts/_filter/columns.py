@@ -14,7 +14,6 @@ from jaxdp.experts._filter import _filter
 from jaxdp.experts._filter._filter import Flow
 from jaxdp.experts._scaled import Scaled, exp_minus, normalise, two_to
 from jaxdp.experts._share_kernels import fold, kernel
-from jaxdp.numerics.kernels import lanes_slow
 
 draw, gains, odds_of = _filter.draw, _filter.gains, _filter.odds_of
 
@@ -25,15 +24,17 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     `scaled_losses`, [num_experts], are learning_rate * losses.
     """
     dtype = sums.mantissa.dtype
-    old_mantissa, old_power = (jnp.squeeze(array, 0) for array in sums)
-    largest = fold(jnp.maximum, lambda power: power, old_power)
+    # Rows are taken out of the arrays inside kernels: XLA would copy arrays of one row.
+    largest = fold(jnp.maximum, lambda power: power[0], sums.power)
     change = kernel(lambda losses: exp_minus(losses)[0], scaled_losses)
-    mantissa = kernel(lambda mantissa, change: mantissa + mantissa * change, old_mantissa, change)
+    mantissa = kernel(lambda mantissa, change: mantissa[0] + mantissa[0] * change, sums.mantissa, change)
     power = kernel(
-        lambda power, losses, largest: power - largest + exp_minus(losses)[1], old_power, scaled_losses, largest
+        lambda power, losses, largest: power[0] - largest + exp_minus(losses)[1], sums.power, scaled_losses, largest
     )
     if flow.odds is None:
-        return _one_row(normalise(mantissa, power)), largest
+        return Scaled(
+            *(kernel(lambda *arrays, i=i: normalise(*arrays)[i][None], mantissa, power) for i in range(2))
+        ), largest
     odds = jnp.asarray(flow.odds, dtype)[0]
     top = fold(jnp.maximum, lambda power: power, power)
     has_one_top = fold(operator.add, lambda power, top: (power == top).astype(jnp.int32), power, top) == 1
@@ -52,8 +53,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
         return normalise(share + odds * jnp.where(is_only_top, second_sum, total - share), top)
 
     inputs = (share, power, top, has_one_top, total, second_sum)
-    scaled = Scaled(*(kernel(lambda *arrays, i=i: add_inflow(*arrays)[i], *inputs) for i in range(2)))
-    return _one_row(scaled), largest
+    return Scaled(*(kernel(lambda *arrays, i=i: add_inflow(*arrays)[i][None], *inputs) for i in range(2))), largest
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
@@ -62,15 +62,10 @@ def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
     The outlook is not used, because it is a common factor of the row.
     """
     del outlook
-    mantissa, power = (jnp.squeeze(array, 0) for array in sums)
-    top = fold(jnp.maximum, lambda power: power, power)
+    top = fold(jnp.maximum, lambda power: power[0], sums.power)
 
     def share(mantissa, power, top):
-        return mantissa * two_to(power - top, mantissa.dtype)
+        return mantissa[0] * two_to(power[0] - top, mantissa.dtype)
 
-    total = fold(operator.add, share, mantissa, power, top)
-    return kernel(lambda *arrays: share(*arrays[:3]) / arrays[3], mantissa, power, top, total)
-
-
-def _one_row(values: Scaled) -> Scaled:
-    return jax.tree.map(lambda array: lanes_slow(array[None]), values)
+    total = fold(operator.add, share, *sums, top)
+    return kernel(lambda *arrays: share(*arrays[:3]) / arrays[3], *sums, top, total)

@@ -69,7 +69,7 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
     """Returns the distribution of the expert, [num_experts] float: sums * outlook, added over rows and normalised."""
-    odds = _columns(odds_of(sums, outlook))
+    odds = _columns(odds_of(sums, outlook)) if len(sums.power) > 1 else _odds_of_row(sums)
     total = _kernel(lambda odds: _fold(operator.add, odds), odds)
     return _kernel(operator.truediv, odds, total)
 
@@ -93,6 +93,12 @@ def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
     power = _kernel(lambda power, ahead_power: power + ahead_power[:, None], power, ahead_power)
     peak = _kernel(lambda power: _fold(jnp.maximum, _fold(jnp.maximum, power)), power)
     return _kernel(_odds, mantissa, power, ahead, peak)
+
+
+def _odds_of_row(sums: Scaled) -> jax.Array:
+    """Returns `odds_of` for sums of one row, with an outlook of 1: [num_experts] float."""
+    peak = _kernel(lambda power: _fold(jnp.maximum, power[0]), sums.power)
+    return _kernel(lambda mantissa, power, peak: mantissa[0] * two_to(power[0] - peak, mantissa.dtype), *sums, peak)
 
 
 def _odds(mantissa: jax.Array, power: jax.Array, ahead: jax.Array, peak: jax.Array) -> jax.Array:

@@ -29,7 +29,7 @@ from jaxdp.experts._share_kernels import exact_fixed_share_step, read  # laid ou
 from jaxdp.experts._shares import clipped_step, fixed_share_step
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import compensated
-from jaxdp.numerics.kernels import any_lane
+from jaxdp.numerics.kernels import any_lane, lanes_last_if_many
 from jaxdp.random import fine_index, weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
@@ -115,7 +115,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         exact = step(state.private, report, jnp.asarray(params.learning_rate))
         shares = read(exact)
         drawn = _draw_play(key, shares, jnp.asarray(params.learning_rate))
-        return keep_lane_layout(State(exact, play_distribution(params.epsilon, shares, drawn)))
+        return keep_lane_layout(State(exact, play_distribution(params.epsilon, shares, drawn)), lanes_last_if_many)
 
     params.__qualname__ = "mirror_descent.params"  # named in error messages
     values = only(params, ("epsilon", "delta", "learning_rate"))
@@ -161,9 +161,8 @@ def exact_step_of(
             rounded = step_rounded(shares, scaled)
             return select(learning_rate <= GENTLE, exact, rounded)
 
-        return keep_lane_layout(
-            jax.lax.cond(any_lane(learning_rate > GENTLE), select_step, lambda: keep_lane_layout(exact))
-        )
+        is_rounded = any_lane(learning_rate > GENTLE)
+        return jax.lax.cond(is_rounded, select_step, lambda: keep_lane_layout(exact, lanes_last_if_many))
 
     def step_clipped(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
         return step_rounded(shares, learning_rate * losses)

@@ -79,16 +79,23 @@ def unit_of(total: Exact) -> float:
 
 
 @in_64_bits
-def normal_steps(key: jax.Array, scales: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+def normal_steps(
+    key: jax.Array, scales: jax.Array, shape: tuple[int, ...], is_added: jax.Array | None = None
+) -> jax.Array:
     """Draws normal variates rounded to integers, [*shape] float64.
 
     Args:
         key: a PRNG key.
         scales: float64 >= 2^24, the standard deviations, in a shape that broadcasts with the result.
         shape: shape of the result.
+        is_added: [] bool; if it is False, the result is 0.
     """
     scales = scales.reshape(()) if scales.size == 1 else jnp.broadcast_to(scales, shape).ravel()
-    return normal_of(lambda noise, scales: noise, key, shape, scales, lanes_fast=True)
+    if is_added is None:
+        return normal_of(lambda noise, scales: noise, key, shape, scales, lanes_fast=True)
+    return normal_of(
+        lambda noise, scales, is_added: jnp.where(is_added, noise, 0), key, shape, scales, is_added, lanes_fast=True
+    )
 
 
 @in_64_bits

@@ -36,7 +36,7 @@ from jaxdp.mechanisms.continual_counting.steps import (
     with_error,
     zero_steps,
 )
-from jaxdp.mechanisms.tape import Entry, record
+from jaxdp.mechanisms.tape import Entry, is_open, record
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_fast, separate_kernels
 from jaxdp.validation import check_horizon
@@ -215,14 +215,14 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
         shape = shape_of(state.total)
-        estimate = separate_kernels(
+        return separate_kernels(
             functools.partial(_estimate, leaks, default_float()),
             state.total,
             state.sums,
             grid_of(params, math.prod(shape)),
+            spread(state.clock, shape) <= horizon,
             layout=lanes_fast,
         )
-        return jnp.where(spread(state.clock, shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
         values = whole_stream(keys, values, horizon, default_float())
@@ -257,10 +257,12 @@ def largest_rounding(leaks: Leaks, horizon: int) -> float:
 
 
 @in_64_bits
-def _draw(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -> tuple[jax.Array, jax.Array]:
-    """Returns an entry's noise in grid steps, and the same noise relative to its standard deviation."""
-    noise = normal_steps(key, grid.drawn, shape)
-    return jnp.where(grid.scale == 0, 0, noise), (noise / grid.drawn).astype(dtype)
+def _draw(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -> tuple[jax.Array, jax.Array | None]:
+    """Returns an entry's noise in grid steps, and on a tape the same noise relative to its standard deviation."""
+    if is_open():  # the tape has a draw at scale 0, too
+        noise = normal_steps(key, grid.drawn, shape)
+        return jnp.where(grid.scale == 0, 0, noise), (noise / grid.drawn).astype(dtype)
+    return normal_steps(key, grid.drawn, shape, grid.scale != 0), None
 
 
 @in_64_bits
@@ -272,7 +274,10 @@ def _add_fresh_noise(leaks: Leaks, sums: jax.Array, fresh: jax.Array, is_fed: ja
 
 
 @in_64_bits
-def _estimate(leaks: Leaks, dtype: np.dtype, total: Exact, sums: jax.Array, grid: Grid) -> jax.Array:
+def _estimate(
+    leaks: Leaks, dtype: np.dtype, total: Exact, sums: jax.Array, grid: Grid, is_within: jax.Array
+) -> jax.Array:
+    grid = grid._replace(scale=jnp.where(is_within, grid.scale, jnp.nan))  # the result is NaN if the scale is NaN
     return with_error(total, noise_of(sums, leaks), grid, dtype)
 
 

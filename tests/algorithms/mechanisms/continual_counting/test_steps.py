@@ -63,7 +63,7 @@ def cost(name: str, start: int, change: float, monkeypatch, *, rounds_sums: bool
     params = counter.params(rho=RHO, l2_sensitivity=change)
     module = toeplitz if name == "toeplitz" else gaussian_tree
 
-    def drawn(key, scale, shape):
+    def drawn(key, scale, shape, is_added=None):
         scales.append(scale)
         return in_64_bits(steps.numbers)(fresh[-1])
 
