@@ -39,6 +39,12 @@ WORKERS = 4
 CHUNKS_IN_MEMORY = 3.5
 BYTES_OF_A_LANE = 2 * 4 * HORIZON  # loss and pseudo_regret
 MIB = 2**20
+# Dask samples the stacks of its tasks every 10 ms and the memory of its workers every 100 ms, also without a dashboard.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
 
 
 def run() -> Run:
@@ -116,11 +122,16 @@ def measure_dask(lanes: int) -> dict[str, float]:
 
     The processor time of Dask has the workers' whole time and this process's time from the first finished chunk on.
     """
+    import dask
     from dask.distributed import Client, LocalCluster
 
     alone = play(lanes, Marks())
     about: dict[str, Any] = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**about) as cluster, Client(cluster) as client:
+    with (
+        dask.config.set(QUIET),
+        LocalCluster(**about) as cluster,
+        Client(cluster, direct_to_workers=True) as client,
+    ):
         cold = sum(client.run(time.process_time).values())
         play(lanes, Marks(), executor=client.get_executor())
         before = sum(client.run(time.process_time).values())
