@@ -46,11 +46,12 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
         return kernel(fold_all, *inputs)
     if size > LARGEST_UNROLLED:
         return own_kernel(lambda *inputs: REDUCTIONS[operation](of(*inputs)), *inputs)
-
+    if size > MAX_UNROLLED**2 and of is not take:  # with `of` once for each slice, a program would compile slowly
+        return fold(operation, take, kernel(of, *inputs))
     remainder = size % MAX_UNROLLED
 
     def columns(*inputs):
-        # Slices come first: XLA would store of(*inputs) if many slices of it were used.
+        # Slices come first: XLA would store of(*inputs) in another order of axes.
         parts = [of(*_slice(inputs, start, start + MAX_UNROLLED)) for start in range(0, size - remainder, MAX_UNROLLED)]
         return functools.reduce(operation, parts)
 
@@ -61,6 +62,11 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
         )
 
     return kernel(last, kernel(columns, *inputs), *(inputs if remainder else ()))
+
+
+def take(values: jax.Array) -> jax.Array:
+    """Returns the values, for `fold`."""
+    return values
 
 
 def _slice(arrays: Sequence[Any], start: int, stop: int) -> list[Any]:
@@ -90,14 +96,14 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
 
     The arguments are the same as in `fixed_share_step`. In 32 bits, scaled losses must differ by at most 1/8.
     """
-    smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
+    smallest = fold(jnp.minimum, take, scaled_losses)
 
     def gain(total, excess, losses, smallest):
         return (total - excess) * expm1_near_0(smallest - losses, GENTLE_TERMS)
 
     gained = kernel(gain, *shares, scaled_losses, smallest)
     old_sum = fold(operator.add, operator.sub, *shares)
-    gained_sum = fold(operator.add, lambda gained: gained, gained)
+    gained_sum = fold(operator.add, take, gained)
 
     def after(total, excess, gained, old_sum, gained_sum, switch_rate):
         before = total - excess
@@ -120,7 +126,7 @@ def read(shares: Sum) -> jax.Array:
 
 def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
     """Returns exp(-learning_rate * (total - smallest total)), [n] float: the odds of exponential weights."""
-    smallest = fold(jnp.minimum, lambda total: total, totals.total)
+    smallest = fold(jnp.minimum, take, totals.total)
 
     def weight(total, excess, smallest, learning_rate):
         return jnp.exp(-learning_rate * ((total - smallest) - excess))
@@ -130,7 +136,7 @@ def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
 
 def _grow(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns numbers [n] proportional to shares * exp(-scaled_losses), and the factor [] that makes their sum 1."""
-    smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
+    smallest = fold(jnp.minimum, take, scaled_losses)
     grown = kernel(lambda shares, losses, low: shares * jnp.exp(low - losses), shares, scaled_losses, smallest)
-    mass = fold(operator.add, lambda grown: grown, grown)
+    mass = fold(operator.add, take, grown)
     return grown, kernel(lambda mass: 1 / mass, mass)

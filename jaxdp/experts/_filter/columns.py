@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxdp.experts._filter import _filter
 from jaxdp.experts._filter._filter import Flow
 from jaxdp.experts._scaled import Scaled, exp_minus, normalise, two_to
-from jaxdp.experts._share_kernels import fold, kernel
+from jaxdp.experts._share_kernels import fold, kernel, take
 
 draw, gains, odds_of = _filter.draw, _filter.gains, _filter.odds_of
 
@@ -36,11 +36,11 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
             *(kernel(lambda *arrays, i=i: normalise(*arrays)[i][None], mantissa, power) for i in range(2))
         ), largest
     odds = jnp.asarray(flow.odds, dtype)[0]
-    top = fold(jnp.maximum, lambda power: power, power)
+    top = fold(jnp.maximum, take, power)
     has_one_top = fold(operator.add, lambda power, top: (power == top).astype(jnp.int32), power, top) == 1
     # In one row every entry receives a part of the row's total, so entries below 2^-126 of the largest have no effect.
     share = kernel(lambda mantissa, power, top: mantissa * two_to(power - top, dtype), mantissa, power, top)
-    total = fold(operator.add, lambda share: share, share)
+    total = fold(operator.add, take, share)
 
     def share_without_top(share, power, top, has_one_top):
         return jnp.where((power == top) & has_one_top, 0, share)
