@@ -198,8 +198,10 @@ def _derivatives(design: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarr
     """Returns gradient [p] and negative Hessian [p, p] of the log likelihood of rows [2 n, p], first input first."""
     chance = expit(design @ coefficients)
     is_first = (np.arange(len(design)) < len(design) // 2).astype(design.dtype)
+    # Not by OpenBLAS: it would split this sum among its threads, and results must not depend on their number.
+    slope = np.einsum("np,n->p", design, is_first - chance)
     curve = (design * (chance * (1 - chance))[:, None]).T @ design
-    return (design.T @ (is_first - chance)).astype(np.float64), curve.astype(np.float64)
+    return slope.astype(np.float64), curve.astype(np.float64)
 
 
 def _differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:

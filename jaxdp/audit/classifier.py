@@ -106,10 +106,11 @@ def _gradient(weights: Weights, outputs: np.ndarray, is_first: np.ndarray) -> di
     logits = all_features @ weights.linear + weights.bias + hidden @ weights.outer
     slope = (expit(logits) - is_first) / BATCH
     inward = np.where(below > 0, slope[:, None] * weights.outer, 0)
+    # Long sums are not by OpenBLAS, which would split them among its threads: results must not depend on their number.
     return {
-        "linear": slope @ all_features,
+        "linear": np.einsum("n,nf->f", slope, all_features),
         "bias": np.sum(slope),
         "inner": z.T @ inward,
         "offset": np.sum(inward, axis=0),
-        "outer": slope @ hidden,
+        "outer": np.einsum("n,nh->h", slope, hidden),
     }

@@ -2,13 +2,14 @@
 
 import dataclasses
 import multiprocessing
+import os
 
 import pytest
 
 from jaxdp import registry
 from jaxdp.audit import scoreboard
 from jaxdp.studies.command import root_key
-from jaxdp.studies.side_by_side import side_by_side, usual_jobs
+from jaxdp.studies.side_by_side import _environment_of_workers, side_by_side, usual_jobs
 
 NAMES = ["randomized_response", "k_ary_randomized_response", "randomize_scalar"]
 HOW = {"trials": 3000, "searched": False, "turn": 1}
@@ -22,6 +23,16 @@ def test_rows_are_those_of_one_process_and_nothing_goes_on_when_the_caller_stops
         assert own == other
     rows.close()
     assert not multiprocessing.active_children()
+
+
+def test_the_environment_of_processes_is_not_kept(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_hlo_as_text=false")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    former = dict(os.environ)
+    with _environment_of_workers():
+        assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+        assert os.environ["XLA_FLAGS"].endswith(" --xla_dump_hlo_as_text=false")
+    assert dict(os.environ) == former
 
 
 def test_a_process_that_is_killed_is_told():
