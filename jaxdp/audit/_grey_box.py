@@ -148,8 +148,8 @@ def grey_box(
         replaced = jax.random.randint(key_where, (num_neighbours,), 0, rounds)
         if contexts is None:
             new_users = replacements(base, scene, key_others, replaced)
-            new_users = map_units(claim, lambda old, new: new, at(users, replaced), new_users)
-            streams = jax.tree.map(partial(_replace_round, replaced), users, new_users)
+            new_users = map_units(claim, lambda old, new: new, at(users, np.asarray(replaced)), new_users)
+            streams = jax.tree.map(partial(_replace_round, np.asarray(replaced)), users, new_users)
         else:
             streams = replace_people(base, users, key_others, replaced)
         steps, replaced_rounds = steps_of(scene), np.concatenate([[-1], np.asarray(replaced)])
@@ -250,10 +250,11 @@ def paths_of(learner: Learner) -> list[str]:
     return ["rounds", *(["blocks"] if learner.blocks else []), *(["counts"] if learner.counts else [])]
 
 
-def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Array:
+def _replace_round(rounds: np.ndarray, base: jax.Array, new: jax.Array) -> jax.Array:
     """Stacks `base` and, for neighbour i, a copy with `new[i]` in round `rounds[i]`: [neighbours + 1, rounds, ...]."""
-    copies = jnp.broadcast_to(base, (len(rounds), *base.shape)).at[jnp.arange(len(rounds)), rounds].set(new)
-    return jnp.concatenate([base[None], copies])
+    copies = np.repeat(np.asarray(base)[None], len(rounds) + 1, axis=0)
+    copies[np.arange(1, len(copies)), rounds] = new
+    return jnp.asarray(copies)
 
 
 def _make_result(

@@ -3,13 +3,12 @@
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from jaxdp.core import Environment, Space, arms, pairs
 from jaxdp.random import key_from_data
@@ -18,6 +17,9 @@ from jaxdp.simulation.run.checkpoints import resolve
 from jaxdp.simulation.run.rounds import round_keys, split_lane_key
 from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import check_key
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def play_worlds(
@@ -31,7 +33,7 @@ def play_worlds(
     jobs: int,
     progress: bool,
     values: dict[str, float],
-) -> xr.Dataset:
+) -> "xr.Dataset":
     """Plays one run of a `PythonLearner` in `world` for each seed; returns outcomes by seed and checkpoint.
 
     `values` are arguments of `world.params`, and `jobs` is the number of processes.
@@ -46,6 +48,8 @@ def play_worlds(
         for run in _runs(task, data, min(jobs, num_seeds)):
             runs.append(run)
             bar.update()
+    import xarray as xr  # takes as long to import as the rest of this package
+
     dims = "seed", "round"
     arrays = {name: (dims, np.stack([run[name] for run in runs])) for name in runs[0]}
     return xr.Dataset(arrays, coords={"seed": np.arange(num_seeds), "round": recorded_rounds})

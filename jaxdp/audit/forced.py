@@ -1,5 +1,6 @@
 """Plays the runs that a grey box replays: draws users, who may react to the past, and records transcripts."""
 
+import functools
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -63,7 +64,7 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
 
     def start(key_users: jax.Array, key: jax.Array) -> tuple[Scene, UserData]:
         if needs_no_history:
-            users = jax.vmap(base.draw_user)(jax.random.split(key_users, base.rounds))
+            users = _draw_users(base.draw_user)(jax.random.split(key_users, base.rounds))
         else:
             users = jax.tree.map(lambda x: jnp.zeros((base.rounds, *x.shape), x.dtype), example)
         if base.visits is not None:
@@ -80,7 +81,15 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
 def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) -> UserData:
     """Draws new users [n, ...] for these rounds [n]."""
     keys = jax.random.split(key, len(rounds))
-    return jax.vmap(base.draw_user)(keys) if draws_without_history(base) else _draw_reacting(base, scene, keys, rounds)
+    if draws_without_history(base):
+        return _draw_users(base.draw_user)(keys)
+    return _draw_reacting(base, scene, keys, rounds)
+
+
+@functools.lru_cache(maxsize=64)
+def _draw_users(draw_user: Callable[..., UserData]) -> Callable[[jax.Array], UserData]:
+    """Returns a program (keys [n]) -> users [n, ...], since its operations one by one would be many programs."""
+    return jit_quickly(jax.vmap(draw_user))
 
 
 def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> UserData:

@@ -6,6 +6,7 @@ value, but the mechanism gets the base's value. So all releases are equal, unles
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ from jaxdp.audit.checks import differ
 from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, with_decisions
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.seen import is_seen, must_add_stop
-from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
+from jaxdp.audit.steps import Scene, Step, at, choose, is_known, react, slots_of, step_keys
 from jaxdp.core import State, Visit
 from jaxdp.mechanisms import tape
 
@@ -148,7 +149,7 @@ def replay(
     streams, stream_axes = share_visits(streams)
     key_init, keys = step_keys(scene, key)
     start = scene.learner.init(key_init, scene.params)
-    private, public = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *jnp.shape(x))), (start.private, start.public))
+    private, public = jax.tree.map(partial(_repeat, lanes), (start.private, start.public))
     run = Run([], [], [], [])
     for number, step in enumerate(steps):
         if scene.sees_public:
@@ -156,7 +157,7 @@ def replay(
             axes = jax.tree.map(lambda _: None, public)
         else:  # a value that is the same for all neighbours is not batched, so that a learner can branch on it
             axes = jax.tree.map(lambda x: None if is_shared(np.asarray(x)) else 0, public)
-            public = jax.tree.map(lambda x: x[0] if is_shared(np.asarray(x)) else x, public)
+            public = jax.tree.map(lambda x: at(x, 0) if is_shared(np.asarray(x)) else x, public)
         run.private.append(at(private, 0))
         entries, view, private, public = _step(
             scene, step, keys, streams, private, public, (stream_axes, 0, axes), use, programs
@@ -178,6 +179,12 @@ def replay(
         if changes and scene.path != "rounds":
             break
     return run
+
+
+def _repeat(lanes: int, leaf: Any) -> jax.Array:
+    """Returns an array with a first axis of equal entries, one for each lane."""
+    shape = lanes, *jnp.shape(leaf)
+    return jnp.asarray(np.broadcast_to(np.asarray(leaf), shape)) if is_known(leaf) else jnp.broadcast_to(leaf, shape)
 
 
 def share_visits(streams: UserData) -> tuple[UserData, Any]:

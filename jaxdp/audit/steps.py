@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxdp.audit.adversary import Answer, History, UserData, users_environment, zero_other_rows
 from jaxdp.audit.play import Transcript, keys_of
@@ -100,8 +101,20 @@ def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
 
 
 def at(tree: Any, index: Any) -> Any:
-    """Indexes each array of a pytree."""
-    return jax.tree.map(lambda x: x[index], tree)
+    """Indexes each array of a pytree; by NumPy if all is known, since JAX would compile a program for each shape."""
+    is_host_index = isinstance(index, int | np.ndarray)
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(np.asarray(leaf)[index]) if is_host_index and is_known(leaf) else leaf[index], tree
+    )
+
+
+def is_known(leaf: Any) -> bool:
+    """Returns whether NumPy can read an array of JAX: it is neither traced nor an array of keys."""
+    return (
+        isinstance(leaf, jax.Array)
+        and not isinstance(leaf, Tracer)
+        and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    )
 
 
 def choose(scene: Scene, step: Step, keys: Keys, users: UserData, public: Any, open_tape: OpenTape) -> Any:
