@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from jaxdp.abtests._effects import Effect
 from jaxdp.abtests._fixed import Setting
@@ -20,7 +20,7 @@ LIKELIER_TOTALS = 3.0  # warn if running totals are likelier than disjoint batch
 
 def warn_of_split(users: Sequence[int]) -> None:
     """Warns if the arms' numbers of users are not compatible with a fair coin, by an exact binomial test."""
-    chance = min(1.0, 2 * float(binom.cdf(min(users), sum(users), 0.5)))
+    chance = min(1.0, 2 * float(bdtr(min(users), sum(users), 0.5)))
     if chance < UNLIKELY_SPLIT:
         warn_caller(
             f"control has {users[0]:,} users and treatment {users[1]:,}, which a fair coin gives with p = {chance:.2g}:"

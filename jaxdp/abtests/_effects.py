@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from jaxdp.abtests._fixed import Setting, fixed_users
 
@@ -55,7 +55,7 @@ UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
 def fixed_width(setting: Setting) -> float:
     """Returns the half width of an interval for one look, in standard errors."""
-    return float(norm.isf(setting.failure_prob / 2))
+    return -float(ndtri(setting.failure_prob / 2))
 
 
 def anytime_width(setting: Setting, pairs: float) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from scipy.optimize import root_scalar
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from jaxdp.abtests._rates import report_rate
 
@@ -70,7 +70,7 @@ def fixed_power(setting: Setting, users: float) -> float:
     The probability is the normal approximation, at the planned rates. Half of the users are in each arm.
     """
     signal, null, alternative = _moments(setting, users / 2)
-    return float(norm.cdf((signal - norm.isf(setting.failure_prob / 2) * null) / alternative))
+    return float(ndtr((signal + ndtri(setting.failure_prob / 2) * null) / alternative))
 
 
 def fixed_users(setting: Setting) -> int:
@@ -79,7 +79,7 @@ def fixed_users(setting: Setting) -> int:
     Raises:
         ValueError: if more than 2^53 users are needed.
     """
-    z_error, z_power = float(norm.isf(setting.failure_prob / 2)), float(norm.ppf(setting.power))
+    z_error, z_power = -float(ndtri(setting.failure_prob / 2)), float(ndtri(setting.power))
 
     def excess(arm_users: float) -> float:
         signal, null, alternative = _moments(setting, arm_users)

@@ -6,7 +6,7 @@ from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from jaxdp.abtests._doubts import (
     warn_of_impossible_releases,
@@ -98,7 +98,7 @@ class FixedTest(NamedTuple):
         noise = count_noise_variance(self.setting.epsilon) / 2 if self.setting.trust == "central" else 0.0
         variance = sum(pooled * (1 - pooled) / size + noise / size**2 for size in sizes)
         difference = float(counts[1] / sizes[1] - counts[0] / sizes[0])
-        p_value = float(2 * norm.sf(abs(difference) / math.sqrt(variance)))
+        p_value = float(2 * ndtr(-abs(difference) / math.sqrt(variance)))
         width = fixed_width(self.setting)
         estimates = effect(self.setting, sizes, counts.tolist(), width, noise)
         warn_of_split(sizes)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import binom
 
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.validation import check_above, check_within
@@ -32,6 +31,8 @@ def distribution_of_ones(bits: Sequence[int] | np.ndarray, local_epsilon: float)
         >>> [round(distribution[count], 12) for count in range(3)]
         [0.0625, 0.375, 0.5625]
     """
+    from scipy.stats import binom  # imported here because SciPy is slow to import
+
     values = check_within("bits", bits, 0, 1)
     if values.ndim != 1:
         raise ValueError(f"bits must be a vector, got shape {values.shape}")

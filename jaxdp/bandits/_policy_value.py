@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
 from jaxdp.bandits._propensities import SUM_ERROR, check_actions, check_propensities, select_logged
 from jaxdp.validation import check_choice, check_finite, check_probability, check_within, warn_caller
@@ -225,7 +225,7 @@ def _summary(terms: np.ndarray, size: float, confidence: float) -> PolicyValue:
         round_variance = max((num_seeds * mean_policy_variance - policy_variance) / (num_seeds - 1), 0.0)
         seed_variance = float(terms.mean(axis=1).var(ddof=1) / num_seeds)
     round_quantile, seed_quantile = (
-        scipy.stats.t.ppf((1 + confidence) / 2, max(degrees, 1)) for degrees in (size - 1, num_seeds - 1)
+        stdtrit(max(degrees, 1), (1 + confidence) / 2) for degrees in (size - 1, num_seeds - 1)
     )
     half_width = float(np.sqrt(round_quantile**2 * round_variance + seed_quantile**2 * seed_variance))
     mean = float(terms.mean())

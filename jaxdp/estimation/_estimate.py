@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import CheckDataFn, Estimator, default_float
@@ -209,7 +209,7 @@ def estimate(
     covariance = jax.jit(estimator.covariance)(params, features, report, result.theta)
     _warn_intervals(result.theta, covariance, bound.arguments.get("radius", np.inf))
     stderr = jnp.sqrt(jnp.diag(covariance.matrix))
-    reach = norm.ppf((1 + confidence) / 2) * stderr
+    reach = ndtri((1 + confidence) / 2) * stderr
     return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
 
 

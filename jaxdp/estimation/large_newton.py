@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.optimize import root_scalar
 from scipy.special import expit
 
 from jaxdp.core import default_float
@@ -162,6 +161,8 @@ def _minimize_in_ball(
 
     multiplier = 0.0
     if norm(0.0) > radius:
+        from scipy.optimize import root_scalar  # imported here because SciPy is slow to import
+
         highest = float(np.linalg.norm(gradient)) / radius
         for _ in range(MOST_DOUBLINGS):
             highest *= 1 if norm(highest) <= radius else 2

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -192,7 +192,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
         def enough(switches: int) -> bool:
             halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
-            return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
+            return float(bdtr(min(math.floor(halves), switches), switches, 0.5)) <= failure_prob
 
         # The budget of AboveThreshold; a run costs half of it.
         budget = epsilon if is_pure else 2 * math.sqrt(rho)

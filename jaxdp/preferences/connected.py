@@ -1,8 +1,6 @@
 """Finds groups of items that comparisons connect. The graph of comparisons is public under label privacy."""
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from jaxdp.preferences.files import short_repr
 from jaxdp.preferences.tables import ComparisonTable
@@ -27,6 +25,9 @@ def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:
         >>> comparison_groups(ComparisonTable.from_arrays(["a", "c", "b"], ["b", "d", "a"]))
         [('a', 'b'), ('c', 'd')]
     """
+    from scipy.sparse import coo_array  # imported here because SciPy is slow to import
+    from scipy.sparse.csgraph import connected_components
+
     first, second = table.pairs.reshape(-1, 2).T
     shape = (len(table.items), len(table.items))
     edges = coo_array((np.ones(len(first), np.int8), (first, second)), shape=shape)

@@ -4,7 +4,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from jaxdp.core.conversions import zcdp_rho
@@ -155,6 +154,8 @@ def _gaussian(nats: float, horizon: int, stddev: float) -> tuple[float, float]:
 
 
 def _laplace(nats: float, horizon: int, scale: float) -> MirrorParameters:
+    from scipy.optimize import minimize_scalar  # imported here because SciPy is slow to import
+
     def bound(rate: float) -> float:
         return nats / rate + horizon * (rate / 8 - math.log1p(-((rate * scale) ** 2)) / rate)
 
