@@ -180,6 +180,7 @@ def audit_claims(
     from jaxdp.audit import expected_minutes, format_header, format_notes, format_row, scoreboard, to_json
     from jaxdp.audit._python_learner import read_python_learner
     from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS
+    from jaxdp.registry.claims import select_names
     from jaxdp.studies.command import root_key
     from jaxdp.studies.side_by_side import side_by_side, usual_jobs
     from jaxdp.validation import check_count
@@ -198,7 +199,7 @@ def audit_claims(
     if json is not None and not json.parent.is_dir():
         raise ValueError(f"json must lie in a folder that exists, got {json}")
     read_registry(with_)
-    attacks, key = registry.attacks(names or None), root_key(seed)
+    selected, key = select_names(names or None), root_key(seed)
     trials = check_count("trials", 10**6 if trials is None else trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
     rows = []
     with contextlib.ExitStack() as stack:
@@ -211,26 +212,26 @@ def audit_claims(
             file.write(to_json(rows) + "\n")
             file.flush()
         # disable=None: no bar if the output is not a terminal
-        bar = stack.enter_context(tqdm(total=len(attacks), unit="claim", leave=False, disable=None))
+        bar = stack.enter_context(tqdm(total=len(selected), unit="claim", leave=False, disable=None))
 
         def before(step: "Step") -> None:
             bar.set_description_str(f"{step.name} in {step.currency}, {step.what}")
 
         if thorough:
-            typer.echo(f"about {expected_minutes(attacks):.0f} minutes of two cores", err=True)
+            typer.echo(f"about {expected_minutes(registry.attacks(selected)):.0f} minutes of two cores", err=True)
         width = max(shutil.get_terminal_size((80, 24)).columns, 80)
         how = {"trials": trials, "thorough": thorough, "searched": search, "turn": seed}
-        jobs = jobs or usual_jobs(len(attacks), os.cpu_count() or 1, jax.default_backend())
+        jobs = jobs or usual_jobs(len(selected), os.cpu_count() or 1, jax.default_backend())
         if jobs == 1:
-            board = scoreboard(key, attacks, **how, before=before)
+            board = scoreboard(key, registry.attacks(selected), **how, before=before)
         else:
-            board = side_by_side(list(attacks), seed=seed, jobs=min(jobs, len(attacks)), modules=with_ or (), **how)
+            board = side_by_side(selected, seed=seed, jobs=min(jobs, len(selected)), modules=with_ or (), **how)
         for row in stack.enter_context(contextlib.closing(board)):
             bar.clear()
             code = row.code.splitlines()
             for text in [
-                *([] if rows else [format_header(attacks, width)]),
-                format_row(row, attacks, width),
+                *([] if rows else [format_header(selected, width)]),
+                format_row(row, selected, width),
                 *(text if text in code else wrap_prose(text, terminal_width()) for text in format_notes(row)),
             ]:
                 typer.echo(text)

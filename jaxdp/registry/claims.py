@@ -42,12 +42,17 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
     Raises:
         ValueError: if a name is not registered.
     """
+    return {name: target(entry_of(name), name) for name in select_names(names)}
+
+
+def select_names(names: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Returns the different names of entries, or all names for None; raises ValueError if a name is not registered."""
     load_plugins()
     registered = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
     selected = registered if names is None else tuple(dict.fromkeys(names))
     for name in selected:
         check_choice("name", name, registered)
-    return {name: target(entry_of(name), name) for name in selected}
+    return selected
 
 
 def attack(

@@ -100,6 +100,7 @@ def test_currencies_faults_and_notes_are_told(monkeypatch):
         "absent": Target(guarantee=claim, attacks={}, notes=("no neighbours",)),
     }
     monkeypatch.setattr(registry, "attacks", lambda names: targets)
+    monkeypatch.setattr("jaxdp.registry.claims.select_names", lambda names: tuple(targets))
     result = audit()
     assert result.exit_code == 1
     _, half, fault, absent, note = result.output.splitlines()
