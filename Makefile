@@ -16,9 +16,9 @@ WORKERS ?= 2
 .PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations coverage begin \
 	set-up half-0 half-1 newer docs executed pages notebooks pages-data lint gpu-counts style bench lock release paper
 
-# Each number of comparisons is a program, and compiling takes most of the time: the study's default has five.
+# Each number of comparisons is a program, and compiling takes most of the time: the study has five, and 200 seeds.
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
-	$(BIN)/python -m jaxdp run reward-estimation $(foreach n,1000 3000 10000,--num-samples $(n))
+	$(BIN)/python -m jaxdp run reward-estimation $(foreach n,1000 10000,--num-samples $(n)) --seeds 100
 
 check: $(READY)  ## one algorithm, file or folder, in a minute or two: make check NAME=rucb, make check NAME=jaxdp/stats
 	@NEW_RESULTS=$(NEW_RESULTS) $(BIN)/python tests/loop/check.py "$(NAME)"
