@@ -127,29 +127,30 @@ def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
     # One half of the outputs chooses columns and thresholds, the other half is counted. Columns are an output's
     # coordinates, their low bits, the count of NaN, a linear combination that separates the means, and the log ratio of
     # counts in the output's hash cell.
+    both = jax.tree.map(lambda *sides: jnp.stack(sides), first, second)  # one program for both sides compiles sooner
     half = len(first.bucket) // 2
-    shaping, counted = ([_columns(x, part) for x in (first, second)] for part in (slice(0, half), slice(half, None)))
-    mean = [jnp.mean(x, axis=0) for x in shaping]
-    spread = [jnp.std(x, axis=0) + 1e-6 for x in shaping]
+    shaping, counted = (
+        jax.vmap(lambda side, part=part: _columns(side, part))(both) for part in (slice(0, half), slice(half, None))
+    )
+    cells = both.bucket % np.int32(CELLS)
+    mean, spread = jnp.mean(shaping, axis=1), jnp.std(shaping, axis=1) + 1e-6
     differences = jnp.abs(mean[0] - mean[1]) / (spread[0] + spread[1]) + jnp.abs(jnp.log(spread[0] / spread[1]))
     best = jax.lax.top_k(differences, min(COLUMNS, len(differences)))[1]
     weights = (mean[0] - mean[1]) / (jnp.square(spread[0]) + jnp.square(spread[1]))
-    tables = [jnp.zeros(CELLS, default_float()).at[x.bucket[:half] % np.int32(CELLS)].add(1.0) for x in (first, second)]
+    tables = jax.vmap(lambda cell: jnp.zeros(CELLS, default_float()).at[cell].add(1.0))(cells[:, :half])
     table = jnp.log((tables[0] + 1) / (tables[1] + 1))
 
-    def scores(columns: jax.Array, bucket: jax.Array) -> jax.Array:
-        values = jnp.take(columns, best, axis=1)
-        return jnp.concatenate([values, (columns @ weights)[:, None], table[bucket % np.int32(CELLS)][:, None]], axis=1)
+    def scores(columns: jax.Array, cells: jax.Array) -> jax.Array:
+        values = jnp.take(columns, best, axis=2)
+        return jnp.concatenate([values, (columns @ weights)[:, :, None], table[cells][:, :, None]], axis=2)
 
-    shaped = [scores(x, y.bucket[:half]) for x, y in zip(shaping, (first, second), strict=True)]
-    first_scores, second_scores = (scores(x, y.bucket[half:]) for x, y in zip(counted, (first, second), strict=True))
+    shaped, scored = scores(shaping, cells[:, :half]), scores(counted, cells[:, half:])
     step = max(1, half // (THRESHOLDS // 2))
-    ranked = [jnp.sort(x[: half // step * step], axis=0)[step // 2 :: step] for x in shaped]
-    thresholds = jnp.concatenate(ranked)
-    above = [jnp.mean(x[:, None, :] > thresholds[None], axis=0, dtype=x.dtype) for x in (first_scores, second_scores)]
-    size = len(first_scores)
-    bounds = [_estimate_bound(p, q, size, delta) for a, b in (above, above[::-1]) for p, q in ((a, b), (1 - a, 1 - b))]
-    return jnp.maximum(jnp.max(jnp.stack(bounds)), 0.0)
+    ranked = jnp.sort(shaped[:, : half // step * step], axis=1)[:, step // 2 :: step]
+    thresholds = ranked.reshape(-1, ranked.shape[2])
+    above = jnp.mean(scored[:, :, None] > thresholds[None, None], axis=1, dtype=scored.dtype)
+    likely, unlikely = (jnp.concatenate([side, 1 - side]) for side in (above, above[::-1]))
+    return jnp.maximum(jnp.max(_estimate_bound(likely, unlikely, scored.shape[1], delta)), 0.0)
 
 
 def _estimate_bound(likely: jax.Array, unlikely: jax.Array, size: int, delta: float) -> jax.Array:
@@ -189,16 +190,17 @@ def _evolve(release: Release, domain: Domain, effort: SearchEffort, delta: float
         inputs = [(x, changed) if with_place else x for x in (first, second)]
         size = max(1, output_size(release, params, inputs[0]))
         chunk = 2 ** (max(1, min(draws, LARGEST_CHUNK, LARGEST_BATCH // size)).bit_length() - 1)
-        keys = jax.random.split(key)
+        keys, chunks = jax.random.split(key), -(-draws // chunk)
+        both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *inputs)
 
-        def many(key: jax.Array, data: Any) -> Outputs:
-            parts = jax.lax.map(
-                lambda index: outputs_of(release, chunk, key, index, params, data),
-                jnp.arange(-(-draws // chunk), dtype=jnp.int32),
-            )
-            return Outputs(*(x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in parts))
+        def draw_chunk(number: jax.Array) -> Outputs:
+            side, index = number // np.int32(chunks), number % np.int32(chunks)
+            return outputs_of(release, chunk, keys[side], index, params, jax.tree.map(lambda leaf: leaf[side], both))
 
-        return separation(*(many(k, x) for k, x in zip(keys, inputs, strict=True)), delta=delta)
+        # One loop over the chunks of both sides: with two, the release would be compiled twice.
+        parts = jax.lax.map(draw_chunk, jnp.arange(2 * chunks, dtype=jnp.int32))
+        sides = jax.tree.map(lambda leaf: leaf.reshape(2, chunks * chunk, *leaf.shape[2:]), parts)
+        return separation(*(jax.tree.map(lambda leaf, side=side: leaf[side], sides) for side in (0, 1)), delta=delta)
 
     def program(key: jax.Array, params: Any, first_genomes: Any) -> tuple[Any, jax.Array]:
         key_start, key_run = jax.random.split(key)
