@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxdp.numerics.kernels import lanes_last
 from jaxdp.random._normal import _pair, of_uniforms
 from jaxdp.random.key_bits import GOLDEN, mix
 from jaxdp.random.threefry import has_words
@@ -45,7 +46,8 @@ def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
     sizes = (shape,) if isinstance(shape, int) else shape
     if not has_words(key):
         return jax.random.bits(key, sizes, jnp.uint32)
-    return words_of(jax.random.key_data(key), lax.reshape(lax.iota(jnp.uint32, math.prod(sizes)), sizes))
+    data = lanes_last(jax.random.key_data(key))  # so that each word of the keys is contiguous along lanes
+    return words_of(data, lax.reshape(lax.iota(jnp.uint32, math.prod(sizes)), sizes))
 
 
 def words_of(data: jax.Array, index: jax.Array) -> jax.Array:
