@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.numerics.kernels import across_lanes
+from jaxdp.numerics.kernels import across_lanes, lanes_slow, noinline
+from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.small_linear_algebra import (
+    FEW,
     MAX_UNROLLED,
     Step,
     call_in_steps,
@@ -23,6 +25,8 @@ from jaxdp.numerics.small_linear_algebra import (
     subtract_columns,
     symmetric_matrix,
 )
+
+BLOCK = 8  # lanes of a block in `inverse_norms`: float32 numbers in a vector of 256 bits
 
 
 def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -63,7 +67,7 @@ def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax
         unknowns: list[jax.Array] = []  # the last entry first
         for i in reversed(range(dim)):
             unknowns.append(step(_solve_column)(columns[i], *unknowns))
-        return step(_concatenate_columns)(jnp.stack(unknowns[::-1]), *columns)
+        return step(partial(_join_columns, dim))(concatenate(*columns, jnp.stack(unknowns[::-1])))
 
     dim = len(inputs[1])
     both = call_in_steps(by_columns, inputs, dim)
@@ -77,9 +81,10 @@ def _remainder(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -
     return subtract_columns(concatenate(entries[start : start + dim - j], rhs[j : j + 1]), *before)
 
 
-def _concatenate_columns(last: jax.Array, *columns: jax.Array) -> jax.Array:
-    """Concatenates the factor's columns and `last`; the last entry of each column belongs to rhs and is left out."""
-    return concatenate(*(column[:-1] for column in columns), last)
+def _join_columns(dim: int, columns: jax.Array) -> jax.Array:
+    """Leaves out the last entry of each column, which belongs to rhs; what follows the columns stays."""
+    ends = np.cumsum(np.arange(dim + 1, 1, -1)) - 1
+    return columns[np.delete(np.arange(len(columns)), ends)]
 
 
 def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
@@ -116,30 +121,50 @@ def inverse_norms_plain(columns: jax.Array, vectors: jax.Array) -> jax.Array:
 
 
 def _inverse_norms(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
-    def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
-        columns, vectors = inputs
-        entries: list[jax.Array] = []
-        for i in range(vectors.shape[1]):
-            entries.append(step(partial(_solve_row, i))(columns, vectors, *entries))
-        return step(_norm)(*entries)
-
-    return call_in_steps(by_rows, inputs, inputs[1].shape[1])
+    columns, vectors = inputs
+    if vectors.shape[1] < FEW:
+        return _norms_at_once(columns, vectors)
+    return by_platform(columns, vectors, cpu=_norms_in_blocks, default=_norms_at_once)
 
 
-def _solve_row(i: int, columns: jax.Array, vectors: jax.Array, *entries: jax.Array) -> jax.Array:
-    """Returns entry i of L^-1 x for each vector x, from the entries before i."""
-    starts = _diagonal(vectors.shape[1])
-    remainder = vectors[:, i]
-    for k, value in enumerate(entries):
-        index = starts[k] + i - k
-        remainder = remainder - columns[index : index + 1] * value
-    return remainder / columns[starts[i] : starts[i] + 1]
+def _norms_at_once(columns: jax.Array, vectors: jax.Array) -> jax.Array:
+    return _norms(columns, _diagonal_inverses(columns, vectors.shape[1]), vectors)
 
 
-def _norm(*parts: jax.Array) -> jax.Array:
-    total = parts[0] * parts[0]
-    for part in parts[1:]:
-        total = total + part * part
+def _diagonal_inverses(columns: jax.Array, dim: int) -> jax.Array:
+    return 1 / columns[np.asarray(_diagonal(dim))]
+
+
+def _norms_in_blocks(columns: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Computes norms in one kernel that finishes all vectors of a few lanes before it goes on to the next lanes."""
+    # The factor of these lanes stays in the nearest cache, and the entries of a solution stay in registers. Kernels of
+    # single rows would read all earlier entries from a slower cache.
+    lanes = columns.shape[-1]
+    blocks = -(-lanes // BLOCK)
+
+    def split(array: jax.Array) -> jax.Array:
+        padded = jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, blocks * BLOCK - lanes)])
+        return padded.reshape(*array.shape[:-1], blocks, BLOCK)
+
+    def kernel(columns: jax.Array, inverses: jax.Array, vectors: jax.Array) -> jax.Array:
+        return lanes_slow(jnp.swapaxes(_norms(columns, inverses, vectors), 0, 1))  # [blocks, count, BLOCK]
+
+    inverses = noinline(partial(_diagonal_inverses, dim=vectors.shape[1]))(columns)
+    norms = noinline(kernel)(*map(split, (columns, inverses, vectors)))
+    return jnp.swapaxes(norms, 0, 1).reshape(len(vectors), -1)[:, :lanes]
+
+
+def _norms(columns: jax.Array, inverses: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Returns the norms |L^-1 x| of vectors [count, dim, *lanes]; `inverses` are [dim, *lanes] of L's diagonal."""
+    starts, entries = _diagonal(vectors.shape[1]), []
+    for i in range(vectors.shape[1]):
+        remainder = vectors[:, i]
+        for k, value in enumerate(entries):
+            remainder = remainder - columns[starts[k] + i - k][None] * value
+        entries.append(remainder * inverses[i][None])
+    total = entries[0] * entries[0]
+    for entry in entries[1:]:
+        total = total + entry * entry
     return jnp.sqrt(total)
 
 
