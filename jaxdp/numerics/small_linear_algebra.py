@@ -197,7 +197,7 @@ def triangle(matrix: AnyArray) -> AnyArray:
     return matrix[np.triu_indices(len(matrix))]
 
 
-def symmetric_matrix(entries: jax.Array, dim: int) -> jax.Array:
+def symmetric_matrix(entries: AnyArray, dim: int) -> AnyArray:
     """Returns the symmetric matrix, [dim, dim], with this `triangle`, [dim (dim + 1) / 2]."""
     rows, columns = np.triu_indices(dim)
     index = np.zeros((dim, dim), np.int32)
@@ -207,14 +207,12 @@ def symmetric_matrix(entries: jax.Array, dim: int) -> jax.Array:
 
 def square_triangle(vector: jax.Array) -> jax.Array:
     """Returns the `triangle` of the outer product of a vector [d] with itself."""
-    if len(vector) <= MAX_UNROLLED:
-        return across_lanes(lambda vector: own_kernel(_squares, vector))(vector)
-    rows, columns = np.triu_indices(len(vector))
-    return vector[rows] * vector[columns]
+    return across_lanes(lambda vector: own_kernel(_squares, vector))(vector)
 
 
 def _squares(vector: jax.Array) -> jax.Array:
-    return jnp.concatenate([vector[j:] * vector[j : j + 1] for j in range(len(vector))])
+    rows, columns = np.triu_indices(len(vector))
+    return vector[rows] * vector[columns]
 
 
 def triangle_product(entries: jax.Array, vector: jax.Array) -> jax.Array:
@@ -227,11 +225,9 @@ def triangle_product(entries: jax.Array, vector: jax.Array) -> jax.Array:
 def _triangle_product(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     entries, vector = inputs
     dim = len(vector)
-    index = np.zeros((dim, dim), int)
-    index[np.triu_indices(dim)] = np.arange(len(entries))
-    index = np.maximum(index, index.T).tolist()  # index[i][j]: position of entry (i, j) in the triangle
+    index = symmetric_matrix(np.arange(len(entries)), dim)  # [i, j]: position of entry (i, j) in the triangle
 
-    def row(i: int, entries: jax.Array, vector: jax.Array) -> jax.Array:
-        return pairwise_reduce(operator.add, [entries[index[i][j]] * vector[j] for j in range(dim)])
+    def all_rows(entries: jax.Array, vector: jax.Array) -> jax.Array:
+        return pairwise_reduce(operator.add, [entries[index[:, j]] * vector[j : j + 1] for j in range(dim)])
 
-    return jnp.stack([own_kernel(partial(row, i), entries, vector) for i in range(dim)])
+    return own_kernel(all_rows, entries, vector)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import Scalar, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
+from jaxdp.numerics.kernels import lanes_fast, lanes_slow
 from jaxdp.validation import check_positive
 
 
@@ -111,5 +112,6 @@ def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
 
 def step(descent: Descent, iterate: jax.Array, gradient: jax.Array) -> jax.Array:
     """Takes a step against the gradient and projects onto the unit ball; all arrays are [dim] float."""
-    moved = iterate - descent.learning_rate * gradient
-    return moved / jnp.maximum(1, jnp.sqrt(jnp.sum(moved * moved)))
+    moved = lanes_fast(iterate - descent.learning_rate * gradient)
+    in_rows = lanes_slow(moved)  # a sum in the other layout has other last bits
+    return lanes_fast(moved / jnp.maximum(1, jnp.sqrt(jnp.sum(in_rows * in_rows))))

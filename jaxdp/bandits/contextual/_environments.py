@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.bandits.contextual._contexts import (
+    LANES_LAST,
     context_distribution,
     directions,
     enforce_gap,
@@ -18,6 +19,7 @@ from jaxdp.bandits.contextual._contexts import (
 )
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
+from jaxdp.numerics.kernels import lanes_last
 from jaxdp.numerics.lookup import entry
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
@@ -222,7 +224,7 @@ def _environment(
 
     def reward_and_outcome(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
         """Returns the reward of the arm played in a round, [] float, and the outcomes of the round."""
-        means = mean(products(contexts, theta))
+        means = lanes_last(mean(products(contexts, theta)), LANES_LAST)
         expected = entry(means, action)
         if kind == "gaussian":
             # No fused multiply-add: blocks and single rounds must give the same rounding errors.

@@ -12,7 +12,7 @@ import numpy as np
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._contexts import select_context
 from jaxdp.bandits.contextual._descent import Descent, descent_of, prediction_width, step
-from jaxdp.bandits.contextual._model import Model, best_arm, initial_model, lay_out_sums, model_updater, solve_model
+from jaxdp.bandits.contextual._model import Model, add_reports, best_arm, initial_model, model_updater, solve_model
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -265,8 +265,7 @@ def generalized_linear(
         public: Public = state.public
         round_ = public.round + 1
         labelled = triangle_product(report.outer, public.iterate)  # z x with noise, of the label z = x . w
-        sums = compensated.add(public.outer, report.outer), compensated.add(public.cross, labelled)
-        outer, cross = lay_out_sums(sums)
+        outer, cross = add_reports((public.outer, public.cross), (report.outer, labelled))
         iterate = step(params.descent, public.iterate, report.cross)  # r x with noise: the gradient
 
         def solve() -> Model:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._contexts import select_context
-from jaxdp.bandits.contextual._model import Model, best_arm, initial_model, lay_out_sums, model_updater, solve_model
+from jaxdp.bandits.contextual._model import Model, add_reports, best_arm, initial_model, model_updater, solve_model
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -264,8 +264,7 @@ def linear_ucb(
         del key
         public: Public = state.public
         round_ = public.round + 1
-        sums = compensated.add(public.outer, report.outer), compensated.add(public.cross, report.cross)
-        outer, cross = lay_out_sums(sums)
+        outer, cross = add_reports((public.outer, public.cross), (report.outer, report.cross))
 
         def solve() -> Model:
             return solve_model(outer.total, cross.total, *shift_and_width(params, round_), round_)

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.contextual._contexts import LANES_LAST, products
-from jaxdp.numerics.kernels import across_lanes, any_lane, lanes_fast, own_kernel
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import across_lanes, any_lane, lanes_fast, own_kernel, separate_kernels
 from jaxdp.numerics.packed_factor import factor_and_solve, inverse_norms, log_det, lower_factor
 from jaxdp.numerics.small_linear_algebra import triangle
 from jaxdp.random import ties
@@ -58,8 +59,9 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
         return ties.largest(_without_nan(upper_bounds(model, context)), ties.ranks(word, len(context)))
     context = jnp.asarray(context, model.theta.dtype)
     parts = products(context, model.theta), model.width, inverse_norms(model.factor, context)
-    first, last = across_lanes(lambda parts: own_kernel(_ends_of_largest, *parts))(parts)
-    is_tied = first != last  # true in few rounds; ranks cost more than the comparison
+    ends = across_lanes(lambda parts: own_kernel(ends_of_largest, *parts))(parts)
+    first = ends % LANES_LAST
+    is_tied = first != ends // LANES_LAST  # true in few rounds; ranks cost more than the comparison
 
     def break_ties() -> jax.Array:
         return jnp.where(is_tied, across_lanes(lambda parts: own_kernel(_largest, *parts))((word, *parts)), first)
@@ -67,19 +69,19 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
     return jax.lax.cond(any_lane(is_tied), break_ties, lambda: first)
 
 
-def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the first and the last arm with the largest bound means + width * lengths, [lanes] int32 each.
+def ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Returns the first and the last arm with the largest bound means + width * lengths, in one number.
 
-    Inputs have lanes on their last axis.
+    Inputs have lanes on their last axis. The result is the first arm plus LANES_LAST times the last arm, [lanes] int32.
     """
-    # XLA on CPU does not vectorise an argmax over lanes.
+    # XLA on CPU does not vectorise an argmax over lanes, and would compute two results in two kernels.
     best, first = _without_nan(means[0] + width * lengths[0]), jnp.zeros(width.shape, jnp.int32)
     last = first
     for arm in range(1, len(means)):
         bound = _without_nan(means[arm] + width * lengths[arm])
         first, last = jnp.where(bound > best, jnp.int32(arm), first), jnp.where(bound >= best, jnp.int32(arm), last)
         best = jnp.maximum(best, bound)
-    return first, last
+    return first + LANES_LAST * last
 
 
 def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
@@ -116,9 +118,16 @@ def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: 
     return Model(theta, jnp.sqrt(shift) * triangle(np.eye(dim, dtype=theta.dtype)), width, round_)
 
 
-def lay_out_sums(sums: Any) -> Any:
-    """Returns sums of reports, a pytree of vectors, in the memory layout that `solve_model` uses on CPU."""
-    return jax.tree.map(lanes_fast, sums)
+def add_reports(sums: Any, reports: Any) -> Any:
+    """Adds reports to their sums, in the memory layout that `solve_model` uses on CPU.
+
+    `sums` is a tuple of `compensated.Sum` of vectors, and `reports` a tuple of vectors.
+    """
+
+    def add(sums: Any, reports: Any) -> Any:
+        return tuple(compensated.add(running, report) for running, report in zip(sums, reports, strict=True))
+
+    return separate_kernels(add, sums, reports, layout=lanes_fast)
 
 
 def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
