@@ -12,6 +12,7 @@ plays one tile on one core, with the learner's lanes, layout and kernels, and ha
   its keys, its noise, and the largest sums of dyadic windows, once written and once read;
 * `lazy_weights`, batches of 19: one key and the losses of a round, added to one sum; with each batch a coin, and one
   step of the filter, without powers of two and without a draw of a sequence;
+* `explore_then_commit`: one key, and a reward of a word mixed from it, added to one sum; by blocks, 128 rounds at once;
 * weights carried as floats: one exponential an expert (`tsallis_inf`: one reciprocal, `ucb`: one square root an arm);
 * one sum and one draw by inversion (`ucb`: the largest).
 
@@ -129,6 +130,17 @@ def largest_bound(keys, good, sums, state):
     """Plays one round: the arm with the largest bound, one square root an arm; returns (arm, new sums, state)."""
     arm = first_largest(kernel(lambda sums: sums * jax.lax.rsqrt(sums), sums))
     return arm, heard(keys, arm, sums), state
+
+
+def rewarded(keys, good, weights, means):
+    """Plays the arm `good`; returns (its reward of 0 or 1, of one mixed word, and `weights` and `means` unchanged)."""
+    return (uniform_from_key(keys[0]) < entry(means, good)).astype(jnp.int32), weights, means
+
+
+def rewarded_block(keys, good, weights, means):
+    """Plays the arm `good` in several rounds; returns (the sum of rewards, and `weights` and `means` unchanged)."""
+    paid = jax.vmap(uniform_from_key)(keys[1]) < entry(means, good)
+    return jnp.sum(paid, dtype=jnp.int32), weights, means
 
 
 def reciprocal_weights(keys, good, sums, state):

@@ -2,9 +2,10 @@
 
 from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.floors import largest_bound, learner_floor, reciprocal_weights
+from benchmarks.floors import largest_bound, learner_floor, reciprocal_weights, rewarded, rewarded_block
 from benchmarks.peers import numba_bandits, numba_learners, numpy_bandits
 from benchmarks.row import LearnerRow
 from benchmarks.settings import ARMS, EPSILON, KEEP, MEANS, SMALL
@@ -28,6 +29,11 @@ DIM = 10
 FEW_MEANS = np.linspace(0.2, 0.8, 8)
 LONG = 5000  # rounds of learners with rounds of few nanoseconds: a tile takes as long to start as some hundred rounds
 SIZES = {"values": {"epsilon": EPSILON}, "lanes": 2112, "tile": 528}
+FEW = {"size": len(FEW_MEANS), "state": lambda horizon: jnp.asarray(FEW_MEANS, jnp.float32)}
+COMMIT_FLOORS = {
+    "rounds": learner_floor(rewarded, keys=1, **FEW),
+    "blocks": learner_floor(rewarded_block, keys=2, together=128, **FEW),
+}
 
 
 def bandit(horizon):
@@ -77,6 +83,7 @@ ROWS = [
             horizon=100_000,
             outcomes=None,
             peers={"Numba": commit_peer},
+            floor=COMMIT_FLOORS.get(engine),
             in_table=True,
             **{**SIZES, "lanes": 1024, "tile": 256},
         )

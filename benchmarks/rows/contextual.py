@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
+from benchmarks.contextual_floors import contextual_floor
 from benchmarks.measure import Case, Work
 from benchmarks.peers import numba_contextual as peers
 from benchmarks.programs import compile_call
@@ -68,6 +69,7 @@ def several(name, factory, world, peer, values=PRIVATE):
             world=lambda horizon, dim=dim: world("cube", num_arms=ARMS, dim=dim),
             values=values,
             peers={"Numba": partial(peer, dim, every)},
+            floor=contextual_floor(name, ARMS, dim, every),
             in_table=dim == 5 and every == 1,
             **sizes,
         )
