@@ -8,6 +8,7 @@ plays one tile on one core, with the learner's lanes, layout and kernels, and ha
 * `counter_weights`: exact noise, which its claim needs: an integer an expert, from two hashes and two normal variates
   in float64, added to the counter's leaky sums of 64 bits, which are read; and exact totals of losses, in two words;
 * `mirror_descent`: the private draw, the certainty that it releases, and the draw of the play from that;
+* `limited_updates`, by blocks: one key and the losses of a round, added to one sum, and neither selections nor noise;
 * `svt_restarts`, questions 16 rounds apart: one key and the losses of a round, added to one sum; with each question
   its keys, its noise, and the largest sums of dyadic windows, once written and once read;
 * `lazy_weights`, batches of 19: one key and the losses of a round, added to one sum; with each batch a coin, and one
@@ -153,20 +154,29 @@ def several_losses(keys: jax.Array, good: jax.Array, num: int) -> jax.Array:
     return jax.vmap(lambda key: losses_of(key, good, num))(keys)
 
 
-def asked(keys, good, sums, memory):
-    """Adds losses of several rounds to `sums`, and compares the largest sum of a dyadic window with noise.
+def added(keys, good, sums, state):
+    """Adds the losses of several rounds to `sums`.
 
-    Returns (whether it exceeds the noise, the new sums, the memory of earlier sums with the new ones in one column).
+    Returns (whether the first sum is even, so that no sum is left out, the new sums, `state`).
     """
-    losses = several_losses(keys[1], good, len(sums))
 
-    def added(losses: jax.Array, sums: jax.Array) -> jax.Array:
+    def add(losses: jax.Array, sums: jax.Array) -> jax.Array:
         losses, sums = lanes_fast(losses), lanes_fast(sums)
         for each in losses:
             sums = sums + each
         return lanes_fast(sums)
 
-    sums = lanes_fast(own_kernel(added, lanes_fast(losses), lanes_fast(sums)))
+    losses = several_losses(keys[1], good, len(sums))
+    sums = lanes_fast(own_kernel(add, lanes_fast(losses), lanes_fast(sums)))
+    return (sums[0] % 2 == 0).astype(jnp.int32), sums, state
+
+
+def asked(keys, good, sums, memory):
+    """Adds losses of several rounds to `sums`, and compares the largest sum of a dyadic window with noise.
+
+    Returns (whether it exceeds the noise, the new sums, the memory of earlier sums with the new ones in one column).
+    """
+    _, sums, _ = added(keys, good, sums, ())
     noise = jnp.log(uniform_from_key(keys[0])) + jnp.log(uniform_from_key(keys[2]))
     memory = replace_columns(jnp.arange(memory.shape[1]) == good, sums, memory)
     sums, memory = lanes_last(sums), lanes_last(memory)

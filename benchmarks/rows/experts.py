@@ -8,7 +8,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.floors import asked, counted, counter_state, drawn_twice, filtered, learner_floor, weighted
+from benchmarks.floors import added, asked, counted, counter_state, drawn_twice, filtered, learner_floor, weighted
 from benchmarks.peers import numba_experts, numba_lazy, numba_learners
 from benchmarks.row import LearnerRow
 from benchmarks.settings import BATCH, EVERY, GAP, OTHERS, SHIFTS
@@ -233,6 +233,7 @@ ROWS = [
                     numba_experts.limited_updates, 10, MEANS, horizon, horizon, 1.0
                 )
             },
+            floor=learner_floor(added, keys=2, size=10, together=EVERY) if engine == "blocks" else None,
             in_table=engine == "rounds",
         )
         for engine, horizon, lanes in (("rounds", 20_000, 1056), ("blocks", 20_000, 1056), ("counts", 1_000_000, 128))
