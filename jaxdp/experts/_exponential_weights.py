@@ -24,6 +24,7 @@ from jaxdp.experts._shares import odds
 from jaxdp.mechanisms import analytic_gaussian, round_up
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import lanes_slow
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
 
@@ -139,7 +140,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
         del context
-        return weighted_index(key, odds(public, params.learning_rate))
+        return weighted_index(key, lanes_slow(odds(public, params.learning_rate)))  # exponentials in the sums' layout
 
     def update(key, params: Params, state: State, report) -> State:
         del key, params

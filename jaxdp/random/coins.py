@@ -26,7 +26,7 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
-        [n] of the same dtype. On CPU, lanes of `jax.vmap` are the fast axis (see `lanes_last_if_many`).
+        [n] of the same dtype. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
 
     Deviations:
         In float32 a probability is a multiple of 2^-24.
@@ -38,7 +38,7 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
     key, dtype = fast_key(key), probabilities.dtype
     if dtype != jnp.float32 or not has_words(key):
         return (jax.random.uniform(key, probabilities.shape, dtype) < probabilities).astype(dtype)
-    return _events_kernel(key, lambda probabilities: probabilities, probabilities)
+    return _events_kernel(key, lanes_last, lambda probabilities: probabilities, probabilities)
 
 
 def coins_but_one(
@@ -71,25 +71,29 @@ def coins_but_one(
     key = fast_key(key)
     if other_probability.dtype != jnp.float32 or not has_words(key):
         return coins(key, probabilities(index, probability, other_probability))
-    return _events_kernel(key, probabilities, index, probability, other_probability)
+    return _events_kernel(key, lanes_last_if_many, probabilities, index, probability, other_probability)
 
 
-def _events_kernel(key: jax.Array, probabilities: Callable[..., jax.Array], *inputs: jax.Array) -> jax.Array:
-    """Draws coins of probabilities(*inputs), [n] float32, in a separate kernel."""
+def _events_kernel(
+    key: jax.Array,
+    layout: Callable[[jax.Array], jax.Array],
+    probabilities: Callable[..., jax.Array],
+    *inputs: jax.Array,
+) -> jax.Array:
+    """Draws coins of probabilities(*inputs), [n] float32, in a separate kernel with this order of axes."""
 
     def inside(data: jax.Array, *inputs: jax.Array) -> jax.Array:
-        return _events(lanes_last(data), probabilities(*map(lanes_last_if_many, inputs)))
+        return layout(_events(lanes_last(data), layout(probabilities(*map(layout, inputs)))))
 
     data = lanes_last(jax.random.key_data(key))
-    return lanes_last_if_many(own_kernel(inside, data, *map(lanes_last_if_many, inputs)))
+    return layout(own_kernel(inside, data, *map(layout, inputs)))
 
 
 def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
     """Draws coins, [n] float32, from the words of a key, [2] uint32, and probabilities, [n] float32."""
-    probabilities = lanes_last_if_many(probabilities)
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)
     # Compares by the sign of an exact difference, so that all words have the same width, as vector units need.
     under = lax.bitcast_convert_type(digits.astype(jnp.float32) * np.float32(2**-DIGITS) - probabilities, jnp.int32)
     below = lax.bitcast_convert_type(lax.shift_right_arithmetic(under, np.int32(31)), jnp.uint32)
-    return lanes_last_if_many(lax.bitcast_convert_type(below & ONE, jnp.float32))
+    return lax.bitcast_convert_type(below & ONE, jnp.float32)
