@@ -3,21 +3,18 @@
 import importlib
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
+
+from jaxdp.validation import warn_caller
 
 GROUP = "jaxdp.register"
 _tried: set[str] = set()  # `GROUP` once its entry points were read, and the values of these entry points
 _imported: dict[str, None] = {}  # names of modules that `import_modules` imported, in order
 
 
-def _warn(sentence: str) -> None:
-    warnings.warn(sentence, stacklevel=4)
-
-
-def load_plugins(report: Callable[[str], None] = _warn) -> None:
+def load_plugins(report: Callable[[str], None] = warn_caller) -> None:
     """Loads the entry points of the group `jaxdp.register` of all installed distributions, once per process.
 
     An entry point is a module that calls `jaxdp.register` on import, or a function without arguments that calls
