@@ -275,4 +275,5 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
 
 def test_results_are_plain():
     found = look(small.follows_itself(0.0), small.draw_corners(1))
-    assert set(dataclasses.asdict(found)) == {"guarantee", "sites", "spent", "faults", "notes", "pair", "loss"}
+    names = {"guarantee", "sites", "spent", "faults", "notes", "pair", "loss", "equal_paths"}
+    assert set(dataclasses.asdict(found)) == names
