@@ -133,12 +133,12 @@ def largest_bound(keys, good, sums, state):
     return arm, heard(keys, arm, sums), state
 
 
-def rewarded(keys, good, weights, means):
+def play_arm(keys, good, weights, means):
     """Plays the arm `good`; returns (its reward of 0 or 1, of one mixed word, and `weights` and `means` unchanged)."""
     return (uniform_from_key(keys[0]) < entry(means, good)).astype(jnp.int32), weights, means
 
 
-def rewarded_block(keys, good, weights, means):
+def play_arm_block(keys, good, weights, means):
     """Plays the arm `good` in several rounds; returns (the sum of rewards, and `weights` and `means` unchanged)."""
     paid = jax.vmap(uniform_from_key)(keys[1]) < entry(means, good)
     return jnp.sum(paid, dtype=jnp.int32), weights, means

@@ -5,7 +5,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.floors import largest_bound, learner_floor, reciprocal_weights, rewarded, rewarded_block
+from benchmarks.floors import largest_bound, learner_floor, play_arm, play_arm_block, reciprocal_weights
 from benchmarks.peers import numba_bandits, numba_learners, numpy_bandits
 from benchmarks.row import LearnerRow
 from benchmarks.settings import ARMS, EPSILON, KEEP, MEANS, SMALL
@@ -31,8 +31,8 @@ LONG = 5000  # rounds of learners with rounds of few nanoseconds: a tile takes a
 SIZES = {"values": {"epsilon": EPSILON}, "lanes": 2112, "tile": 528}
 FEW = {"size": len(FEW_MEANS), "state": lambda horizon: jnp.asarray(FEW_MEANS, jnp.float32)}
 COMMIT_FLOORS = {
-    "rounds": learner_floor(rewarded, keys=1, **FEW),
-    "blocks": learner_floor(rewarded_block, keys=2, together=128, **FEW),
+    "rounds": learner_floor(play_arm, keys=1, **FEW),
+    "blocks": learner_floor(play_arm_block, keys=2, together=128, **FEW),
 }
 
 
