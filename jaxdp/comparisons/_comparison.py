@@ -13,7 +13,9 @@ from matplotlib.axes import Axes
 from jaxdp import plotting
 from jaxdp.comparisons import tables
 from jaxdp.comparisons.tables import Cell, Contents
-from jaxdp.plotting.labels import title_of, unit_sentence
+from jaxdp.plotting.figure import Figure
+from jaxdp.plotting.labels import plain, title_of, unit_sentence
+from jaxdp.plotting.records import note
 from jaxdp.simulation import claims
 from jaxdp.stats import all_pairs, mean_interval, seeds_needed
 from jaxdp.validation import check_choice
@@ -139,6 +141,13 @@ class Comparison:
         Returns:
             The axes.
         """
+        ax = self._plot(options)
+        note(ax, self._trust_sentence())
+        if isinstance(figure := ax.get_figure(root=True), Figure):
+            figure.refresh()
+        return ax
+
+    def _plot(self, options: dict[str, Any]) -> Axes:
         values = self._without_unit(self.dataset[self.metric])
         options = {"highlight": self._highlight(), **options}
         if "horizon" in values.dims:
@@ -204,6 +213,17 @@ class Comparison:
         table = self.claims()
         key = self.along if self.along in table else "algorithm"
         return {name: str(table[table[key] == name].trust_model.iloc[0]) for name in names}
+
+    def _trust_sentence(self) -> str:
+        """Returns a sentence on the trust models of contestants that claim privacy, for captions; "" without claims."""
+        table = self.claims()
+        with_claims = table[table.kind != "none"]
+        key = self.along if self.along in table else "algorithm"
+        groups = {str(model): list(dict.fromkeys(rows[key])) for model, rows in with_claims.groupby("trust_model")}
+        if len(groups) > 1:
+            parts = [f"{model} ({', '.join(map(plain, names))})" for model, names in groups.items()]
+            return f"Trust models: {', '.join(parts)}."
+        return "".join(f"Trust model: {model}." for model in groups)
 
     def _privacy_units(self, values: xr.DataArray) -> np.ndarray:
         """Returns the privacy unit of each mean; "" if the unit is not known or nothing is claimed."""

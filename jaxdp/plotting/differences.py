@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgba
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
 from jaxdp.plotting.labels import Labels, default_x, keep_dimensions, label_of, title_of, unit_sentence, values_of
 from jaxdp.plotting.lines import draw_curves
-from jaxdp.plotting.places import places, prepare_x, prepare_y
+from jaxdp.plotting.places import break_sentence, places, prepare_x, prepare_y
 from jaxdp.plotting.records import NEUTRAL, note
 from jaxdp.plotting.summaries import Summary
 
@@ -90,6 +90,7 @@ def paired(
             background = to_rgba(ax.get_facecolor())
             open_marks = {**line, "linestyle": "none", "markerfacecolor": background, "zorder": 3}
             ax.plot(points[is_open], middle[is_open], **open_marks)
+    note(ax, break_sentence(x, positions))
     note(ax, unit_sentence(variables["difference"], labels))
     if p_values is not None:
         note(ax, f"Open marks: {'p adjusted' if p_values.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")

@@ -18,7 +18,7 @@ from jaxdp.plotting.labels import (
     unit_sentence,
     values_of,
 )
-from jaxdp.plotting.places import FAINT, Places, draw_band, fit_y, places, prepare_x, prepare_y
+from jaxdp.plotting.places import FAINT, Places, break_sentence, draw_band, fit_y, places, prepare_x, prepare_y
 from jaxdp.plotting.records import Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import grey_style, style
 from jaxdp.plotting.summaries import Summary, summary
@@ -111,6 +111,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     if highlight is not None:
         _check_highlight(highlight, hue, hues)
     draw_curves(ax, positions, estimates, hue, labels, bars or not positions.joined.any(), label or "", highlight)
+    note(ax, break_sentence(x, positions))
     note(ax, unit_sentence(values, labels))
     fit_y(ax)
     if band == "share" and ax.get_yscale() == "linear":

@@ -162,6 +162,13 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
     return positions
 
 
+def break_sentence(name: str, positions: Places) -> str:
+    """Returns a sentence on infinity behind a break of the axis, for captions; "" if no such break is drawn."""
+    if np.inf not in positions.ends or not positions.joined.any():
+        return ""
+    return "Behind the break of the axis: " + ("ε = ∞ (non-private)." if name == "epsilon" else f"{name} = ∞.")
+
+
 def positions_apart(ax: Axes) -> dict[float, float]:
     """Returns the position of each value that is behind a break of the horizontal axis."""
     return _APART.get(ax, {}) if curves_on(ax) else {}  # no curve yet, or the axes were cleared

@@ -121,6 +121,19 @@ def test_several_horizons_are_separate_runs():
     result.plot()
 
 
+def test_the_caption_of_a_figure_names_trust_models_and_the_break(result):
+    trust_models = "Trust models: central (100% & co_), local (UCB, made)."
+    text = jaxdp.plotting.caption(result.plot())
+    assert trust_models in text
+    assert "Behind the break of the axis: ε = ∞ (non-private)." in text
+    finite = dataclasses.replace(result, dataset=result.dataset.sel(epsilon=[1.0]))
+    text = jaxdp.plotting.caption(finite.plot())
+    assert trust_models in text
+    assert "Behind" not in text
+    non_private = dataclasses.replace(result, dataset=result.dataset.sel(learner=["in turn"]))
+    assert "Trust" not in jaxdp.plotting.caption(non_private.plot())
+
+
 def test_counts_are_named_as_unpaired():
     etc = (bandits.explore_then_commit, {"explore_rounds": 12})
     result = jaxdp.compare({"ETC": etc, "Exp3": bandits.exp3}, WORLD, **SMALL, engine="counts")
