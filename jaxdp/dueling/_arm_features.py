@@ -10,7 +10,7 @@ ROUNDING = 1e-6  # largest excess of a norm over 1 that counts as rounding
 
 
 def check_features(features: ArrayLike) -> np.ndarray:
-    """Checks that features are different points of the unit ball; returns them as [num_arms, dim] float64.
+    """Checks that features are distinct points of the unit ball; returns them as [num_arms, dim] float64.
 
     Raises:
         ValueError: if features are not a matrix of finite numbers with at least two rows and one column; if there are

@@ -18,7 +18,7 @@ from jaxdp.random import permutation_entry, uniform_from_key
 from jaxdp.random.key_bits import GOLDEN, mix
 from jaxdp.validation import check_choice, check_count, check_finite, refuse_private
 
-ROWS = 1 << 16  # ballots that are counted in one step
+ROWS = 1 << 16  # number of ballots counted in one step
 MOST_ROUNDS = 2**31 - 1
 VOTER = "voter"
 
@@ -29,9 +29,9 @@ class Params:
 
     Attributes:
         ranks: [num_voters, num_arms] uint8 (or wider), each voter's rank of each arm: 1 is the best, equal numbers are
-            ties, 0 is not ranked. All lanes share one array.
-        regrets: for each outcome's name, [num_arms, num_arms] float >= 0, the regret of a duel of the row's arm with
-            the column's arm.
+            ties, 0 means unranked. All lanes share one array.
+        regrets: by outcome name, [num_arms, num_arms] float >= 0, the regret of a duel of the row's arm with the
+            column's arm.
     """
 
     ranks: np.ndarray
@@ -60,14 +60,14 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     an arm and itself. The arm that wins does not depend on which arm is on the left, and the answer does not show
     whether a coin was tossed. Coins of different rounds are independent, even for the same voter.
 
-    An unranked arm does not count as worse than a ranked arm, so a fair coin decides: by PrefLib's definition an
-    incomplete order says nothing about an unranked arm, and `Ballots.answers` calls such an answer "unknown". All lanes
-    share one array of ballots.
+    An unranked arm does not count as worse than a ranked arm. By PrefLib's definition an incomplete order says nothing
+    about an unranked arm, so a fair coin decides. `Ballots.answers` calls such an answer "unknown". All lanes share one
+    array of ballots.
 
     Args:
-        ballots: `Ballots`, as `read_ballots` reads them; or [num_voters, num_arms] whole numbers >= 0, the ranks of the
-            arms on each ballot: 1 is the best, equal numbers are ties, 0 is not ranked.
-        answers_per_voter: how many duels a voter answers at most, >= 1.
+        ballots: `Ballots`, as `read_ballots` returns them; or an array [num_voters, num_arms] of integers >= 0, the
+            ranks of the arms on each ballot: 1 is the best, equal numbers are ties, 0 means unranked.
+        answers_per_voter: maximum number of duels that a voter answers, >= 1.
         regret: "strong", "weak" or "borda": the regret that `pseudo_regret` reports. None means "strong" if the ballots
             have a Condorcet winner, otherwise "borda".
 
@@ -76,19 +76,19 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         int32 in [0, num_arms): left, right); feedback is [] int32, 1 if the left arm wins, else 0. Outcomes are as for
         `matrix_duels` with the ballots' matrix, P[i, j] = (voters who rank i above j + half of the voters who toss a
         coin) / all voters: `pseudo_regret`, `borda_regret`, and `strong_regret` and `weak_regret` if there is a
-        Condorcet winner; `best_duels`, `left_wins`; and `coins`, the number of answers that were coins. Recommendations
-        are arms: `simple_regret` is the pseudo-regret of a duel of the arm with itself, and `correct` says whether it
-        is zero. An arm outside [0, num_arms) is treated as the nearest arm, but its regrets are NaN. `user_level`
-        states that a voter answers in at most answers_per_voter rounds, so a run also reports a guarantee for a whole
-        voter.
+        Condorcet winner; `best_duels`, `left_wins`; and `coins`, the number of answers decided by a coin.
+        Recommendations are arms: `simple_regret` is the pseudo-regret of a duel of the arm with itself, and `correct`
+        says whether it is zero. An arm outside [0, num_arms) is treated as the nearest arm, but its regrets are NaN.
+        `user_level` states that a voter answers in at most answers_per_voter rounds, so a run also reports a guarantee
+        for a whole voter.
 
         The engine "counts" cannot be used: voters are asked without replacement, so totals of answers depend on all
         earlier duels and are not binomial. For this engine use `matrix_duels` on `ballot_matrix(ballots)`, which draws
         voters from the ballots with replacement, as from a large electorate with the same proportions of ballots.
 
     Raises:
-        ValueError: if there is no voter or fewer than two arms; if ranks are not whole numbers >= 0 in a matrix (NaN is
-            not allowed) or take more memory than the host has free; if there would be 2^31 rounds or more; if
+        ValueError: if there is no voter or fewer than two arms; if ranks are not a matrix of integers >= 0 (NaN is not
+            allowed) or need more memory than the host has free; if there would be 2^31 rounds or more; if
             answers_per_voter < 1; if regret is unknown, or is "strong" or "weak" and there is no Condorcet winner.
 
     Privacy:
@@ -188,7 +188,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
 
 
 def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
-    """Computes the ballots' preference matrix: how probably a random voter prefers the row's arm to the column's arm.
+    """Computes the ballots' preference matrix: the probabilities that a random voter prefers one arm to another.
 
     Args:
         ballots: as for `ballot_duels`.
@@ -198,8 +198,8 @@ def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
         the fraction of voters who rank neither arm above the other.
 
     Raises:
-        ValueError: if there is no voter or fewer than two arms; if ranks are not whole numbers >= 0 in a matrix, or
-            take more memory than the host has free.
+        ValueError: if there is no voter or fewer than two arms; if ranks are not a matrix of integers >= 0, or need
+            more memory than the host has free.
 
     Source:
         Standard.
@@ -220,7 +220,7 @@ def _order_of_pass(order: jax.Array, number: jax.Array) -> jax.Array:
 
 
 def _ranks_and_counts(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Returns ranks, [n, num_arms] whole numbers, of n ballots, and the number of voters for each ballot, [n] int64."""
+    """Returns the ranks on n ballots, [n, num_arms] integers, and the number of voters with each ballot, [n] int64."""
     if isinstance(ballots, Ballots):
         ranks = np.zeros((len(ballots.orders), len(ballots.items)), np.int64)
         for row, order in enumerate(ballots.orders):
@@ -245,7 +245,7 @@ def _ranks_and_counts(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndar
 
 
 def _repeat_rows(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Returns each voter's row of ranks, in the smallest type that holds all ranks."""
+    """Returns each voter's row of ranks, in the smallest integer dtype that can represent all ranks."""
     return np.repeat(ranks.astype(_small_type(ranks)), weights, axis=0)
 
 

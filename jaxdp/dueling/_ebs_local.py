@@ -52,7 +52,7 @@ class Public(NamedTuple):
     Attributes:
         active: [num_arms] bool, the remaining arms.
         plays: [num_arms, num_arms] integer, number of duels of the row's arm, on the left, against the column's arm.
-        wins: [num_arms, num_arms] integer, how many of these duels the left arm is reported to have won.
+        wins: [num_arms, num_arms] integer, number of these duels that the left arm is reported to have won.
     """
 
     active: jax.Array
@@ -62,17 +62,19 @@ class Public(NamedTuple):
 
 @factory
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
-    r"""Plays the least played active arm against a random active arm; drops arms with confidently low reported scores.
+    r"""Plays the least-played active arm against a random active arm; drops arms with low reported scores.
 
-    The left arm is the active arm with the fewest duels on the left with active arms; ties are broken at random. An
-    arm's score is its debiased share of reported wins in these duels; duels with dropped arms no longer count (see
+    The left arm is the active arm that was on the left least often in duels with active arms; ties are broken at
+    random. An arm's score is the debiased fraction of these duels that the arm is reported to have won. Duels with
+    dropped arms no longer count. An arm is dropped if its confidence interval lies below another arm's interval (see
     Math). The last remaining arm duels with itself.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        constants: the factor r of the confidence radius r / sqrt(n) of a share in n duels. "tight", Hoeffding's r^2 =
-            ln(2 K T / failure_prob) / 2; or "paper", r^2 = ln(K T / failure_prob), which is never smaller.
+        constants: determines the factor r in the confidence radius r / sqrt(n) of a fraction of n duels. "tight":
+            Hoeffding's r^2 = ln(2 K T / failure_prob) / 2. "paper": r^2 = ln(K T / failure_prob), which is never
+            smaller.
 
     Returns:
         A learner. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32, 1 if the left arm wins,
@@ -98,16 +100,16 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the non-private algorithm.
 
     Deviations:
-        * Debiasing multiplies the differences of shares and the intervals by the same factor c. So the code compares
-          shares of reported wins without debiasing, with intervals r / sqrt(n). The decisions are the same.
+        * Debiasing multiplies the differences of fractions and the intervals by the same factor c. So the code compares
+          fractions of reported wins without debiasing, with intervals r / sqrt(n). The decisions are the same.
         * All arms are compared after every round. Several arms may be dropped at once.
         * failure_prob bounds the probability that some interval fails only if the active set and n_i are fixed in
           advance, as the paper's analysis assumes. Here, as in the paper's algorithm, they depend on the outcomes.
           Privacy does not depend on failure_prob.
 
     Math:
-        Let $\hat p_i$ be the debiased share of wins of arm $i$ in its $n_i$ duels, on the left, with active arms. Arm
-        $i$ is dropped if
+        Let $\hat p_i$ be the debiased fraction of wins of arm $i$ in the $n_i$ duels with active arms in which it was
+        on the left. Arm $i$ is dropped if
 
         $$
         \hat p_i + \frac{c r}{\sqrt{n_i}} < \max_j \Big( \hat p_j - \frac{c r}{\sqrt{n_j}} \Big), \quad

@@ -31,8 +31,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        passes: [num_phases, num_arms + 1] integer >= 1, for each phase and number of active arms, how often the phase
-            plays all ordered pairs of active arms; the largest integer marks a phase that is too long to end.
+        passes: [num_phases, num_arms + 1] integer >= 1, the number of times that a phase plays all ordered pairs of
+            active arms, by phase and number of active arms; the largest integer marks a phase that is too long to end.
     """
 
     epsilon: Scalar
@@ -41,23 +41,23 @@ class Params:
 
 @factory
 def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
-    r"""Plays all pairs of active arms in phases; after each phase, drops arms with a low noisy share of wins.
+    r"""Plays all pairs of active arms in phases; after each phase, drops arms with a low noisy fraction of wins.
 
     An arm's effective Borda score is its probability of beating a random active arm. Phase k = 1, 2, ... looks for arms
     with a score about D = 2^-k or more below the best score. Each of the S active arms is the left arm in n duels,
     equally often against each active arm (including itself). Then Laplace(1 / epsilon) noise is added once to each
-    arm's number of wins. An arm is dropped if its noisy share of wins is more than D / 2 below the largest noisy share.
-    The last remaining arm duels with itself.
+    arm's number of wins. An arm is dropped if its noisy fraction of wins is more than D / 2 below the largest noisy
+    fraction. The last remaining arm duels with itself.
 
-    An arm with score b against the other active arms has the score ((S - 1) b + 1/2) / S here, since it also duels with
-    itself. This does not change the arms' order. The regret of `matrix_duels(regret="borda")` uses scores against all
-    other arms, including dropped arms.
+    Since an arm also duels with itself, an arm with score b against the other active arms has the score ((S - 1) b +
+    1/2) / S here. This does not change the arms' order. The regret of `matrix_duels(regret="borda")` uses scores
+    against all other arms, including dropped arms.
 
     Args:
         num_arms: number of arms, >= 2.
-        constants: how n is chosen (see Math). Two terms bound the error of a share of wins. "tight": their sum is at
+        constants: how n is chosen (see Math). Two terms bound the error of a fraction of wins. "tight": their sum is at
             most D / 4; "split": each is at most D / 8. For the same failure_prob, the n of "split" is 1 to 4 times as
-            large (equal at D = 4 epsilon, 4 times without privacy).
+            large (equal at D = 4 epsilon, and 4 times as large at epsilon = inf).
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
@@ -84,18 +84,18 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         - Private: `wins`.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form. With x as in Math, two errors are rare. A share is
-        farther than sqrt(x / (2 n)) from its mean with probability at most 2 exp(-x) (Hoeffding's inequality). The
-        noise of a count exceeds x / epsilon in absolute value with probability at most exp(-x). Over all arms of phase
-        k these probabilities sum to 3/8 of failure_prob / k^2, and over all phases to less than failure_prob. Without
-        such an error each noisy share is within D / 4 of its mean, so the best arm is kept, and an arm with a score
-        more than D below the best score is dropped.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form. With x as in Math, two errors are rare. A fraction
+        of wins is farther than sqrt(x / (2 n)) from its mean with probability at most 2 exp(-x) (Hoeffding's
+        inequality). The noise of a count exceeds x / epsilon in absolute value with probability at most exp(-x). Over
+        all arms of phase k these probabilities sum to 3/8 of failure_prob / k^2, and over all phases to less than
+        failure_prob. Without such an error each noisy fraction is within D / 4 of its mean, so the best arm is kept,
+        and an arm with a score more than D below the best score is dropped.
 
     Deviations:
         The paper's analysis treats the scores of an active set as fixed although the set depends on the outcomes; the
-        phases correct this. The right arms come in a fixed order, not at random: the mean of a share is the same, and
-        its variance is smaller. Noisy counts are compared by their leads (`noisy_leads`). Noise is integer, as in
-        `laplace`.
+        phases correct this. The right arms come in a fixed order, not at random; this keeps the mean of a fraction of
+        wins, and reduces its variance. Noisy counts are compared by their leads (`noisy_leads`). Noise is integer, as
+        in `laplace`.
 
     Math:
         After the $n$ duels of a phase, the number of wins $W_i$ of an active arm is released as

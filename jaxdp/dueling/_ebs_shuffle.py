@@ -34,8 +34,8 @@ class Params:
     """Traced values. Tables are [num_phases, num_arms + 1], for each phase and number of active arms.
 
     Attributes:
-        passes: integer >= 1, how often a phase plays all ordered pairs of active arms; the largest integer marks a
-            phase that is too long to end.
+        passes: integer >= 1, the number of times that a phase plays all ordered pairs of active arms; the largest
+            integer marks a phase that is too long to end.
         local_epsilon: float > 0, the privacy budget of a user's report; infinity means that the report is the outcome.
         margins: integer >= 0. An arm stays active if its number of ones is at most this much below the largest number.
     """
@@ -53,16 +53,16 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     with a score about D = 2^-k or more below the best score. Each of the S active arms is the left arm in n duels,
     equally often against each active arm (including itself). Each user reports the outcome by randomized response at a
     local budget eps0 >= epsilon. A shuffler collects the reports for each left arm, and releases them at the end of the
-    phase in random order, so that they reveal only the number of ones. An arm is dropped if its debiased share of ones
-    is more than D / 2 below the largest debiased share. The last remaining arm duels with itself.
+    phase in random order, so that they reveal only the number of ones. An arm is dropped if its debiased fraction of
+    ones is more than D / 2 below the largest debiased fraction. The last remaining arm duels with itself.
 
     eps0(n) is the largest local budget in [epsilon, max(epsilon, 8)] with which a shuffled batch of n users is known to
-    be (epsilon, delta)-DP; n is the least number for which debiased shares are accurate enough (see Math).
+    be (epsilon, delta)-DP; n is the smallest number for which debiased fractions are accurate enough (see Math).
 
     Args:
         num_arms: number of arms, >= 2.
-        calibration: how eps0(n) is computed. "tight": by the exact divergence between the two distributions of the
-            number of ones (`shuffle_local_epsilon`), for every n; eps0 = epsilon is always allowed. "bound": by the
+        calibration: the method that computes eps0(n). "tight": by the exact divergence between the two distributions of
+            the number of ones (`shuffle_local_epsilon`), for every n; eps0 = epsilon is always allowed. "bound": by the
             closed form of Feldman, McMillan & Talwar (`shuffle_local_epsilon_bound`).
 
     Returns:
@@ -93,20 +93,21 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
           unfinished batch is never released.
         - Private: `wins`, which only the shuffler holds.
         - The claim's `batch` is the smallest batch of all phases. Its `local_epsilon` is the largest local budget,
-          which is a user's guarantee if reports are seen before they are shuffled. Larger batches have larger local
-          budgets.
+          which is a user's guarantee against an adversary who sees reports before they are shuffled. Larger batches
+          have larger local budgets.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form, in the shuffle model of Cheu et al. (2019);
-        Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". By Hoeffding's inequality each debiased share is
-        within D / 4 of its mean except with probability failure_prob / (2 S k^2): together half of failure_prob / k^2
-        over all arms of a phase, and less than failure_prob over all phases.
+        Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". By Hoeffding's inequality each debiased fraction is
+        within D / 4 of its mean except with probability failure_prob / (2 S k^2). These probabilities sum to half of
+        failure_prob / k^2 over all arms of a phase, and to less than failure_prob over all phases.
 
     Deviations:
-        The phases correct the paper's analysis (see `ebs_phased`). The right arms come in a fixed order, not at random:
-        the mean of a share is the same, and its variance is smaller. For more than 10,000 users, "tight" uses the exact
-        divergence of 10,000 users, an upper bound, or the closed form if it allows a larger budget. No local budget
-        exceeds max(epsilon, 8): at 8 the factor c (see Math) is below 1.0007, so a larger budget gains almost nothing.
+        The phases correct the paper's analysis (see `ebs_phased`). The right arms come in a fixed order, not at random;
+        this keeps the mean of a fraction of wins, and reduces its variance. For more than 10,000 users, "tight" uses
+        the exact divergence of 10,000 users, an upper bound, or the closed form if it allows a larger budget. No local
+        budget exceeds max(epsilon, 8): at 8 the factor c (see Math) is below 1.0007, so a larger budget gains almost
+        nothing.
 
     Math:
         In phase $k$ let $\varepsilon_0$ be the local budget of a batch of $n$ users, and $\beta$ be `failure_prob`.

@@ -15,7 +15,7 @@ from jaxdp.preferences.links import check_link
 from jaxdp.random import binomial, uniform_from_key
 from jaxdp.validation import check_finite, check_positive
 
-FEW = 16  # number of played pairs for which one step draws the wins
+FEW = 16  # number of played pairs for which one step of a loop draws the wins
 
 
 @pytree_dataclass
@@ -38,24 +38,24 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
     The utility of an arm with features x is r = scale x.weights.
 
     Args:
-        features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.
-        weights: [dim] finite, w*, of any norm.
-        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or its name.
+        features: [num_arms, dim] with dim <= num_arms; the rows are distinct, with norms of at most 1.
+        weights: w*, [dim] finite numbers, with any norm.
+        link: F, a `Link` or the name of a link; for example `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone).
 
     Returns:
-        An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        arm wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
-        Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2), NaN for an
-        arm outside [0, num_arms); `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Recommendations are
-        arms: `simple_regret` is the pseudo-regret of a duel of the arm with itself, and `correct` says whether it is
-        zero.
+        An environment with blocks and feedback totals. Actions are pairs of arms ([2] int32 in [0, num_arms): left,
+        right), and feedback is [] int32, 1 if the left arm wins, else 0. Feedback totals are for ordered pairs, in the
+        order of a flattened matrix. Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi,
+        2024, equation 2), NaN for an arm outside [0, num_arms); `best_duels`, the number of rounds with a pseudo-regret
+        of zero; `left_wins`. Recommendations are arms: `simple_regret` is the pseudo-regret of a duel of the arm with
+        itself, and `correct` says whether it is zero.
 
         `feedback_totals` draws one binomial variate for each pair that is played. But each call reads and writes, in
         every lane, the counts of all num_arms^2 pairs: 40,000 for 200 arms, 4 million for 2,000.
 
     Raises:
         ValueError: if features are not as above, weights have another shape or are not finite, or the link is unknown;
-            from `params`, if scale is not finite and > 0, or makes utilities that JAX's default float type cannot hold.
+            from `params`, if scale is not finite and > 0, or makes utilities overflow JAX's default float type.
 
     Values:
         scale: > 0, by default 1: the factor of the weights, and so of utilities and of regret. The true weights are

@@ -1,4 +1,4 @@
-"""The wins of pairs of arms, which a curator releases with noise, in blocks that double.
+"""The wins of pairs of arms, released by a curator with noise in blocks of doubling length.
 
 A pair is two arms in either order. The first block of a pair is its first duel; the end of each later block doubles the
 pair's number of duels. So blocks have 1, 1, 2, 4, 8, ... duels. A matrix over pairs stores the pair (i, j), i < j,
@@ -34,9 +34,10 @@ class Private(NamedTuple):
 
 
 class Released(NamedTuple):
-    """The releases for pairs, and values computed from the plays: [num_arms, num_arms] each, above the diagonal.
+    """The releases for pairs, and values computed from the plays.
 
-    Sums are over finished blocks; `weight_of` is the weight of a block.
+    Each field is [num_arms, num_arms]; the entries above the diagonal are used. Sums are over finished blocks, and
+    `weight_of` computes the weight of a block.
 
     Attributes:
         duels: integer, number of duels of the pair, including the unfinished block.
@@ -52,7 +53,7 @@ class Released(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The releases for both orders of two arms: [num_arms, num_arms] float each, zero for pairs without a release.
+    """The releases for both orders of each pair: [num_arms, num_arms] float each, zero for pairs without a release.
 
     Attributes:
         lead: L, the weighted noisy wins minus losses of the row's arm against the column's arm.
@@ -76,7 +77,7 @@ def no_duels(num_arms: int) -> tuple[Private, Released]:
 def count_duel(
     key: jax.Array, epsilon: Scalar, private: Private, released: Released, report: tuple[jax.Array, ...]
 ) -> tuple[Private, Released]:
-    """Counts a duel; if the duel ends a block of its pair (as the 1st, 2nd, 4th, 8th, ...), releases the block's wins.
+    """Counts a duel, and releases the block's wins if this is the pair's 1st, 2nd, 4th, 8th, ... duel.
 
     The release is the number of the block's duels that the pair's lower-numbered arm won, plus Laplace(1 / epsilon)
     noise. A duel of an arm with itself releases nothing.
@@ -126,16 +127,16 @@ def count_duel(
 def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns the weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
 
-    With these weights, the weighted number of wins divided by the weighted number N of duels has the least variance, at
-    most 1 / (4 N): the sum of a block's n outcomes has a variance of at most n / 4, and the block's noise has the
-    variance 2 / epsilon^2.
+    These weights minimise the variance of the weighted number of wins divided by the weighted number N of duels. This
+    variance is at most 1 / (4 N), because the sum of a block's n outcomes has a variance of at most n / 4, and the
+    block's noise has the variance 2 / epsilon^2.
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))
 
 
 def evidence(released: Released, spread: jax.Array) -> Evidence:
-    """Computes the numbers L, N and allowance from which bounds are computed, for both orders of two arms.
+    """Computes the numbers L, N and allowance, which determine the bounds, for both orders of each pair.
 
     Args:
         released: the releases of `count_duel`.
@@ -146,7 +147,7 @@ def evidence(released: Released, spread: jax.Array) -> Evidence:
 
 
 def params(*, epsilon: float, exploration_rate: float = 0.51) -> _exploration.Params:
-    """Checks and builds the parameters of a grid point; refuses a budget if integers cannot hold its noise."""
+    """Checks and builds the parameters of a grid point; rejects a budget if its noise would overflow integers."""
     return _exploration.params(epsilon=check_laplace(epsilon), exploration_rate=exploration_rate)
 
 
@@ -162,5 +163,5 @@ def claim(epsilon: float) -> Guarantee:
 
 
 def _is_between_blocks(duels: jax.Array) -> jax.Array:
-    """Returns whether a pair with this many duels is between two blocks: whether `duels` is 0 or a power of two."""
+    """Returns whether a pair with `duels` duels is between two blocks: `duels` is then 0 or a power of two."""
     return (duels & (duels - 1)) == 0

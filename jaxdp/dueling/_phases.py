@@ -1,7 +1,7 @@
-"""Common parts of phased eliminations by effective Borda scores: the order of duels, wins, and the end of a phase.
+"""Common parts of phased elimination by effective Borda scores: the order of duels, the wins, and the end of a phase.
 
 A pass plays all ordered pairs of active arms, including each arm with itself, one after the other. A phase consists of
-whole passes. An algorithm defines how many passes a phase has, what users report, and what is released at the end of a
+whole passes. An algorithm defines the number of passes of a phase, the users' reports, and the release at the end of a
 phase. `_phases_bulk` plays many rounds of a phase at once.
 """
 
@@ -31,8 +31,9 @@ class Private(NamedTuple):
     """The state that only the curator, or the shuffler, knows.
 
     Attributes:
-        wins: [num_arms] integer, how many duels of this phase each arm has won, or is reported to have won, as the left
-            arm. Before a phase's first duel the array still holds the previous phase's wins, which are then discarded.
+        wins: [num_arms] integer, number of duels of this phase that each arm won, or is reported to have won, as the
+            left arm. Before a phase's first duel the array still holds the previous phase's wins, which are then
+            discarded.
     """
 
     wins: jax.Array
@@ -100,7 +101,7 @@ def phased_learner(
         return State(Private(jnp.zeros(num_arms, integer)), public)
 
     def duels(public: Public, rounds: jax.Array) -> jax.Array:
-        """Returns the pair of arms in these rounds of the phase, [..., 2] int32; the left arm changes fastest."""
+        """Returns the pairs of arms in these rounds of the phase, [..., 2] int32; the left arm varies fastest."""
         arms = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         size = num_active(public)
         return jnp.stack([arms[rounds % size], arms[rounds // size % size]], axis=-1)
@@ -118,7 +119,7 @@ def phased_learner(
         return Public(public.active & stays, public.phase + 1, jnp.zeros_like(public.played), seen)
 
     def advance(key, params: Any, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """Counts `rounds` further rounds, included in `wins`; starts the next phase if this phase is over."""
+        """Adds `rounds` to the round counter (`wins` includes them already); starts the next phase if this one ends."""
         after = public._replace(played=public.played + rounds)
         after = branch(
             (after.played == rounds_of_phase(params, public)) & (num_active(public) > 1),
@@ -162,7 +163,7 @@ def num_phases() -> int:
 
 
 def phases_and_sizes(num_arms: int) -> Iterator[tuple[int, int]]:
-    """Iterates over every phase e = 1, 2, ... with every number of active arms."""
+    """Iterates over all pairs of a phase (1, 2, ...) and a number of active arms."""
     return ((phase, size) for phase in range(1, num_phases() + 1) for size in range(1, num_arms + 1))
 
 
@@ -202,5 +203,5 @@ def rounds_of_phase(params: Any, public: Public) -> jax.Array:
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """Returns how many duels of this phase have a given active arm on the left, [] integer; equal for all arms."""
+    """Returns the number of this phase's duels with an active arm on the left, [] integer; it is equal for all arms."""
     return rounds_of_phase(params, public) // num_active(public)

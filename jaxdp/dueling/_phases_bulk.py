@@ -1,6 +1,6 @@
-"""Plays many rounds of phased eliminations at once, as blocks (with the results of single rounds) or as counts.
+"""Plays many rounds of phased elimination at once, as blocks (with the results of single rounds) or as counts.
 
-A block plan or a count plan has rounds of one phase only. All pairs of a phase are known before its first duel.
+A block plan or a count plan covers rounds of one phase only. All pairs of a phase are known before its first duel.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Algorithm(NamedTuple):
 
     Attributes:
         num_arms: number of arms.
-        integer: the type of counts.
+        integer: the dtype of counts.
         num_active: (public) -> [] integer, number of active arms.
         duels: (public, indices of rounds in the phase) -> [..., 2] int32, the pairs of these rounds.
         rounds_of_phase: (params, public) -> [] integer, number of rounds of the phase.
@@ -61,7 +61,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
-    """Returns the functions that play by counts of pairs (left, right), in the order of a flattened matrix."""
+    """Returns the functions that simulate rounds by counts of ordered pairs (left, right), flattened from a matrix."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:

@@ -1,8 +1,8 @@
-"""Computes how many users a shuffled batch needs for a confidence radius, and these users' local budget, on the host.
+"""Computes, on the host, the number of users that a shuffled batch needs for a confidence radius, and their budget.
 
-Take n randomized responses at a local budget eps0. The share of ones among them, debiased by the factor c = (e^eps0 +
-1) / (e^eps0 - 1), is within c sqrt(x / (2 n)) of the mean, except with probability 2 exp(-x). A larger batch hides each
-user better, so eps0 may be larger, and c is smaller. All numbers are float64.
+Consider n randomized responses at a local budget eps0. The fraction of ones among them, debiased by the factor c =
+(e^eps0 + 1) / (e^eps0 - 1), is within c sqrt(x / (2 n)) of the mean, except with probability 2 exp(-x). A larger batch
+hides each user better, so eps0 may be larger, and c is smaller. All numbers are float64.
 """
 
 import functools
@@ -19,7 +19,7 @@ LARGEST_BATCH = 1e30
 
 @functools.lru_cache(maxsize=4096)
 def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> float:
-    """Returns the largest local epsilon in [epsilon, max(epsilon, 8)] at which a batch is proved (epsilon, delta)-DP.
+    """Returns the largest local epsilon in [epsilon, max(epsilon, 8)] at which a batch is provably (epsilon, delta)-DP.
 
     Args:
         epsilon: > 0; infinity gives infinity.
@@ -45,16 +45,16 @@ def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> 
 
 @functools.lru_cache(maxsize=256)
 def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tuple[float, ...]) -> dict[float, float]:
-    """Finds, for each load, the smallest n with c sqrt(load / n) <= 1, where c is for the local budget of n users.
+    """Finds, for each load, the smallest n with c sqrt(load / n) <= 1, where c belongs to the local budget of n users.
 
     Args:
         epsilon: > 0, may be infinite.
         delta: in (0, 1).
         calibration: as for `local_budget`.
-        loads: numbers > 0, 8 x / D^2 for a radius of D / 4.
+        loads: positive numbers; a radius of D / 4 has the load 8 x / D^2.
 
     Returns:
-        For each load, a whole number, or infinity if the number would be 10^30 or more.
+        A dictionary with n for each load: an integer stored as a float, or infinity if n would be 10^30 or more.
     """
     # eps0 never decreases with n, so n / load never increases with the load: the result for a load bounds the result
     # for the next larger load.
@@ -78,7 +78,7 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
 
 
 def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: float) -> bool:
-    """Returns whether a batch of `users` users is (epsilon, delta)-DP at the local budget that the radius needs."""
+    """Returns whether a batch of `users` users is (epsilon, delta)-DP at the local budget that the radius requires."""
     share = math.sqrt(load / users)  # 1 / c
     needed = 2 * math.atanh(share) if share < 1 else math.inf
     if needed <= epsilon:
@@ -95,5 +95,5 @@ def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: 
 
 
 def _limit(delta: float, users: int) -> float:
-    """Returns the largest local epsilon for which the closed form is proved."""
+    """Returns the largest local epsilon for which the closed form is proven."""
     return math.log(users) - math.log(16 * math.log(2 / delta))

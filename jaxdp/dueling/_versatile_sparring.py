@@ -1,4 +1,4 @@
-"""Two Tsallis-INF players, one for each arm of a duel, which learn from reports that each user randomizes."""
+"""Two Tsallis-INF players, one for each arm of a duel; they learn from reports that users randomize."""
 
 import math
 from collections.abc import Callable
@@ -65,15 +65,16 @@ class Public(NamedTuple):
 
 
 def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-    """Draws the arms of this round, [2] int32, by `Public.weights` and uniforms for the left arm and the right arm."""
+    """Draws the left and the right arm, [2] int32, from uniforms [2] and the players' weights [num_arms, 2]."""
     return jax.vmap(index_from_uniform, (0, 1))(uniforms, weights)
 
 
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """Estimates all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i for the drawn arm I of loss y.
+    """Estimates the losses of all arms for both players by importance weighting, [num_arms, 2] float.
 
-    `weights` are the arms' probabilities, [num_arms, 2]. `won`, in [0, 1], is the reported outcome; 1 means that the
-    left arm won. Only `reduced_variance` uses the squared learning rate.
+    The estimate for arm i is 1[i = I] y / w_i if a player drew arm I and had the loss y. `weights` are the arms'
+    probabilities, [num_arms, 2]. `won`, in [0, 1], is the reported outcome; 1 means that the left arm won. Only
+    `reduced_variance` uses the squared learning rate.
     """
     del squared_rate
     is_drawn, lost_by_player = _drawn_arms(weights, arms), _losses_of_players(won)
@@ -96,7 +97,7 @@ def _drawn_arms(weights: jax.Array, arms: jax.Array) -> jax.Array:
 
 
 def _losses_of_players(won: jax.Array) -> jax.Array:
-    """Returns the losses of the left and the right player, [2] float, if `won` is the left player's win."""
+    """Returns the losses of the left and the right player, [2] float; the left player's loss is 1 - won."""
     return jnp.where(jnp.arange(2) == 0, 1 - won, won)
 
 
@@ -135,16 +136,16 @@ KERNELS = Steps(_versatile_sparring_kernels.draw, _versatile_sparring_kernels.ad
 def versatile_sparring(
     *, num_arms: int, report: str = "rr", losses: str = "importance", horizon: int | None = None
 ) -> Learner:
-    r"""Plays two Tsallis-INF players against each other: one draws the left arm, one the right; the loser has loss 1.
+    r"""Plays two Tsallis-INF players against each other; one draws the left arm, and the other draws the right arm.
 
-    The probability w_i with which a player draws arm i is a function of the player's sums of estimated losses so far
-    (see Math).
+    The player with the losing arm has the loss 1, and the other player has the loss 0. The probability w_i with which a
+    player draws arm i is a function of the player's sums of estimated losses so far (see Math).
 
     Args:
         num_arms: number of arms, >= 2.
-        report: "rr", randomized response; or "gaussian", the outcome plus Gaussian noise of standard deviation s, from
-            the analytic calibration. A Gaussian report is mapped to (report + m) / (1 + 2 m), clipped to [0, 1], where
-            m = s sqrt(2 ln(2 T / failure_prob)).
+        report: "rr", randomized response; or "gaussian", the outcome plus Gaussian noise with the standard deviation s
+            of the analytic calibration. A Gaussian report is mapped to (report + m) / (1 + 2 m), clipped to [0, 1],
+            where m = s sqrt(2 ln(2 T / failure_prob)).
         losses: how a player who drew arm I, with reported loss y, estimates the losses of all arms i: "importance",
             importance weighting, 1[i = I] y / w_i; or "reduced_variance" (see Math).
         horizon: rounds T, >= 1; required for Gaussian reports, and not allowed otherwise.

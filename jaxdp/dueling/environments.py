@@ -37,8 +37,8 @@ class Params:
 
     Attributes:
         preferences: [num_arms, num_arms] float in [0, 1], the probability that the row's arm beats the column's arm.
-        regrets: for each outcome's name, [num_arms, num_arms] float >= 0, the regret of a duel with the row's arm on
-            the left and the column's arm on the right.
+        regrets: by outcome name, [num_arms, num_arms] float >= 0, the regret of a duel with the row's arm on the left
+            and the column's arm on the right.
     """
 
     preferences: np.ndarray
@@ -47,12 +47,13 @@ class Params:
 
 @factory
 def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: Visits | None = None) -> Environment:
-    """Plays duels by utilities r: the left arm wins with probability F(s (r[left] - r[right])), s = `link_scale`.
+    """Plays duels of arms with utilities r: the left arm wins with probability F(s (r[left] - r[right])).
 
     Args:
-        utilities: [num_arms] finite, r, of at least two arms.
-        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or its name.
-        visits: when each person visits, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
+        utilities: r, [num_arms] finite numbers for at least two arms.
+        link: F, a `Link` or the name of a link; for example `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone).
+        visits: the rounds in which each person participates, as for `jaxdp.bandits.bernoulli_bandit`; None if rounds do
+            not belong to persons.
 
     Returns:
         An environment with blocks and feedback totals. Actions are pairs of arms ([2] int32 in [0, num_arms): left,
@@ -66,11 +67,11 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
             of JAX's default float type; if the link is unknown, or visits are not a `Visits`; from `params`, if
-            link_scale is not finite and > 0, or makes utility differences that float64 cannot hold, or moves a
-            preference so close to 1/2 that float64 cannot hold it.
+            link_scale is not finite and > 0, or makes utility differences overflow float64, or moves a preference so
+            close to 1/2 that float64 cannot represent it.
 
     Values:
-        link_scale: s > 0, by default 1: the factor of utility differences; as s tends to 0, duels become fair coins.
+        link_scale: s > 0, by default 1; multiplies utility differences; as s tends to 0, duels become fair coins.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), section 1.2.
@@ -103,7 +104,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
 
 @factory
 def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits: Visits | None = None) -> Environment:
-    """Plays duels by a preference matrix P: the left arm wins with probability P[left, right].
+    """Plays duels with a preference matrix P: the left arm wins with probability P[left, right].
 
     One uniform number per round decides every duel that could be played in the round. The winner of a pair does not
     depend on which arm is on the left.
@@ -111,7 +112,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
         regret: "strong", "weak" or "borda": the regret that `pseudo_regret` reports.
-        visits: when each person visits, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
+        visits: the rounds in which each person participates, as for `jaxdp.bandits.bernoulli_bandit`; None if rounds do
+            not belong to persons.
 
     Returns:
         An environment with blocks and feedback totals. Actions are pairs of arms ([2] int32 in [0, num_arms): left,
@@ -132,7 +134,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
     Raises:
         ValueError: if preference_matrix is not a preference matrix, regret is unknown, regret is "strong" or "weak" and
             there is no Condorcet winner, or visits are not a `Visits`; from `params`, if gap is not > 0, moves a
-            preference out of [0, 1] or so close to 1/2 that float64 cannot hold it, or all preferences are 1/2.
+            preference out of [0, 1] or so close to 1/2 that float64 cannot represent it, or all preferences are 1/2.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2. All distances are multiplied by one
@@ -162,7 +164,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
 
 
 def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
-    """Multiplies all distances of preferences from 1/2 by one factor, so that the smallest nonzero one is `gap`.
+    """Multiplies all distances of preferences from 1/2 by one factor, so that the smallest nonzero distance is `gap`.
 
     Args:
         matrices: [num_matrices, num_arms, num_arms] float64, as `check_preferences` returns them.
@@ -193,7 +195,7 @@ def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndar
     """Checks that the same entries of `preferences` and of `plain` are above 1/2.
 
     Raises:
-        ValueError: if not, because float64 cannot hold a preference that is so close to 1/2.
+        ValueError: if they are not; then a preference is too close to 1/2 for float64.
     """
     if not np.array_equal(preferences > 0.5, plain > 0.5):
         raise ValueError(f"{name} must leave the same preferences above 1/2 in float64, got {value}")

@@ -36,7 +36,8 @@ def best_pair(wins: jax.Array) -> jax.Array:
     This arm has more reported wins than losses against the largest number of arms; among several, it is the first.
 
     Args:
-        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have beaten the column's arm.
+        wins: [num_arms, num_arms] integer, number of duels that the row's arm is reported to have won against the
+            column's arm.
     """
     best_arm = jnp.argmax(jnp.sum(wins > wins.T, axis=1, dtype=jnp.int32)).astype(jnp.int32)
     return jnp.stack([best_arm, best_arm])
@@ -51,13 +52,13 @@ def report_outcome(key, params, public, context, action, feedback) -> tuple[jax.
 def randomized_outcomes(
     key: jax.Array, epsilon: Scalar, counts: jax.Array, wins: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Draws totals of `randomized_outcome`: each pair's number of duels, and how many are reported as wins.
+    """Draws totals of `randomized_outcome`: the numbers of duels and of reported wins of each pair.
 
     Args:
         key: a PRNG key.
         epsilon: [] float > 0; at infinity the responses are the outcomes.
-        counts: [num_arms^2] integers, duels of each pair.
-        wins: [num_arms^2] integers, the duels of each pair that the left arm won; clipped to [0, counts].
+        counts: [num_arms^2] integers, number of duels of each pair.
+        wins: [num_arms^2] integers, number of duels of each pair that the left arm won; clipped to [0, counts].
 
     Returns:
         (counts, [num_arms^2] integers in [0, counts]: the number of each pair's duels that the left arm is reported to
@@ -108,7 +109,8 @@ def count_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
     """Adds one report to the matrix of wins.
 
     Args:
-        wins: [num_arms, num_arms] integers, how often the row's arm is reported to have beaten the column's arm.
+        wins: [num_arms, num_arms] integers, number of duels that the row's arm is reported to have won against the
+            column's arm.
         report: as `randomized_outcome` returns it.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Duels by a preference matrix that an adversary replaces at rounds fixed in advance."""
+"""Duels with a preference matrix that an adversary replaces at rounds fixed in advance."""
 
 import itertools
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ class Params:
         preferences: [num_stages, num_arms, num_arms] float in [0, 1], one preference matrix per stage.
         borda_scores: [num_stages, num_arms] float in [0, 1], the Borda scores of the arms in each stage.
         starts: [num_stages] integers, the first round of each stage, counted from 0.
-        regrets: for each outcome's name, [num_stages, num_arms, num_arms] float >= 0, the regret of a duel of the row's
-            arm (left) with the column's arm (right).
+        regrets: by outcome name, [num_stages, num_arms, num_arms] float >= 0, the regret of a duel of the row's arm
+            (left) with the column's arm (right).
     """
 
     preferences: np.ndarray
@@ -38,7 +38,7 @@ class Params:
 
 
 class World(NamedTuple):
-    """The rounds played, and the sums from which regret against the best fixed arm is computed.
+    """The number of rounds played, and the sums that determine the regret against the best fixed arm.
 
     Attributes:
         round: [] integer, rounds played.
@@ -53,7 +53,7 @@ class World(NamedTuple):
 
 @factory
 def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[int]) -> Environment:
-    """Plays duels by a preference matrix that changes at rounds fixed in advance (an oblivious adversary).
+    """Plays duels with a preference matrix that changes at rounds fixed in advance (an oblivious adversary).
 
     Args:
         preference_matrices: one [num_arms, num_arms] matrix per stage, as for `matrix_duels`.
@@ -70,7 +70,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     Raises:
         ValueError: if there is no matrix, or a matrix is not a preference matrix or differs in shape from the first; if
-            starts are not one whole number for each matrix, increasing from 0; from `params`, as for `matrix_duels`.
+            starts are not one integer for each matrix, increasing, with 0 first; from `params`, as for `matrix_duels`.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2 in any stage. All distances are

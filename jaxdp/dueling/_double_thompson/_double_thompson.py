@@ -31,7 +31,8 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have beaten the column's arm.
+        wins: [num_arms, num_arms] integer, number of duels that the row's arm is reported to have won against the
+            column's arm.
     """
 
     round: jax.Array
@@ -39,7 +40,7 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """Counts, for each arm, the arms that it may beat according to upper bounds, itself included: [num_arms] int32.
+    """Counts the arms (itself included) that each arm may beat according to upper bounds: [num_arms] int32.
 
     `wins` is `Public.wins`, and `spread` is exploration_rate ln t.
     """
@@ -61,7 +62,7 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 
     Args:
         won: [...] float, number of duels reported as won.
-        lost: [...] float, number of duels reported as lost. Exchange won and lost for the second parameter.
+        lost: [...] float, number of duels reported as lost. Swap `won` and `lost` to get the second parameter.
         epsilon: privacy budget of a report.
     """
     duels, bias = won + lost, jnp.tanh(epsilon / 2)  # bias is 1 / c
@@ -71,7 +72,7 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 
 @factory
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
-    r"""Draws two arms from the posterior: an arm that beats the most others, and an arm that beats this one (D-TS).
+    r"""Draws two arms from the posterior: an arm that beats the most arms, and its strongest opponent (D-TS).
 
     * Let P[i, j] be the probability that arm i beats arm j. An arm i is a candidate for the left arm if its upper
       bounds on P[i, j] exceed 1/2 for the largest number of arms j. The left arm is the candidate that beats the most
@@ -80,7 +81,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
       lower bound on its probability of beating the left arm is at most 1/2. The right arm is the candidate with the
       largest probability of beating the left arm in a second draw.
 
-    Bounds and posteriors are computed from the debiased share of reported wins ("local", see Math), or from noisy
+    Bounds and posteriors are computed from the debiased fraction of reported wins ("local", see Math), or from noisy
     totals of wins in doubling blocks ("blocks"; bounds are as in `rucb(release="blocks")`).
 
     Args:
@@ -117,14 +118,15 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
 
         * "local": if an arm wins with probability 1/2, a debiased report has c^2 times the variance of the outcome, so
           N reports are worth about N / c^2 outcomes.
-        * "blocks": if an arm wins with probability 1/2, a block's noisy share of wins has the variance of the share
-          among n^2 / (n + 8 / epsilon^2) exact outcomes. But the noise has longer tails than a Beta distribution. At
-          epsilon = inf there is no noise, but posteriors still change only at the end of a block. Noise is integer, as
-          in `laplace`.
+        * "blocks": if an arm wins with probability 1/2, a block's noisy fraction of wins has the variance of the
+          fraction among n^2 / (n + 8 / epsilon^2) exact outcomes. But the noise has longer tails than a Beta
+          distribution. At epsilon = inf there is no noise, but posteriors still change only at the end of a block.
+          Noise is integer, as in `laplace`.
 
     Math:
-        Before round $t$, let arm $i$ have won a share $r_{ij}$ of its $N_{ij}$ duels with arm $j$, as reported, and let
-        $\hat p_{ij} = 1/2 + c (r_{ij} - 1/2)$ be the debiased share. The bounds for "local" are
+        Before round $t$, let $r_{ij}$ be the fraction of the $N_{ij}$ duels of arms $i$ and $j$ that arm $i$ is
+        reported to have won, and let $\hat p_{ij} = 1/2 + c (r_{ij} - 1/2)$ be the debiased fraction. The bounds for
+        "local" are
 
         $$
         \hat p_{ij} \pm c \sqrt{\frac{\alpha \ln t}{N_{ij}}}, \quad c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
@@ -137,8 +139,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         \theta_{ij} \sim \mathrm{Beta}(1 + a, 1 + b), \quad a = \frac{s N}{c^2}, \quad b = \frac{(1 - s) N}{c^2}
         $$
 
-        For "blocks", the total of wins $X$ in a block of $n$ duels is released as $X + Z$, and counts with the weight
-        $w$, in $N$ as $w n$:
+        For "blocks", the total of wins $X$ in a block of $n$ duels is released as $X + Z$. The block has the weight
+        $w$, and adds $w n$ to $N$:
 
         $$
         Z \sim \mathrm{Laplace}(1 / \varepsilon), \quad w = \frac{n}{n + 8 / \varepsilon^2}

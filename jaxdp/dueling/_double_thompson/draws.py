@@ -52,8 +52,8 @@ def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Ar
         first: [num_arms] float >= 1, first parameters of the Beta posteriors of each arm's probability of beating the
             left arm.
         second: [num_arms] float >= 1, second parameters of these posteriors.
-        uncertain: [num_arms] bool, the candidates besides the left arm: arms with a lower bound of at most 1/2 against
-            the left arm.
+        uncertain: [num_arms] bool, the candidates other than the left arm: arms with a lower bound of at most 1/2
+            against the left arm.
     """
     is_left = jnp.arange(len(first), dtype=jnp.int32) == left
     theta = jnp.where(is_left, 0.5, beta(key, first, second))

@@ -1,4 +1,4 @@
-"""Elimination by effective Borda scores from private counters of wins: single rounds, as in DP-Dueling.
+"""Elimination by effective Borda scores from private counters of wins, in single rounds as in DP-Dueling.
 
 The source, and "the paper" in this package, is DP-Dueling (Saha & Asi, 2024), Algorithm 1.
 
@@ -66,21 +66,22 @@ KERNELS = Steps(kernels.opponents, kernels.noise_line)
 def ebs_elimination(
     *, num_arms: int, horizon: int, constants: str = "tight", noise: str = "laplace", arity: int | None = None
 ) -> Learner:
-    r"""Plays the least played active arm against a random active arm; drops arms with low private counts of wins.
+    r"""Plays the least-played active arm against a random active arm; drops arms with low noisy counts of wins.
 
-    Each arm has a counter, which receives the outcome of every duel with this arm on the left. After each round, an arm
-    is dropped if its share of wins, by the counter's estimate, is confidently lower than another arm's share (see
-    Math). Duels with dropped arms then no longer count: the counter of every remaining arm receives minus the number of
-    this arm's wins over the dropped arms. The last remaining arm duels with itself. Least played means the fewest duels
-    on the left against active arms; a random order of the arms, fixed for the run, breaks ties.
+    Each arm has a counter, which receives the outcome of every duel with this arm on the left. The counter's estimate
+    gives bounds on the arm's fraction of wins. After each round, an arm is dropped if its upper bound is below another
+    arm's lower bound (see Math). Duels with dropped arms then no longer count: the counter of every remaining arm
+    receives minus the number of this arm's wins over the dropped arms. The last remaining arm duels with itself. Least
+    played means the fewest duels on the left against active arms; a random order of the arms, fixed for the run, breaks
+    ties.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
         constants: the radius r of the bounds on an arm's score.
             "tight": n r = c sqrt(n x / 2) plus a bound on the error of the arm's counter, for an arm with n duels, with
-            c and x of `docs/proofs/ebs_elimination.md`. It proves the bounds at all times at once, each of the two
-            terms with half of failure_prob. Counters are trees that combine nodes (`tree_counter`).
+            c and x of `docs/proofs/ebs_elimination.md`. That page proves the bounds at all times simultaneously, each
+            of the two terms with half of failure_prob. Counters are trees that combine nodes (`tree_counter`).
             "paper": the radius in Math, with binary trees that do not combine nodes; for Laplace noise only.
         noise: the noise of the counters, "laplace" or "gaussian".
         arity: the arity of the counters' trees, >= 2; None means the best arity for the horizon, or 2 with the paper's
@@ -92,7 +93,8 @@ def ebs_elimination(
 
     Raises:
         ValueError: if an argument is out of its range, or constants="paper" is combined with Gaussian noise; from
-            `params`, if a value is out of range, or makes noise or bounds that JAX's integers or floats cannot hold.
+            `params`, if a value is out of range, or if JAX's integers or floats cannot represent the noise or the
+            bounds.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -39,7 +39,8 @@ class Private(NamedTuple):
     """The state that only the curator knows.
 
     Attributes:
-        wins: [num_arms, num_arms] integer, how many duels the row's arm, on the left, won against the column's arm.
+        wins: [num_arms, num_arms] integer, number of duels that the row's arm, on the left, won against the column's
+            arm.
         sums: [levels, num_arms] integer, the exact sums of the blocks of each arm's counter, by level of its tree.
     """
 
@@ -104,7 +105,7 @@ def interval(
     Args:
         squared_radius: [] float, `Params.squared_radius` for the number of active arms.
         estimates: [..., num_arms] float, estimates of the arms' wins.
-        played: [..., num_arms] integers, number of each arm's duels, on the left, with active arms.
+        played: [..., num_arms] integers, number of duels with active arms in which each arm was on the left.
         noise_radius: [..., num_arms] float, bound on the noise in the estimates.
 
     Returns:

@@ -26,11 +26,11 @@ LONE = 256  # rounds in a block when only one arm is left
 
 
 class Columns(NamedTuple):
-    """The active arms in the order of `Public.turn`; arrays of a block have one column for each of them.
+    """The active arms in the order of `Public.turn`; the arrays of a block have one column for each active arm.
 
     Attributes:
         arm: [columns] int32, the arm of each column; 0 for a column without an arm.
-        active: [columns] bool, whether the column holds an arm.
+        active: [columns] bool, whether the column has an arm.
         column: [num_arms] int32, the column of each active arm.
     """
 

@@ -50,7 +50,7 @@ def calibrate(
         confidence_multiplier: factor that multiplies the bounds' widths.
 
     Raises:
-        ValueError: if a value is out of its range, the noise is too large for JAX's integers, or a bound is not within
+        ValueError: if a value is out of its range, the noise would overflow JAX's integers, or a bound is not within
             the range of JAX's default float type.
     """
     budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
@@ -103,7 +103,7 @@ def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float
 def _tight_radii(
     trees: Trees, sizes: Sizes, scale: float, quantum: float, failure_prob: float
 ) -> tuple[np.ndarray, NoiseLines]:
-    """Returns the proved `Params.squared_radius` and noise lines, each with half of failure_prob."""
+    """Returns the proven `Params.squared_radius` and noise lines, each with half of failure_prob."""
     failure_prob_each = failure_prob / (2 * sizes.num_arms * sizes.entries)  # for one arm in one round
     if not failure_prob_each > 0:
         raise ValueError(f"failure_prob must be larger: all arms and rounds share it, got {failure_prob}")

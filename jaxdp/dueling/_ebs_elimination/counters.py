@@ -38,7 +38,7 @@ class Trees(NamedTuple):
 
     @property
     def in_floats(self) -> bool:
-        """Whether JAX's default floats hold all sums exactly. If not, `add_noise` adds noise to the integer sums."""
+        """Whether default floats represent all sums exactly. If not, `add_noise` adds noise to the integer sums."""
         return self.arity**self.levels <= 2 ** (jnp.finfo(default_float()).nmant + 1)
 
     @property
@@ -48,7 +48,7 @@ class Trees(NamedTuple):
 
 
 def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
-    """Draws the noise of nodes: integers of the default type, which count steps of min(1, quantum)."""
+    """Draws the noise of nodes, as integers of the default dtype in units of min(1, quantum)."""
     noise = params.noise
     if isinstance(noise, LaplaceParams):
         return lattice_laplace(key, shape, params.quantum, noise.epsilon, noise.l1_sensitivity)
@@ -56,7 +56,7 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
 
 
 def add_rounded_noise(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
-    """Adds noise from `draw` to exact sums of nodes (floats of whole numbers), and rounds the result to a lattice.
+    """Adds noise from `draw` to the exact integer sums of nodes, and rounds the result to a lattice.
 
     The rounding is post-processing of an exact sum of integers. Sums of numbers on the lattice do not depend on the
     order of the numbers, so programs that add in different orders agree.
@@ -132,7 +132,7 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
     The line holds until the counter's next inner node ends. The digits are [levels, num_arms]; the digits of leaves are
     not used.
     """
-    # This is the line that is lowest when half of the leaves under the next inner node have come.
+    # This is the line that is lowest when half of the leaves under the next inner node have been added.
     intercepts, slopes = jnp.asarray(params.intercepts), jnp.asarray(params.slopes)
     counts = digits.astype(intercepts.dtype)
     above = jnp.sum(slopes[1:, :, None] * counts[1:, None, :], axis=0)  # [lines, num_arms], exact: see `on_lattice`

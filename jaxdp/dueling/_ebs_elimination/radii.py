@@ -1,4 +1,4 @@
-"""Tables for elimination by effective Borda scores: bounds on errors of win shares, and on errors of counters."""
+"""Tables for elimination by effective Borda scores: bounds on the errors of numbers of wins and of counters."""
 
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ LATTICE_BITS = 8
 
 
 class NoiseLines(NamedTuple):
-    """Lines that bound a counter's error, linear in the digits of its clock. All lines are valid; the lowest is used.
+    """Bounds on a counter's error that are linear in the digits of its clock. All lines are valid; the lowest is used.
 
     Attributes:
         intercepts: [lines] float64, >= 0.
@@ -106,7 +106,7 @@ def noise_lines(
 
 
 def on_lattice(values: np.ndarray, scale: float) -> np.ndarray:
-    """Rounds numbers >= 0 up to multiples of about 2^-8 * scale, in JAX's default float type.
+    """Rounds nonnegative numbers up to multiples of about 2^-8 * scale, in JAX's default float type.
 
     Products of these numbers with digits, and sums of them in any order, are exact in float32 up to 2^16 * scale.
     """

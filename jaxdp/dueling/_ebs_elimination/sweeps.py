@@ -1,6 +1,6 @@
 """The arithmetic of elimination in blocks: computes the effects of a block of duels, sweep by sweep (see `blocks`).
 
-The last axis of arrays is lanes: there are few arms, so vector instructions work across lanes.
+The last axis of arrays is the batch axis (lanes). There are few arms, so vector instructions work across lanes.
 """
 
 import functools
@@ -23,7 +23,7 @@ PACKED, BITS = 8, 4  # a 32-bit word holds the counts of 8 opponents, in 4 bits 
 
 
 class LeastPlayed(NamedTuple):
-    """The least played arms, which are on the left one after the other until another arm is a least played arm too.
+    """The least-played arms. They are on the left in turn, until another arm is a least-played arm too.
 
     Attributes:
         is_least: [num_arms, ...] bool, whether the arm is a least played arm.

@@ -67,7 +67,7 @@ class Params:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         failure_prob: [] float in (0, 1).
         confidence_multiplier: [] float > 0, multiplies the number of a phase's duels.
-        radius: [] float > 0, the largest norm of estimated weights.
+        radius: [] float > 0, the maximum norm of estimated weights.
         slope: [] float > 0, kappa, a lower bound on the slope of the logistic function.
         features: [num_arms, dim] float.
         first: the design for all arms.
@@ -122,7 +122,7 @@ class Public(NamedTuple):
 def g_optimal_elimination(
     *, features: ArrayLike, constants: str = "tight", horizon: int | None = None, design_gap: float = 0.1
 ) -> Learner:
-    r"""Plays a few pairs in phases; after each phase, fits utilities to noisy wins, and drops arms of low utility.
+    r"""Plays a few pairs in phases; after each phase, fits utilities to noisy wins, and drops arms with low utilities.
 
     The utility of an arm with features x is r(x) = x.w*, with |w*| <= radius. The left arm wins with probability
     sigma(r[left] - r[right]), for the logistic function sigma. Phase l = 1, 2, ... has the margin xi = 2^-l:
@@ -140,7 +140,7 @@ def g_optimal_elimination(
     for a design that is not optimal. The last remaining arm duels with itself.
 
     Args:
-        features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.
+        features: [num_arms, dim] with dim <= num_arms; the rows are distinct, with norms of at most 1.
         constants: "tight"; or "paper": the published numbers of duels, for the same estimator. With q = failure_prob, T
             = horizon, d = dim and kappa = sigma'(2 (radius + 1)), the published number is N = 16 d^5 ln(d T / q) /
             (kappa epsilon xi) + 64 d ln(T / q) / (kappa xi)^2. Every phase then plays t0 = 2 (d^1.5 + d sqrt(ln(1 /
@@ -148,13 +148,13 @@ def g_optimal_elimination(
             stay if they are less than 2 xi below the largest estimated utility.
         horizon: rounds T, >= 2; required for "paper", and not allowed otherwise.
         design_gap: > 0, the fraction by which the value g of a design within the program may exceed its minimum.
-            Smaller gaps take more steps, and save at most this fraction of the duels. In float32 the gap can hardly be
-            smaller than 1e-2.
+            A smaller gap takes more steps, and reduces the number of duels by at most this fraction. In float32 the gap
+            can hardly be smaller than 1e-2.
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
-        1 if the left arm wins, else 0 (clipped). Counts are for ordered pairs, in the order of a flattened matrix. Its
-        recommendation is the active arm with the largest estimated utility; ties are broken at random.
+        1 if the left arm wins, else 0 (clipped). Counts are for ordered pairs, in the order of a flattened matrix. The
+        learner recommends the active arm with the largest estimated utility; ties are broken at random.
 
     Raises:
         ValueError: if features are not as above, constants is unknown, design_gap is not > 0, or horizon is out of
@@ -167,8 +167,8 @@ def g_optimal_elimination(
         radius: > 0, by default 1, an upper bound on the norm of w*. Suppose that confidence_multiplier is 1, and users
             follow the logistic model with |w*| <= radius. Then the best arm is dropped with probability <=
             failure_prob, and after phase l all remaining arms have a utility within 2 xi of the best arm's. A smaller
-            value explores less; this does not change the privacy, but gives up the guarantee. For arms without
-            features, use the rows of an identity matrix; then the guarantee assumes logistic preferences
+            confidence_multiplier explores less; this does not change the privacy, but gives up the guarantee. For arms
+            without features, use the rows of an identity matrix; then the guarantee assumes logistic preferences
             (Bradley-Terry-Luce).
 
     Privacy:
@@ -328,7 +328,7 @@ def g_optimal_elimination(
         return public.plays.sum(dtype=integer)
 
     def slots(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the indices in `Public.duels` of the pairs that the given rounds of the phase, from 0, play."""
+        """Returns the indices, in `Public.duels`, of the pairs that duel in the given rounds of the phase, from 0."""
         slot = jnp.searchsorted(jnp.cumsum(public.plays), played, side="right")
         return jnp.minimum(slot, num_slots - 1).astype(jnp.int32)
 
@@ -341,7 +341,7 @@ def g_optimal_elimination(
         return jnp.where(state.public.played == 0, 0, state.private.wins)
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> Public:
-        """Returns the state after a phase: an estimate from noisy wins, the arms that stay, and the next pairs."""
+        """Returns the state after a phase: an estimate from noisy wins, the remaining arms, and the next pairs."""
         noisy = laplace(key, wins, params.epsilon, l1_sensitivity=1.0)
         points = jnp.asarray(params.features)
         differences = points[public.duels[:, 0]] - points[public.duels[:, 1]]
@@ -355,7 +355,7 @@ def g_optimal_elimination(
         )
 
     def advance(key, params: Params, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """Counts `rounds` further rounds of the phase; if the last one ends the phase, drops arms."""
+        """Adds `rounds` to the phase's round counter (`wins` includes them already); drops arms if the phase ends."""
         after = public._replace(played=public.played + rounds)
         ends = (after.played == length(public)) & (jnp.sum(public.active, dtype=jnp.int32) > 1)
 

@@ -1,7 +1,7 @@
 """Plays many rounds of elimination by designs at once: as blocks, or as counts of duels.
 
-Blocks give the same results as single rounds, bit for bit. A block or count plan plays rounds of one phase only, since
-the duels of a phase are known in advance.
+Blocks give the same results as single rounds, bit for bit. All duels of a phase are known in advance. A block plan or a
+count plan covers rounds of one phase only.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Builds functions that play many rounds of a phase by counts of ordered pairs, [num_arms, num_arms] flattened."""
+    """Builds functions that simulate a phase by counts of ordered pairs, a flattened [num_arms, num_arms] matrix."""
     num_arms = algorithm.num_arms
 
     def count_duels(public: Any, ahead: jax.Array) -> jax.Array:

@@ -35,7 +35,7 @@ class Design:
 
 
 def most_pairs(num_arms: int, dim: int) -> int:
-    """Returns the number of slots for pairs: as many as an optimal design may need, plus spare slots for the search."""
+    """Returns the number of slots for pairs: the maximum for an optimal design, plus spare slots for the search."""
     rank = min(dim, num_arms - 1)
     return rank * (rank + 1) // 2 + rank
 

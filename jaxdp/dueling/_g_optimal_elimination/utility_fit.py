@@ -9,7 +9,7 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30
-LENGTHS = 4.0 ** -np.arange(10)  # possible lengths of a step, as fractions of the full step; the longest valid is taken
+LENGTHS = 4.0 ** -np.arange(10)  # possible step lengths, as fractions of the full step; the largest valid one is used
 SHORT = float(np.log(1.5))  # a step that changes no utility by more than this has length 1
 WIDENINGS = 6  # iterations of `widen` in each step, from the previous step's result
 
@@ -87,11 +87,11 @@ def fit_in_ball(
 def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns the x that minimises x.matrix.x / 2 - rhs.x for |x| <= radius, and c >= 0 with (matrix + c I) x = rhs.
 
-    `widening` is a first guess of c, which `WIDENINGS` iterations improve. If x is then still longer than the radius,
-    it is shortened.
+    `widening` is a first guess of c, which `WIDENINGS` iterations improve. If the norm of x then still exceeds the
+    radius, x is rescaled to the norm `radius`.
     """
     # Newton's method for 1 / |x| = 1 / radius approaches the least such c. It starts at `widening`, or at a lower bound
-    # on c if that bound is larger. Without the bound, floats might not hold x if the matrix is small relative to rhs.
+    # on c if that bound is larger. Without the bound, x might overflow if the matrix is small relative to rhs.
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)
     least = jnp.sqrt(jnp.sum(rhs**2)) / radius - jnp.sqrt(jnp.sum(matrix**2))
     widening = jnp.maximum(widening, least)

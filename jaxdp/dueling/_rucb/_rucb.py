@@ -4,7 +4,7 @@ The steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) for release
 
 * The wins w_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate.
 * `view` compares the upper bounds u_ij with 1/2; `duel` computes the bounds of all arms against the left arm.
-* C, the arms that may beat all others, is `champions`. B, which holds at most one arm of C, is `hypothesis`;
+* C, the arms that may beat all others, is `champions`. B, which contains at most one arm of C, is `hypothesis`;
   `next_hypothesis` derives B from C.
 * `draw_left` draws a_c from C; `draw_right` finds a_d, the arm that may beat a_c most easily.
 """
@@ -31,8 +31,9 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have beaten the column's arm.
-        hypothesis: [] int32, the hypothesised best arm; -1 for none.
+        wins: [num_arms, num_arms] integer, number of duels that the row's arm is reported to have won against the
+            column's arm.
+        hypothesis: [] int32, the hypothesised best arm, or -1 if there is none.
     """
 
     round: jax.Array
@@ -41,7 +42,7 @@ class Public(NamedTuple):
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1."""
+    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1 if there is none."""
     # Counts are subtracted as integers: float32 would lose the difference of large counts.
     lead, duels = (wins - wins.T).astype(spread.dtype), (wins + wins.T).astype(spread.dtype)
     # With N duels the bound is at least 1/2 if and only if lead / (2 N) >= -sqrt(spread / N).
@@ -50,7 +51,7 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """Draws the arms of this round, [2] int32, by uniforms for the left arm and the right arm.
+    """Draws the left and the right arm of this round, [2] int32, from two uniforms.
 
     `spread` is exploration_rate ln t. `unmet` is (2 - 1/2) / c, the bound of two arms that have not met, minus 1/2,
     divided by the factor c of `rucb`.
@@ -99,7 +100,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
 
     A bound is 2 if nothing is known about a pair, and 1/2 for i = j. Otherwise (see Math) the bound is computed from
 
-    * "local": the debiased share of reported wins;
+    * "local": the debiased fraction of reported wins;
     * "blocks": noisy totals of wins. When a pair has had 1, 2, 4, 8, ... duels, the wins since its last release are
       released with Laplace(1 / epsilon) noise. The bound is below P[i, j] with probability at most t^(-2
       exploration_rate), by Chernoff's bound for outcomes and noise together.
@@ -143,8 +144,9 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         has the bound 2, which Zoghi et al. give to a pair that has not met. Noise is integer, as in `laplace`.
 
     Math:
-        With "local", an outcome is reported truly with probability $p$. Let $N_{ij}$ be the number of duels of arms $i$
-        and $j$ so far, $r_{ij}$ the share that $i$ is reported to have won, and $\hat p_{ij}$ the debiased share:
+        With "local", an outcome is reported unchanged with probability $p$. Let $N_{ij}$ be the number of duels of arms
+        $i$ and $j$ so far, $r_{ij}$ the fraction of them that $i$ is reported to have won, and $\hat p_{ij}$ the
+        debiased fraction:
 
         $$
         p = \frac{1}{1 + e^{-\varepsilon}}, \quad \hat p_{ij} = \frac{1}{2} + c \Big( r_{ij} - \frac{1}{2} \Big)
@@ -187,7 +189,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         $$
 
         where $n_{ij}$ is the number of duels of the pair's last block. The weight $w$ of a block minimises the variance
-        of the share of wins.
+        of the fraction of wins.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

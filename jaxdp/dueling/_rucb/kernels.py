@@ -20,7 +20,7 @@ MOST_ARMS = MAX_UNROLLED  # up to this number, arrays are contiguous along lanes
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns this round's champions, [] uint32 with one bit per arm, and the hypothesised best arm, or -1."""
+    """Returns this round's champions, [] uint32 with one bit per arm, and the hypothesised best arm or -1."""
     packed = own_kernel(_champions, wins, spread)
     return packed, own_kernel(functools.partial(unrolled_hypothesis, len(wins)), packed, hypothesis)
 
@@ -55,7 +55,7 @@ def members(num_arms: int, packed: jax.Array) -> list[jax.Array]:
 
 
 def unrolled_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    """Returns the result of `draws.next_hypothesis` for packed champions, with a loop over arms that is unrolled."""
+    """Returns the result of `draws.next_hypothesis` for packed champions, with an unrolled loop over arms."""
     champions, indices = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     is_alone = functools.reduce(jnp.add, [is_champion.astype(jnp.int32) for is_champion in champions]) == 1
     arms = list(zip(indices, champions, strict=True))
@@ -65,7 +65,7 @@ def unrolled_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array)
 
 
 def unrolled_left(num_arms: int, uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    """Returns the result of `draws.draw_left` for packed champions, with a loop over arms that is unrolled."""
+    """Returns the result of `draws.draw_left` for packed champions, with an unrolled loop over arms."""
     champions, indices = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     none = ~functools.reduce(jnp.logical_or, champions)
     candidates = [is_champion | none for is_champion in champions]
@@ -91,7 +91,7 @@ def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Arr
 
 
 def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
-    """Returns the row entries[index], [] integer `index`, without a gather: compares `index` with every position."""
+    """Returns the row entries[index] without a gather, by comparing the scalar `index` with every position."""
     selected = entries[0]
     for i in range(1, len(entries)):
         is_index = index == i
