@@ -9,23 +9,23 @@
   inputs that `search` finds in a `Domain`, and at other parameter values.
 * `grey_box` records the values to which mechanisms inside a learner add noise, and measures how far one user moves them
   while the transcript is held fixed. It finds exceeded sensitivities, overspent budgets, data that reach the output
-  without noise, noise used twice, and noise that does not have its recorded distribution. Its `loss` is the exact
-  privacy loss of the transcripts that it played, for additive noise. `grey_box_of_paths` audits rounds, blocks and
-  counts.
-* `leaks` runs a learner at a tiny budget, where noise hides the data. Values that still follow the data got no noise.
-  `leaks` does not find data that are added to a noisy number, since the noise hides them; `grey_box` finds them.
+  without noise, noise used twice, and noise that does not have its recorded distribution. For additive noise, `loss` of
+  the result is the exact privacy loss of the transcripts that were played. `grey_box_of_paths` audits rounds, blocks
+  and counts.
+* `leaks` runs a learner at a tiny budget, where noise hides the data. A value that still depends on the data got no
+  noise. `leaks` does not find data that are added to a noisy number, since the noise hides them; `grey_box` finds them.
 * `exact_delta`, `exact_epsilon`, `exact_mu` and `exact_rho` compute exact budgets from two distributions over few
   outputs; `exact_budget` computes the budget that a claim states. `transcript_distribution` enumerates the distribution
-  of a learner on a tiny world, from the algorithm's definition. `g_test` and `audit` check that the program follows it.
+  of a learner on a tiny world, from the algorithm's definition. `g_test` and `audit` check that the program has it.
 
-An adversary may choose users adaptively: the draw of a `UserData` and its answers may depend on a `History`, which
-holds all that the claim lets the adversary see.
+An adversary may choose users adaptively: the drawn `UserData` and the answers of users may depend on a `History`, which
+contains everything that the claim lets the adversary see.
 
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this number of trials, found nothing.
 A leak can stay hidden between other inputs, at other values or sizes, in events rarer than about 1 / trials, in the
 tails of a zCDP or Gaussian claim, in low bits of floats, in timing or memory, and in shapes that scores cannot express.
-`docs/explanation/what_audits_cannot_see.md` gives these limits in numbers. If outputs are few enough to write down
-their distribution, compute exact budgets: they have none of the limits of sampling. Only a proof shows that a claim is
+`docs/explanation/what_audits_cannot_see.md` gives these limits in numbers. If the distribution of the outputs is small
+enough to write down, compute exact budgets: they do not have the limits of sampling. Only a proof shows that a claim is
 right.
 """
 

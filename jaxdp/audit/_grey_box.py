@@ -1,4 +1,4 @@
-"""Measures how far one user moves the values that get noise, while the transcript is held fixed."""
+"""Measures how much one user changes the values that get noise, while the transcript is held fixed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -41,16 +41,16 @@ def grey_box(
     visits: Visits | None = None,
     delays: Sequence[int] | np.ndarray | None = None,
 ) -> GreyBox:
-    """Measures how far one user moves the values that get noise, and compares this with the declared sensitivities.
+    """Measures how much one user changes the values that get noise, and compares this with the declared sensitivities.
 
     The audit plays the learner against random users. Then it replays this run many times with the same keys, plays and
     public states. In each replay one user is replaced, in the leaves of the user's data that the claim's
     `sensitive_fields` name. A tape records each value to which a mechanism adds noise; the mechanism then gets the
-    original run's value. So all releases stay the same, and a recorded value changes only by the replaced user's data.
-    The audit finds:
+    original run's value. Therefore all releases stay the same, and a recorded value changes only because of the
+    replaced user's data. The audit finds:
 
     * a declared sensitivity that is exceeded; a sum of costs beyond the claim;
-    * a change of anything that the claim's `adversary_view` lets an adversary see (data that avoid the noise);
+    * a change of anything that the claim's `adversary_view` lets an adversary see (data that bypass the noise);
     * a noise scale that depends on the data; values outside the range of a local randomizer;
     * a key that is used for two releases, or is the same in every run; noise that is used twice;
     * noise that does not follow its recorded distribution (tested with 4096 keys); a release that is not the sum of its
@@ -68,8 +68,8 @@ def grey_box(
     recorded releases, data were added to a number that already has noise, which is a fault. Otherwise, or if nothing
     was recorded, the audit cannot decide, and adds a note.
 
-    Steps are compiled on the paths "rounds" and "counts", and the compiled programs are used again in later steps. This
-    is impossible if a mechanism is called inside a loop, an inner `jit` or a branch other than
+    Steps are compiled on the paths "rounds" and "counts", and the compiled programs are used again in later steps.
+    Compilation is impossible if a mechanism is called inside a loop, an inner `jit` or a branch other than
     `jaxdp.mechanisms.branches.branch`. In this case, and for blocks always, JAX runs operation by operation, so that a
     mechanism may be called inside a branch on public values. Then a round takes about a tenth of a second, and a block
     up to some seconds.
@@ -94,10 +94,10 @@ def grey_box(
             declared sensitivity. If the learner's claim is for one round, its costs are compared with
             `Guarantee.at_user_level`. A learner that is made for a schedule, such as `jaxdp.person_means`, declares the
             sensitivity of a person.
-        visits: the public schedule for "person", with at least `rounds` rounds; they are the contexts of the learner.
+        visits: the public schedule for "person", with at least `rounds` rounds; the visits are the learner's contexts.
             `draw_user` then takes only a key, and draws no contexts.
         delays: the public delay of each round's feedback, [rounds] integers >= 0, as for `jaxdp.delayed`; None if
-            feedback comes at once. The learner is then audited as it plays an environment with these delays. With
+            feedback arrives immediately. The audit plays the learner as in an environment with these delays. With
             `visits`, only reports that have arrived count as heard.
 
     Returns:
@@ -178,11 +178,11 @@ def grey_box_of_paths(
     num_bases: int = 2,
     num_neighbours: int = 64,
 ) -> GreyBox:
-    """Audits every path of a learner by `grey_box`, and joins the findings.
+    """Audits every path of a learner by `grey_box`, and combines the findings.
 
-    Blocks are not audited if they give the plays and public states of single rounds, bit for bit, in random runs (4,096
-    unless transcripts are large): the audit of rounds then holds for blocks, too. So a learner may draw noise inside
-    the kernels of its blocks.
+    Blocks are not audited if, in random runs, they give the same plays and public states as single rounds, bit for bit:
+    the audit of rounds then covers blocks, too. There are 4,096 of these runs unless transcripts are large. So a
+    learner may draw noise inside the kernels of its blocks.
 
     Args:
         key: a typed PRNG key.
@@ -294,8 +294,8 @@ def _make_result(
 def _largest_loss(runs: list[list[Release]]) -> float | None:
     """Returns the largest absolute privacy loss of a run under a neighbour; None if it is 0 or unknown.
 
-    The privacy loss of a run is the sum of the signed losses of its releases. Neighbours with an unknown loss are left
-    out.
+    The privacy loss of a run is the sum of the signed losses of its releases. Neighbours with an unknown loss are
+    skipped.
     """
     totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
     largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's loss is 0
@@ -305,10 +305,10 @@ def _largest_loss(runs: list[list[Release]]) -> float | None:
 def _account(
     claim: Guarantee, runs: list[list[Release]], plays: list[Played]
 ) -> tuple[float, list[str], list[str], tuple[UserData, UserData] | None]:
-    """Returns the largest epsilon over neighbours, faults, notes, and a pair of neighbours with this epsilon.
+    """Returns (largest epsilon of any neighbour, faults, notes, a pair of neighbours with this epsilon).
 
-    The pair is the original users and the users with the costliest replacement; None if no epsilon is > 0. In the
-    shuffle model only the releases in `privatize` count: they make one user's report.
+    The pair consists of the original users and the users with the costliest replacement; it is None if every epsilon is
+    0. In the shuffle model only the releases in `privatize` count: together they are one user's report.
     """
     is_shuffled = claim.trust_model == "shuffle"
     spent, implied, faults, notes, (claimed_epsilon, delta) = 0.0, 0.0, [], [], budget(claim)
@@ -326,7 +326,7 @@ def _account(
             continue
         in_epsilon = costs.epsilon
         if claim.mu is not None:
-            # For pure noise mu is only an upper bound on the cost: it is a fault only if epsilon is exceeded, too.
+            # For pure noise mu is only an upper bound on the cost, so it is a fault only if epsilon is exceeded, too.
             exceeds = costs.mu > claim.mu * (1 + SLACK)
             in_epsilon = costs.epsilon[exceeds & ~costs.is_gaussian]
             if (exceeds & costs.is_gaussian).any():

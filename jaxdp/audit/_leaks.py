@@ -1,4 +1,4 @@
-"""Tests a learner at a tiny budget, where noise hides the data: values that still follow the data got no noise."""
+"""Tests a learner at a tiny budget, where noise hides the data; a value that still depends on the data has no noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Leaks:
 
     Attributes:
         found: names and rounds of the values that differ.
-        notes: why the test could not decide.
+        notes: reasons why the test could not decide.
     """
 
     found: tuple[str, ...]
@@ -62,31 +62,31 @@ def leaks(
     The test plays two runs with the same keys, unrelated users, and epsilon = 1e-6, mu = 1e-6 or rho = 5e-13. Additive
     noise that is calibrated to this budget has scale about 1e6 and is the same in both runs. So every noisy number is
     nearly the same in both runs, and every decision depends only on noise. The test cannot decide in three cases: the
-    claim at these values shows that the noise is calibrated by something else; the learner refuses these values; or
-    reports are randomized responses, which follow the data at any epsilon if the key is the same.
+    claim at these values shows that the noise is not calibrated to this budget; the learner rejects these values; or
+    reports are randomized responses, which depend on the data at any epsilon if the key is the same.
 
     The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
-    added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. It finds noise that
-    is too small only if it is at least a thousand times too small. `grey_box` finds these mistakes.
+    added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. Noise that is too
+    small is found only if it is at least a thousand times too small. `grey_box` finds these mistakes.
 
     Args:
         key: a typed PRNG key.
         learner: the learner to test.
         values: a grid point of its params. The test replaces epsilon, mu, rho and delta. If values contain neither
             epsilon, mu nor rho, the test adds the first of these that params takes.
-        users: users of two runs, of the same shapes and dtypes; the more they differ, the more the test can find. From
-            the second run the test only uses the leaves that the claim's `sensitive_fields` name.
+        users: users of two runs, with the same shapes and dtypes; the more they differ, the more the test can find. The
+            test uses only those leaves of the second run that the claim's `sensitive_fields` name.
         answer: (answers, history, action) -> feedback.
-        num_keys: number of keys, >= 1. Noise may be small by chance, so a difference counts if it occurs with every
-            key.
+        num_keys: number of keys, >= 1. Noise may be small by chance, so a difference counts only if it occurs with
+            every key.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         randomizes: whether reports are randomized responses.
 
     Returns:
         The differences in the plays, public states and reports that the claim's `adversary_view` names, and in the
-        stopping time if it is seen. In the local model reports are always compared, and public states never. In the
-        joint model plays and reports are never compared: all users differ here, and a user's play and report may follow
-        the user's own data.
+        stopping time if it is seen. In the local model reports are always compared, and public states are never
+        compared. In the joint model plays and reports are never compared: all users differ here, and a user's play and
+        report may depend on the user's own data.
 
     Raises:
         ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
@@ -184,7 +184,7 @@ def _find_differences(first: Mapping[str, np.ndarray], second: Mapping[str, np.n
 
 
 def _differ(left: np.ndarray, right: np.ndarray, rounding: Any = 0.0) -> np.ndarray:
-    # Integers have the tolerance of floats, because they may hold noise, too.
+    # Integers have the tolerance of floats, because they may contain noise, too.
     # A value that is NaN or infinite in only one run differs.
     left, right = left.astype(np.float64), right.astype(np.float64)
     same = (left == right) | (np.isnan(left) & np.isnan(right))

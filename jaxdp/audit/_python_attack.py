@@ -1,6 +1,6 @@
-"""Attacks a learner of ordinary Python.
+"""Attacks a learner in ordinary Python.
 
-Pilot runs choose neighbours and fit scores; fresh runs then give a lower bound on the budget that is spent.
+Pilot runs choose neighbours and fit scores; fresh runs then give a lower bound on the true budget.
 """
 
 import functools
@@ -25,10 +25,10 @@ from jaxdp.core import Guarantee, default_float
 from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import warn_caller
 
-PILOTS = ((160, 12), (640, 3))  # stages of the pilot: (runs under each neighbour, pairs that stay after the stage)
-LAST_SHARE, MOST_LAST = 10, 10_000  # one more stage has a tenth of the trials, but 640 to MOST_LAST
-RIDGES = (1e-9, 0.3)  # the first finds sums in which noise cancels; the second has smaller errors of estimation
-LARGEST = 1e9  # numbers are clipped to this size before they are scored
+PILOTS = ((160, 12), (640, 3))  # stages of the pilot: (runs under each neighbour, pairs that are kept)
+LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage has a tenth of the trials, clipped to [640, MOST_LAST]
+RIDGES = (1e-9, 0.3)  # the first finds sums in which noise cancels; the second has a smaller estimation error
+LARGEST = 1e9  # numbers are clipped to this magnitude before they are scored
 PREFIXES = (3, 5, 8)  # rounds after which sequences of actions are compared
 SHOWN_AFTER = 2  # seconds before a progress line is shown
 
@@ -38,11 +38,11 @@ Run = Callable[[np.ndarray, UserData], Sample]  # (seed words, users) -> sample
 
 @dataclass(frozen=True, kw_only=True)
 class PythonAuditResult(AuditResult):
-    """The result of an attack on a learner of ordinary Python.
+    """The result of an attack on a learner in ordinary Python.
 
     Attributes:
         neighbours: the users under which the attack was run.
-        changed: [rounds] bool, the rounds in which they differ.
+        changed: [rounds] bool, the rounds in which the neighbours differ.
         repeatable: whether equal seeds gave equal runs. If not, the code draws from a source that is not seeded here,
             reads a clock, or keeps state from run to run. In the last two cases runs are not independent, and the bound
             may be wrong.
@@ -61,7 +61,7 @@ class Scores(NamedTuple):
     Attributes:
         centre: [numbers], mean of the numbers of a run.
         weights: [numbers, scores], coefficients of the linear scores.
-        boosted: a sum of step functions of the numbers and of their differences from round to round.
+        boosted: a sum of step functions of the numbers and of their differences between consecutive rounds.
         tables: for each number n of rounds, the log likelihood ratio of the first n actions, by their hash.
     """
 
@@ -86,7 +86,7 @@ def attack_runs(
 ) -> PythonAuditResult:
     """Chooses a pair of neighbours by pilot runs of a learner, and attacks it by fresh runs.
 
-    `run` plays the learner. `persons` [rounds] are the persons of the rounds; None if each round has a new person.
+    `run` plays the learner. `persons` [rounds] has the person of each round; None if each round has a new person.
     `observes` is whether the adversary sees numbers after each round, and `trials` is the number of attacked runs under
     each of the two inputs.
     """
@@ -179,7 +179,7 @@ def _row(actions: np.ndarray, observed: np.ndarray, num_actions: int) -> np.ndar
 
 
 def with_differences(row: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Appends to a vector by `_row` the differences of its observed numbers between successive rounds.
+    """Appends to a vector from `_row` the differences of its observed numbers between consecutive rounds.
 
     Only the shape of `observed`, [rounds, numbers], is used.
     """
@@ -217,7 +217,7 @@ def _choose_pair(
                 for users in (pair.first, pair.second)
             ]
             entries.append((_estimate_epsilon(sides, num_actions, delta), pair, sides))
-        best = sorted(entries, key=lambda entry: -entry[0])[:num_kept]  # stable: the first of equal pairs
+        best = sorted(entries, key=lambda entry: -entry[0])[:num_kept]  # stable: the first of equal pairs is kept
         pairs = [pair for _, pair, _ in best]
         sides = best[0][2]
     return pairs[0], _fit_scores(sides, num_actions)

@@ -35,10 +35,10 @@ STATED = "stated by the author of the code"
 
 @dataclass(frozen=True, kw_only=True)
 class PythonLearner:
-    """A stateful learner of ordinary Python, as returned by `python_learner`.
+    """A stateful learner in ordinary Python, as returned by `python_learner`.
 
     Attributes:
-        make: () -> a new learner; or (generator) -> a new learner, with a NumPy generator.
+        make: () -> a new learner; or (generator) -> a new learner, for a NumPy generator.
         act: (learner, *context) -> action.
         update: (learner, *context, action, feedback) -> anything.
         observe: learner -> numbers, or None if the adversary sees only the actions.
@@ -67,7 +67,8 @@ class PythonLearner:
         Raises:
             RuntimeError: if the learner fails, or returns an invalid action; the message names the round.
             ValueError: if the arrays of `users` do not have the shapes that the problem needs; if `observe` names an
-                attribute that the learner does not have, or returns NaN, no numbers, or not equally many in each round.
+                attribute that the learner does not have; if it returns NaN, no numbers, or a count that varies by
+                round.
         """
         self.setting.check_users(users)
         with keep_global_generators():
@@ -90,12 +91,12 @@ class PythonLearner:
         context_of: Callable[[int], Any] | None,
         answer: Callable[[int, Any], Any],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Makes a learner and plays rounds, with contexts and feedback from functions of the round.
+        """Makes a learner and plays rounds; functions of the round give the contexts and the feedback.
 
         Args:
             words: seed words of the global generators, which are not restored.
             rounds: number of rounds.
-            context_of: round -> context; None if there are none.
+            context_of: round -> context; None if the problem has no contexts.
             answer: (round, action) -> feedback.
 
         Returns:
@@ -200,7 +201,7 @@ class PythonLearner:
         progress: bool = True,
         **values: float,
     ) -> "xr.Dataset":
-        """Measures regret on an environment of jaxdp, which gives the same answers as in a `jaxdp.sweep` with this key.
+        """Measures regret on an environment of jaxdp, with the same worlds as in a `jaxdp.sweep` with this key.
 
         Args:
             world: an environment with the actions, feedback and contexts of the learner's problem, without delays and
@@ -218,7 +219,8 @@ class PythonLearner:
 
         Raises:
             RuntimeError: if the learner fails; the message names the round.
-            ValueError: if an argument is out of range, the world is of another problem, or it ends before the horizon.
+            ValueError: if an argument is out of range, the world does not fit the problem, or the world ends before the
+                horizon.
         """
         with keep_global_generators():
             return play_worlds(
@@ -246,7 +248,7 @@ def python_learner(
     context_shape: tuple[int, ...] = (),
     ends: tuple[float, float] = (0, 1),
 ) -> PythonLearner:
-    """Wraps a stateful learner of ordinary Python, by any author, to attack its claim and to measure its regret.
+    """Wraps a stateful learner in ordinary Python, to attack its claim and to measure its regret.
 
     NumPy's and Python's global generators are seeded before every run, and restored afterwards. If the code draws from
     another source, an audit's bounds are valid, but cannot be reproduced. If the code seeds a generator with a
@@ -264,8 +266,8 @@ def python_learner(
             of every expert).
         act: name of the method, or function, (learner, *context) -> action.
         update: name of the method, or function, (learner, *context, action, feedback). Only "contextual" has a context.
-        observe: the numbers that the adversary sees besides actions: names of attributes, such as released bounds, or
-            learner -> numbers. If empty, the adversary sees only actions.
+        observe: the numbers that the adversary sees in addition to actions: names of attributes (such as released
+            bounds), or a function learner -> numbers. If empty, the adversary sees only actions.
         context_shape: shape of a context; only for "contextual". An audit draws contexts of Euclidean norm 1 along
             the last axis.
         ends: smallest and largest reward or loss, finite.
@@ -337,7 +339,7 @@ def python_learner(
 
 
 def read_python_learner(name: str) -> PythonLearner:
-    """Imports a learner: "module:name" of a `PythonLearner`, or of a function without arguments that returns one.
+    """Imports a learner from "module:name": a `PythonLearner`, or a function without arguments that returns one.
 
     Raises:
         ValueError: if there is no such module or name, or the object is neither.

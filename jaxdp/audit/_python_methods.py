@@ -1,4 +1,4 @@
-"""Makes learners of ordinary Python, calls their methods, and reads the numbers that an adversary sees."""
+"""Creates learners in ordinary Python, calls their methods, and reads the numbers that an adversary sees."""
 
 import contextlib
 import inspect
@@ -12,12 +12,12 @@ import numpy as np
 
 
 class WrongArgumentError(ValueError):
-    """The error of a wrong argument of `python_learner` that is noticed only after a round."""
+    """An error for a wrong argument of `python_learner` that is detected only after a round was played."""
 
 
 @dataclass(frozen=True)
 class Attributes:
-    """Reads named attributes of a learner: learner -> [numbers] float64."""
+    """A function learner -> [numbers] float64 that reads named attributes of a learner."""
 
     names: tuple[str, ...]
 
@@ -25,7 +25,7 @@ class Attributes:
         return np.concatenate([read_numbers(learner, name) for name in self.names])
 
     def name_of(self, learner: Any, index: int) -> str:
-        """Returns the name of the attribute that holds the number with this index."""
+        """Returns the name of the attribute that contains the number with this index."""
         sizes = [read_numbers(learner, name).size for name in self.names]
         return repr(self.names[int(np.searchsorted(np.cumsum(sizes), index, side="right"))])
 
@@ -45,7 +45,7 @@ def read_numbers(learner: Any, name: str) -> np.ndarray:
 
 
 def observer(observe: Sequence[str] | Callable[[Any], Any]) -> Callable[[Any], np.ndarray] | None:
-    """Returns a function learner -> [numbers] float64, from names of attributes or a function; None for no names."""
+    """Returns a function learner -> [numbers] float64 for attribute names or a function; None if there are no names."""
     if isinstance(observe, str):
         raise ValueError(f"observe must be a list of names, such as [{observe!r}], got {observe!r}")
     if callable(observe):
@@ -76,7 +76,7 @@ def flatten(numbers: Any) -> np.ndarray:
 
 
 def as_function(name: str, method: str | Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function (learner, *arguments) -> result, from a method's name or a function; errors use `name`."""
+    """Returns a function (learner, *arguments) -> result from a method's name or a function; errors use `name`."""
     if isinstance(method, str):
         return lambda learner, *arguments: getattr(learner, method)(*arguments)
     if not callable(method):
@@ -108,7 +108,7 @@ def check_method(name: str, method: str | Callable[..., Any], learner: Any, argu
 
 
 def make_learner(make: Callable[..., Any], words: np.ndarray) -> Any:
-    """Makes a learner after seeding the global generators by `words`; their states are not restored."""
+    """Seeds the global generators with `words` and makes a learner; does not restore the generators' states."""
     np.random.seed(words)  # noqa: NPY002 -- the code under attack may draw from this generator
     random.seed(int(words[0]))
     try:

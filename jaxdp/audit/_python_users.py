@@ -1,4 +1,4 @@
-"""Defines the problems that learners of ordinary Python play, and makes pairs of neighbouring users."""
+"""Defines the problems that learners in ordinary Python solve, and builds pairs of neighbouring users."""
 
 from typing import Any, NamedTuple
 
@@ -7,11 +7,11 @@ import numpy as np
 from jaxdp.audit.adversary import UserData
 
 PROBLEMS = ("bandit", "contextual", "duel", "experts")
-MOST_PERSONS = 3  # persons who are replaced
+MOST_PERSONS = 3  # maximum number of persons who are replaced
 
 
 class Setting(NamedTuple):
-    """The problem that a learner in Python solves, with the sizes of its actions, contexts and answers.
+    """The problem of a learner in Python: its number of actions, the shape of its contexts and the range of answers.
 
     Attributes:
         problem: one of `PROBLEMS`.
@@ -47,19 +47,21 @@ class Setting(NamedTuple):
             raise ValueError(f"users must have answers and contexts of shapes {(answers, contexts)}, got {got}")
 
     def feedback(self, answer: Any, action: Any) -> Any:
-        """Returns a user's feedback to a checked action: a number, or all losses of experts."""
+        """Returns a user's feedback to a checked action: a number, or the losses of all experts."""
         if self.problem == "experts":
             return answer.copy()
         return answer[action].item()
 
 
 class Pair(NamedTuple):
-    """The users of two runs, which differ in one round or in all rounds of one person.
+    """The users of two neighbouring runs.
+
+    The two runs differ in one round, or in all rounds of one person.
 
     Attributes:
         first: users of the first run.
         second: users of the second run.
-        changed: [rounds] bool, the rounds in which they differ.
+        changed: [rounds] bool, the rounds in which the two runs differ.
     """
 
     first: UserData
@@ -76,12 +78,13 @@ def user_pairs(
     changes_contexts: bool,
     changes_last: bool,
 ) -> list[Pair]:
-    """Returns pairs of neighbours to try; their common users are extreme, equal, alternating or random.
+    """Returns pairs of neighbours to try.
 
-    `persons` [rounds] are the persons of the rounds; None if each round has a new person. Without persons, the users of
-    a pair differ in one early, middle or late round, and in the last round only if `changes_last`. With persons, they
-    differ in all rounds of one of the `MOST_PERSONS` persons with the most rounds. `changes_contexts` is whether the
-    context of a changed user changes, too.
+    Users outside the changed rounds give extreme, equal, alternating or random answers. `persons` [rounds] has the
+    person of each round; None if each round has a new person. Without persons, the users of a pair differ in one early,
+    middle or late round, and in the last round only if `changes_last`. With persons, they differ in all rounds of one
+    of the `MOST_PERSONS` persons with the most rounds. If `changes_contexts`, the context of a changed user changes,
+    too.
     """
     if persons is None:
         late = (rounds - 2, rounds - 1) if changes_last else (rounds - 2,)
@@ -128,9 +131,9 @@ def _answers(generator: np.random.Generator, setting: Setting, rounds: int) -> l
         wins = [order[:, :, None] < order[:, None, :] for order in orders]
         ahead = (ascending[None] - ascending[:, None]) % num_actions
         is_first = (2 * ahead < num_actions) | ((2 * ahead == num_actions) & (ascending[:, None] < ascending[None]))
-        wins.append(np.tile((ahead > 0) & is_first, (rounds, 1, 1)))  # each item wins against the next ones of a cycle
+        wins.append(np.tile((ahead > 0) & is_first, (rounds, 1, 1)))  # each item beats the next half of the cycle
         shares = [np.where(np.eye(num_actions, dtype=bool), 0.5, won) for won in wins]
-        coin = generator.random(rounds)[:, None, None] < 0.5  # the winner of an item against itself
+        coin = generator.random(rounds)[:, None, None] < 0.5  # decides a duel of an item with itself
         return [low + (high - low) * np.where(share == 0.5, coin, share) for share in shares]
     shape = rounds, num_actions
     arm, parity = np.broadcast_to(np.arange(num_actions), shape), (np.arange(rounds) % 2)[:, None]

@@ -22,13 +22,13 @@ LAST = 11  # characters of the longest verdict
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One black-box attack of a row.
+    """One black-box attack in a row of the scoreboard.
 
     Attributes:
         path: the path on which outputs were computed.
         point: values or sizes that differ from the registered ones, such as "epsilon=0.1"; empty if none do.
         inputs: "given", or "found" by a search.
-        trials: outputs under each input; for a claim on epsilon, on average.
+        trials: number of outputs under each input; the mean number for a claim on epsilon.
         claimed: the claimed epsilon, rho or mu at that point.
         lower_bound: lower bound on the true epsilon, rho or mu.
         confidence: confidence of this one bound.
@@ -56,10 +56,11 @@ class ScoreboardRow:
             a bound.
         ratio: lower_bound / claimed. A ratio near 1 shows that the algorithm spends nearly its whole claimed budget; a
             ratio above 1 shows that it violates the claim; 0 if nothing is claimed.
-        exact: the true number by exact distributions, at the registered values and inputs; None if they are not known.
-        path: the path of the attack that gave the lower bound; empty if none did.
-        trials: outputs under each input (for a claim on epsilon, on average), in the attack that gave the lower bound;
-            the requested number if none did.
+        exact: the true number, computed from exact distributions at the registered values and inputs; None if the
+            distributions are not known.
+        path: the path of the attack that gave the lower bound; empty if no attack gave a bound.
+        trials: number of outputs under each input (the mean number for a claim on epsilon) in the attack that gave the
+            lower bound; the requested number if no attack gave a bound.
         seconds: time of all attacks and audits of the row, compilation included.
         verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if neither an
             attack nor the grey box nor an exact distribution gave an answer; "blunt" if the bounds of attacks are less
@@ -67,8 +68,8 @@ class ScoreboardRow:
             shown" if every bound is 0 and nothing else was measured; otherwise "consistent", which is no proof.
         event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
-        notes: attacks that were not made or failed, with reasons; open questions of the grey box; contradictions of
-            exact numbers to lower bounds or claims.
+        notes: attacks that were skipped or failed, with reasons; questions that the grey box left open; exact numbers
+            that contradict lower bounds or claims.
         point: values or sizes that gave the lower bound, if they differ from the registered ones; else empty.
         code: Python code that audits the inputs that gave the lower bound, if a search found them; else empty.
         confidence: confidence that all lower bounds of the row hold.
@@ -108,14 +109,14 @@ def format_header(names: Iterable[str], width: int | None = None) -> str:
 
     Args:
         names: the names of all rows.
-        width: characters of a line; None for no limit. If the table is wider, some of its columns are left out.
+        width: characters of a line; None if there is no limit. If the table is wider, some columns are omitted.
     """
     names = list(names)
     return _wide(COLUMNS, names) if _fits(names, width) else _narrow(NARROW, names, width)
 
 
 def format_row(row: ScoreboardRow, names: Iterable[str], width: int | None = None) -> str:
-    """Formats a row under a header of the same names and width; a name too long for the width gets its own line."""
+    """Formats a row for a header with the same names and width; a name that is too long gets its own line."""
     names = list(names)
     if not _fits(names, width):
         claim, bound = f"{row.currency} {row.claimed:.4g}", f"{row.lower_bound:.4f}"
@@ -138,7 +139,7 @@ def format_row(row: ScoreboardRow, names: Iterable[str], width: int | None = Non
 
 
 def format_notes(row: ScoreboardRow) -> list[str]:
-    """Returns lines to print below a row: where the bound was found, the faults, and what was not attacked."""
+    """Returns lines to print below a row: faults, notes, and the point and inputs that gave the largest bound."""
     texts = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
     if row.point:
         texts.append(f"worst at {row.point}")
@@ -149,7 +150,7 @@ def format_notes(row: ScoreboardRow) -> list[str]:
 
 
 def to_json(rows: Iterable[ScoreboardRow]) -> str:
-    """Returns the rows as a JSON array of objects; JSON has no infinity, so it becomes the string "inf"."""
+    """Returns the rows as a JSON array of objects; infinity, which JSON lacks, becomes the string "inf"."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):

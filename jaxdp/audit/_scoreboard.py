@@ -35,10 +35,10 @@ __all__ = [
 SLACK = 1e-6  # relative excess of an exact budget over the claim that rounded probabilities may cause
 FEW = 50_000  # smallest number of trials in the first attack by each `Way`
 FIRST_LOOK = 10  # the first attack by each `Way` has the trials divided by this number
-LAST_LOOK = 0.5  # part of the error probability for the last attack, with all trials, by the most promising `Way`
+LAST_LOOK = 0.5  # fraction of the error probability for the last attack, with all trials, by the most promising `Way`
 FOUND = 2  # pairs of inputs that are attacked after a search
-JUDGED = 10**5  # fewest trials for the verdict "blunt"
-BLUNT = 0.5  # bounds below this part of the bounds on correct code are "blunt"
+JUDGED = 10**5  # minimum number of trials for the verdict "blunt"
+BLUNT = 0.5  # bounds below this fraction of the bounds on correct code are "blunt"
 
 
 class Step(NamedTuple):
@@ -47,8 +47,8 @@ class Step(NamedTuple):
     Attributes:
         name: the target's name.
         currency: "epsilon", "rho" or "mu".
-        what: a path, "exact distribution", "grey box" or "search"; followed by the point, unless it has the registered
-            values.
+        what: a path, "exact distribution", "grey box" or "search"; followed by the point if it does not have the
+            registered values.
     """
 
     name: str
@@ -103,18 +103,19 @@ def scoreboard(
 ) -> Generator[ScoreboardRow]:
     """Audits one claim after another, each by several attacks.
 
-    Outputs are attacked on every path, between the given inputs; on the first path, between inputs that a search finds
-    (unless the target has a grey box, which looks at many inputs); and at one point of other values or sizes. Each
-    attack gets a tenth of the trials, at least 50,000. The most promising attack is repeated with all trials, on fresh
-    outputs. Outputs of a search only score pairs: bounds come from fresh outputs. If a target has a second point,
-    its grey box looks at the second point instead of the first, since more code runs there. If the second point has no
-    grey box, or the verdict of its grey box is "cannot tell", outputs are attacked at the second point, on the first
-    path. Outputs of blocks are not attacked if the grey box finds that blocks give the same runs as single rounds.
+    Outputs are attacked on every path between the given inputs. On the first path, outputs are also attacked between
+    inputs that a search finds (unless the target has a grey box, which looks at many inputs), and at one point of other
+    values or sizes. Each attack gets a tenth of the trials, at least 50,000. The most promising attack is repeated with
+    all trials, on fresh outputs. Outputs of a search only score pairs: bounds come from fresh outputs. If a target has
+    a second point, the grey box looks at the second point instead of the first, because more code runs there. If the
+    second point has no grey box, or the verdict of its grey box is "cannot tell", outputs are attacked at the second
+    point, on the first path. Outputs of blocks are not attacked if the grey box finds that blocks give the same runs as
+    single rounds.
 
     An attack that raises an exception is skipped, with a note in the row; the others are still tried.
 
     Args:
-        key: a typed PRNG key. A row's draws depend on it and on the row's name, not on other targets.
+        key: a typed PRNG key. A row's draws depend on the key and on the row's name, not on other targets.
         targets: targets by name; an `Attack` counts as a target with one path, "release".
         trials: outputs under each input in the most promising attack, >= 100.
         confidence: confidence that all lower bounds of all rows hold, in (0, 1): with at least this probability no
@@ -124,7 +125,7 @@ def scoreboard(
             is attacked (a second point on all paths), and the grey box looks at both points.
         searched: whether to search inputs and to attack other points. If False, only the given inputs at the registered
             values are attacked, which is quicker and finds less.
-        turn: which point of other values is attacked: its index modulo the number of points; unused if `thorough`.
+        turn: index, modulo the number of points, of the point of other values to attack; unused if `thorough`.
         before: function called before each step, for a progress bar.
 
     Yields:

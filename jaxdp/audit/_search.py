@@ -13,13 +13,13 @@ from jaxdp.audit.sampling import LARGEST_CHUNK, Outputs, Release, output_size, o
 from jaxdp.core import Guarantee, default_float
 from jaxdp.validation import check_count, check_key
 
-LARGEST_BATCH = 2**22  # numbers in the outputs that are held at once
+LARGEST_BATCH = 2**22  # maximum count of numbers in the outputs that are in memory at a time
 THRESHOLDS = 32  # thresholds on each column
-COLUMNS = 12  # columns used at most: those with the most different means or spreads
-CELLS = 1024  # groups of outputs by a hash of their bits
+COLUMNS = 12  # maximum number of columns; they have the most different means or spreads
+CELLS = 1024  # number of groups of outputs; a hash of an output's bits is its group
 SURE = 2.0  # standard errors by which a frequency is moved so that the bound becomes smaller
-STRANGERS = 4  # one new pair in this many is random
-FEWER = 0.1  # penalty on a pair's mean score, if it was scored once; divided by n if it was scored n times
+STRANGERS = 4  # one of this many new pairs is random
+FEWER = 0.1  # penalty on a pair's mean score, if it was scored once; it is divided by n after n scores
 AS_LOW = -100.0  # stands for NaN on the scale of `_squeeze`, below all float32 numbers (float64 goes down to -710)
 
 
@@ -85,8 +85,8 @@ def search(
         params: the mechanism's params.
         guarantee: the mechanism's claim; outputs are compared at its delta.
         domain: the pairs of inputs to search.
-        known: pairs with which the search starts, besides random pairs. Pairs that do not fit the domain, and pairs
-            beyond the first `effort.pairs // 2` that fit, are left out.
+        known: pairs with which the search starts, in addition to random pairs. Pairs that do not fit the domain, and
+            pairs beyond the first `effort.pairs // 2` that fit, are skipped.
         effort: size of the search.
         keep: largest number of pairs to return, >= 1.
         with_place: whether the release takes (input, changed) as its data, instead of the input.

@@ -12,14 +12,14 @@ SUMS = (("laplace", "l1"), ("geometric", "l1"), ("normal", "l2"))  # distributio
 
 
 class Change(NamedTuple):
-    """How far neighbours move the value of one release from the base's value (neighbour 0).
+    """The changes of one release's value from the base's value (neighbour 0), for each neighbour.
 
     A change is the norm of the difference of one vector, or of one entry if entries are randomized one by one.
 
     Attributes:
         largest: [neighbours] largest change.
         total: [neighbours] sum of the changes.
-        squares: [neighbours] sum of their squares.
+        squares: [neighbours] sum of the squares of the changes.
         entries: [neighbours] number of entries that differ.
     """
 
@@ -46,10 +46,10 @@ class Cost(NamedTuple):
 
 
 def change(entry: tape.Entry) -> Change:
-    """Measures how far each neighbour moves the value of a release from the base's value, in the entry's norm.
+    """Measures the change of a release's value from the base's value for each neighbour, in the entry's norm.
 
-    The leading axis of the value has the base and all neighbours. A value that is NaN or infinite for the base or for
-    the neighbour, but not for both, has changed by infinity.
+    The leading axis of the value has the base and all neighbours. The change is infinite if a value is NaN or infinite
+    for the base or for the neighbour, and the two values differ (NaN equals NaN).
     """
     value = exact(entry.value)
     count = len(value)
@@ -91,7 +91,7 @@ def exact(value: Any) -> np.ndarray:
 
 
 def scalar(value: Any) -> float:
-    """Returns the first entry of an array, which is the base's, as a float."""
+    """Returns the first entry of an array, the base's entry, as a float."""
     return float(np.asarray(value).ravel()[0])
 
 
@@ -125,16 +125,16 @@ def loss(entry: tape.Entry) -> np.ndarray:
 
 
 def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: float) -> Cost:
-    """Returns the total cost of releases, from the changes by neighbours.
+    """Returns the total cost of releases for each neighbour, from the changes of the released values.
 
     The epsilons of pure mechanisms add, and the squares of Gaussian mus add. In a run of AboveThreshold, the entries up
     to and including a reported one form a group, which costs as much as its most expensive entry. At delta > 0 the
     epsilon is the smaller of two numbers: the sum of the pure epsilon and the Gaussian epsilon at delta; and the
     epsilon that zero-concentrated DP implies. For mu, the squares of all mus add, including each mu that a pure epsilon
-    implies; but all pure epsilons together count at most as the mu that their sum implies.
+    implies; but all pure epsilons together cost at most the mu that their sum implies.
 
     Args:
-        releases: the releases in order, each with its change by neighbours.
+        releases: the releases in order, each with the changes of its value.
         neighbours: number of neighbours.
         delta: in [0, 1).
 
@@ -181,7 +181,7 @@ def _mu(epsilon: np.ndarray) -> np.ndarray:
 
 
 def _equals_base(value: np.ndarray) -> np.ndarray:
-    """Returns where a value equals the base's value, which is the first; NaN equals NaN."""
+    """Returns where a value equals the base's (first) value; NaN equals NaN."""
     return (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
 
 

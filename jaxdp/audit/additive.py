@@ -1,4 +1,4 @@
-"""Fits scores that are sums over the columns of an output: of piecewise linear functions, or of step functions."""
+"""Fits scores that are sums of functions of an output's columns: piecewise linear functions, or step functions."""
 
 from typing import NamedTuple
 
@@ -10,18 +10,18 @@ MOST_ROWS = 2**15  # rows of each input in the regression
 MOST_CELLS = 2**21  # rows times features, for each input
 FEWEST_KNOTS, MOST_KNOTS = 3, 24  # knots of each column
 RIDGE = 4.0  # ridge penalty on the coefficients of standardised features
-STEPS = 12  # most steps of Newton's method
+STEPS = 12  # maximum number of steps of Newton's method
 CONVERGED = 1e-4  # Newton's method ends after a step with smaller entries
 LARGEST_STEP = 20.0  # largest L1 norm of a step
 FLOOR = 1e-6  # added to the diagonal of the Hessian, so that it is invertible
 RANKED = 4096  # rows used for ranking columns, if not all columns are used
-MOST_EDGES = 2048  # edges in the histograms of all columns
+MOST_EDGES = 2048  # edges in the histograms of all columns together
 FINEST = 32  # largest number of quantile bins of a column
 FEWEST_REPEATS = 4  # a value that occurs this often gets its own bin
 SIGNIFICANT = 3.0  # standard errors by which counts or means must differ
 BOOSTED = 128  # columns that boosting may use
-BOOSTS, RATE = 40, 0.2  # steps of boosting, and the part of each step that is taken
-PRIOR, COARSE = 10.0, 16  # penalty on the value of a bin, and most edges of a column, in boosting
+BOOSTS, RATE = 40, 0.2  # number of boosting steps, and the learning rate
+PRIOR, COARSE = 10.0, 16  # in boosting: penalty on a bin's value, and maximum number of edges of a column
 
 
 class Hinges(NamedTuple):
@@ -29,8 +29,8 @@ class Hinges(NamedTuple):
 
     Attributes:
         columns: [c] int32, indices of the columns.
-        low: [c] float; the function of a column is constant below it, and for NaN.
-        high: [c] float; the function of a column is constant above it.
+        low: [c] float; the function of a column is constant below this number, and for NaN.
+        high: [c] float; the function of a column is constant above this number.
         knots: [c, k] float; unused knots have no weight.
         slopes: [c, k] float, increase of the slope at each knot.
     """
@@ -79,10 +79,10 @@ def binned_logit(weights: Bins, matrix: np.ndarray) -> np.ndarray:
 
 
 def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
-    """Fits a logistic regression that separates first from second, both [n, m], by hinge functions of their columns.
+    """Fits a logistic regression on hinge functions of columns; it separates `first` from `second`, both [n, m].
 
-    Knots are at quantiles. NaN counts as the lowest knot, infinity as the highest. If there are too many columns, the
-    regression uses those with the most different histograms.
+    Knots are at quantiles. NaN counts as the lowest knot, infinity as the highest knot. If there are too many columns,
+    the regression uses those with the most different histograms.
     """
     size = first.shape[1]
     num_knots = int(np.clip(MOST_FEATURES // size, FEWEST_KNOTS, MOST_KNOTS))
@@ -105,7 +105,7 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
 
 
 def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
-    """Fits histograms to columns of [n, m] rows: log ratios of counts, or 0 if counts may differ by chance.
+    """Fits a step function to each column of [n, m] rows: log ratios of counts in bins, or 0 if they may be chance.
 
     Frequent values get their own bins.
     """
@@ -126,7 +126,7 @@ def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
 
 
 def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
-    """Fits a sum of step functions by boosting: each of few steps improves the function of one column.
+    """Fits a sum of step functions by boosting: each step improves the function of one column.
 
     Unlike `fit_bins`, boosting does not count evidence twice if columns depend on each other. If there are many
     columns, it uses only a few of them.
@@ -198,7 +198,7 @@ def _derivatives(design: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarr
     """Returns gradient [p] and negative Hessian [p, p] of the log likelihood of rows [2 n, p], first input first."""
     chance = expit(design @ coefficients)
     is_first = (np.arange(len(design)) < len(design) // 2).astype(design.dtype)
-    # Not by OpenBLAS: it would split this sum among its threads, and results must not depend on their number.
+    # Not computed by OpenBLAS, which would split this sum among its threads: results must not depend on their number.
     slope = np.einsum("np,n->p", design, is_first - chance)
     curve = (design * (chance * (1 - chance))[:, None]).T @ design
     return slope.astype(np.float64), curve.astype(np.float64)

@@ -26,18 +26,18 @@ class UserData(NamedTuple):
 
 
 class History(NamedTuple):
-    """The part of the transcript so far that the claim lets the adversary see, and to which the adversary may react.
+    """The part of the past transcript that the claim lets the adversary see and react to.
 
     A step is a round, a block, or the rounds that the engine "counts" plays at once. Public states and reports are
     added after the last round of a step. Plays are added after each round or, in problems with contexts, after the last
-    round of a step. Arrays hold zeros from index `round` on.
+    round of a step. Arrays are zero from index `round` on.
 
     Attributes:
         round: [] integer, number of rounds played.
         actions: pytree of [rounds, ...] arrays, the plays so far.
         public: pytree of [rounds, ...] arrays, `public` after each step, at the index of the step's first round; other
             entries are zeros.
-        reports: pytree of [rounds, ...] arrays; None with the engine "counts", and if reports are not seen.
+        reports: pytree of [rounds, ...] arrays; None with the engine "counts", or if reports are not seen.
     """
 
     round: jax.Array
@@ -94,9 +94,10 @@ def users_environment(
     rounds: int,
     with_contexts: bool,
 ) -> Environment:
-    """Builds an environment in which each round asks one user; its world is the number of rounds played, [] integer.
+    """Builds an environment in which each round has one user, who answers the action; the state counts the rounds.
 
-    It also supports the engine "blocks", and "counts" if the learner's actions are arms or tuples of arms.
+    The state of the world is the number of rounds played, [] integer. The environment also supports the engine
+    "blocks", and "counts" if the learner's actions are arms or tuples of arms.
 
     Args:
         learner: the learner that plays.
@@ -171,7 +172,7 @@ def users_environment(
 
 
 def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
-    """Lists plays in the order of actions, from the number of plays of each action.
+    """Lists plays, sorted by action, from the number of plays of each action.
 
     Args:
         counts: [num_actions] integers, number of plays of each action.
@@ -194,7 +195,7 @@ def actions_at(learner: Learner, index: jax.Array) -> jax.Array:
     """Returns the actions with these indices in `Counts`, int32: arms, or tuples of arms in row-major order.
 
     Raises:
-        ValueError: if the learner does not declare that its actions are arms, or tuples of them.
+        ValueError: if the learner does not declare that its actions are arms, or tuples of arms.
     """
     space = None if learner.interface is None else learner.interface.action
     if not isinstance(space, Space) or space.kind != "integers" or space.low != 0 or len(space.shape) > 1:
@@ -205,7 +206,7 @@ def actions_at(learner: Learner, index: jax.Array) -> jax.Array:
 
 
 def example(spaces: Any) -> Any:
-    """Returns zeros with the shapes and kinds of a pytree of spaces."""
+    """Returns zeros with the shapes and dtypes of a pytree of spaces."""
 
     def zeros(space: Space) -> jax.Array:
         return jnp.zeros(space.shape, default_float() if space.kind == "numbers" else jnp.int32)
@@ -231,7 +232,7 @@ def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[
 def _totals(
     answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, answers: jax.Array, space: Any
 ) -> jax.Array:
-    """Sums users' answers of played slots, clipped to the space: for each action, or once under full information."""
+    """Sums the answers in played slots, clipped to the space: for each action, or one sum under full information."""
     if isinstance(space, Space):
         answers = jnp.clip(answers, space.low, space.high)
     answers = zero_other_rows(is_played, answers.astype(total_type(answers, counts, space)))

@@ -10,12 +10,12 @@ ONE_BY_ONE = 4  # a larger array of equal entries is written as `full(...)`
 
 
 def expression(value: Any, names: dict[str, str]) -> str:
-    """Writes a Python expression for a pytree of arrays in tuples, lists, dicts and None.
+    """Writes a Python expression for a pytree of arrays, tuples, lists, dicts and None.
 
     Args:
         value: the pytree.
-        names: module of each class that the expression needs besides NumPy's `array`, `full`, `inf` and `nan`; this
-            function adds to it.
+        names: dict from the name to the module of each class that the expression uses, except NumPy's `array`, `full`,
+            `inf` and `nan`; this function adds entries to the dict.
 
     Returns:
         One line of code. Its arrays have the same bits, dtypes and shapes (a NaN may be any NaN).

@@ -22,11 +22,11 @@ from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
 
 SHARE = 10  # at most a tenth of the trials shapes the scores, a tenth chooses the guesses, the rest evaluate them
-LARGEST_SAMPLE = 2**17  # most outputs that shape the scores
-LARGEST_KEPT = 2**24  # most numbers in these outputs
+LARGEST_SAMPLE = 2**17  # maximum number of outputs that shape the scores
+LARGEST_KEPT = 2**24  # maximum count of numbers in these outputs
 FEWEST_TRIALS = 100
 MOST_TRIALS = 2**52  # float64 is exact for the trials under both inputs together
-MAIN = 0.6  # part of the error probability for the first of several guesses, usually the most promising
+MAIN = 0.6  # fraction of the error probability for the first of several guesses, usually the most promising
 NOTHING_SHOWN = "nothing shown"
 
 Pair = tuple[np.ndarray, np.ndarray]  # arrays under the first and under the second input
@@ -39,11 +39,11 @@ class Attack(NamedTuple):
         release: (key, params, data) -> output, a pytree of arrays: everything that the adversary sees. Each function
             object is compiled once: pass the same object to several audits.
         params: the mechanism's params.
-        neighbours: two adjacent inputs of the same shapes and dtypes.
+        neighbours: two adjacent inputs with the same shapes and dtypes.
         guarantee: the mechanism's claim.
         exact: data -> the output without noise; None if it is not known. The audit counts the coordinates that equal
-            the exact output's. So it notices if one of many coordinates has no noise, even if it is another coordinate
-            in each output.
+            the coordinates of the exact output. So it detects that one of many coordinates has no noise, even if a
+            different coordinate lacks noise in each output.
     """
 
     release: Release
@@ -68,7 +68,7 @@ class AuditResult:
         lower_bound: lower bound on the true number, >= 0; valid with probability at least `confidence`. `result.bound`
             is the same number, and so is `result.epsilon`, `result.rho` or `result.mu`, whichever the claim states.
         confidence: confidence of the bound.
-        trials: outputs drawn under each input; for a claim on epsilon, on average.
+        trials: number of outputs drawn under each input; the mean number for a claim on epsilon.
         verdict: "violated" if the lower bound exceeds `claimed`; "nothing shown" if the bound is 0 although something
             is claimed (the attack may have no power at all); otherwise "consistent", which is no proof.
         event: description of the event that distinguishes the inputs, with its frequencies in the trials that evaluate
@@ -115,7 +115,7 @@ def audit(
     a threshold (or not above it), and says nothing about other outputs. For a claim on epsilon, a guess may also name
     the other input for outputs with a score not above a second threshold, which is lower or equal. The first guess,
     which has the largest expected lower bound, gets most of the error probability; the other guesses share the rest,
-    and two of them may be of rare events.
+    and two of them may use rare events.
 
     The remaining trials are fresh outputs. The audit counts how often each guess is right. Nothing else is tried on
     these outputs, so no other correction for multiple testing is needed. For a claim on epsilon, a fair coin chooses
@@ -164,7 +164,7 @@ def audit_singles(
 ) -> AuditResult:
     """Bounds the budget of a mechanism from below, as `audit` does.
 
-    If outputs have too many coordinates for each to be a score, the first `singles` of them are scores.
+    If outputs have too many coordinates to make each one a score, only the first `singles` coordinates are scores.
     """
     start = time.perf_counter()
     trials = check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
@@ -217,18 +217,18 @@ def audit_singles(
 
 
 class _Search(NamedTuple):
-    """The fitted scores and the numbers of trials, from which guesses are then chosen."""
+    """The fitted scores and the numbers of trials, for the choice of guesses."""
 
     counter: Callable[..., Pair]  # (keys, scores, thresholds, trials) -> counts above each threshold, as `_above`
     scores: list[Score]
     thresholds: np.ndarray  # [scores, thresholds]
     choosing: int  # trials under each input that choose
     evaluating: int  # trials under each input that evaluate; on average, if coins choose the input
-    error: float  # half of 1 - confidence: for each of the two limits on means; all guesses share twice as much
+    error: float  # (1 - confidence) / 2, for each of two limits on means; all guesses together have twice as much
 
 
 def deal(key: jax.Array, trials: int) -> tuple[int, int]:
-    """Draws how many of 2 * trials outputs are under each of the two inputs, by a fair coin for each output."""
+    """Draws the numbers of outputs under the two inputs, by a fair coin for each of 2 * trials outputs."""
     coins = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     first = int(coins.binomial(2 * trials, 0.5))
     return first, 2 * trials - first
@@ -271,7 +271,7 @@ def _by_guess(
     dealt: tuple[int, int],
     pooled: Outputs,
 ) -> tuple[float, str]:
-    """Returns the largest lower bound that at most four guesses give, and the text of the events that it uses."""
+    """Returns the largest lower bound that at most four guesses give, and the text of the events that give it."""
     counts_above, other_above = search.counter(choosing, search.scores, search.thresholds, (search.choosing,) * 2)
     guesses = choose(
         search.scores,

@@ -48,7 +48,7 @@ def features(z: np.ndarray) -> np.ndarray:
 
 
 def logit(weights: Weights, outputs: np.ndarray) -> np.ndarray:
-    """Returns the estimated log likelihood ratio, first input over second, of outputs [n, m] -> [n].
+    """Returns the estimated log likelihood ratios, [n], first input over second, of outputs [n, m].
 
     NaN and infinity count as the mean. If an output may have NaN or infinity, its columns must include indicators.
     """
@@ -106,7 +106,7 @@ def _gradient(weights: Weights, outputs: np.ndarray, is_first: np.ndarray) -> di
     logits = all_features @ weights.linear + weights.bias + hidden @ weights.outer
     slope = (expit(logits) - is_first) / BATCH
     inward = np.where(below > 0, slope[:, None] * weights.outer, 0)
-    # Long sums are not by OpenBLAS, which would split them among its threads: results must not depend on their number.
+    # Long sums avoid OpenBLAS, which splits sums among its threads: results must not depend on the number of threads.
     return {
         "linear": np.einsum("n,nf->f", slope, all_features),
         "bias": np.sum(slope),

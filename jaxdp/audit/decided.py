@@ -1,4 +1,4 @@
-"""Traces a function with the outcomes of its first branches decided, so that a tape can read releases behind them."""
+"""Traces a function with fixed outcomes of its first branches, so that a tape can read releases inside the branches."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,13 +8,13 @@ from jax.core import Tracer
 
 from jaxdp.mechanisms.branches import deciding
 
-MOST_DECISIONS = 8  # each needs a program
+MOST_DECISIONS = 8  # maximum number; each decision needs a compiled program
 
 Decisions = tuple[bool, ...]
 
 
 class Undecided(NamedTuple):
-    """The result of a function that met a branch beyond its decisions."""
+    """The result of a function that reached a branch without a decision."""
 
     flag: jax.Array  # [] bool, the flag of this branch
 
@@ -30,7 +30,7 @@ class _UndecidedError(Exception):
 def with_decisions(function: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
     """Wraps a function for `jax.jit`: its first branches take the decided sides.
 
-    If the function meets a further branch, the wrapped function returns the branch's flag, as `Undecided`. JAX raises
+    If the function reaches a further branch, the wrapped function returns the branch's flag, as `Undecided`. JAX raises
     an error if this flag varies along the axis of a `jax.vmap`, or lies inside a branch, a loop or an inner `jit`.
 
     Args:

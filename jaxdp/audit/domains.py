@@ -21,15 +21,15 @@ Change = Callable[[Any, Any], Any]
 
 
 class Domain(NamedTuple):
-    """A set of pairs of neighbouring inputs, as functions; all except `genome` can be traced by JAX.
+    """A set of pairs of neighbouring inputs, represented by functions.
 
-    A search stores a pair as a genome, a pytree of arrays.
+    A search stores a pair as a genome, a pytree of arrays. JAX can trace all functions except `genome`.
 
     Attributes:
         start: key -> a random genome.
         alter: (key, genome, another genome) -> a genome, slightly changed or combined from both.
         pair: genome -> (first input, second input, changed). The inputs are neighbours for every genome. `changed` is
-            the row in which they differ; 0 if an input is one row.
+            the row in which the inputs differ; 0 if an input is one row.
         genome: (first input, second input) -> genome of these neighbours, on the host.
     """
 
@@ -58,7 +58,7 @@ class Moved(NamedTuple):
 
     Attributes:
         base: [...] numbers, the first input.
-        delta: [...] of the same dtype, the change. `Domain.pair` makes no change if its norm would exceed the bound.
+        delta: [...] of the same dtype, the change. If its norm exceeds the bound, `Domain.pair` leaves it out.
     """
 
     base: jax.Array
@@ -78,8 +78,8 @@ def replace_one_row(
         draw: key -> one row, a pytree of arrays. It should sometimes draw extreme rows.
         count: number of rows of an input, >= 1; None if an input is one row, without a leading axis.
         specials: for each leaf of a row, special numbers that may also occur in its entries; empty if no leaf has any.
-        unit: (row, new row) -> the row with the part that belongs to one privacy unit taken from the new row; by
-            default the whole new row.
+        unit: (row, new row) -> a row in which the part that belongs to one privacy unit comes from the new row, and the
+            rest from the old row; by default the whole new row.
 
     Returns:
         The domain. The rows of an input are drawn independently. Then copies of one row may replace one row, all rows,
@@ -260,7 +260,7 @@ def _differing_rows(first: Any, second: Any) -> np.ndarray:
 
 
 class Dice:
-    """Random numbers from one large draw, which compiles faster than many small ones."""
+    """Random numbers from one large draw, which compiles faster than many small draws."""
 
     def __init__(self, key: jax.Array, size: int) -> None:
         self._numbers, self._taken = jax.random.uniform(key, (size,)), 0
@@ -283,7 +283,7 @@ class Dice:
 
 
 def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) -> Any:
-    """Replaces entries of each leaf that has special numbers: none, one, all by one number, or all by two numbers."""
+    """Replaces none, one or all entries of each leaf that has special numbers; all become one or two numbers."""
     leaves, tree = jax.tree.flatten(row)
     changed = []
     for leaf, numbers in zip(leaves, specials, strict=True):

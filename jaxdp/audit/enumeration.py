@@ -75,9 +75,10 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
 
 
 def observed_parts(transcript: Transcript, claim: Guarantee, changed: int | None = None) -> Parts:
-    """Selects the rounds of each part of a transcript that an adversary sees: [rounds seen, ...] arrays, or None.
+    """Selects, for each part of a transcript, the rounds that an adversary sees.
 
-    `changed` is the round of the user who differs; only the local and the joint model need it.
+    The arrays become [rounds seen, ...]; a part is None if no round is seen. `changed` is the round of the user who
+    differs; only the local and the joint model need it.
     """
     whole = Parts(transcript.actions, transcript.reports, transcript.before, transcript.after)
     return Parts(
@@ -207,10 +208,10 @@ def transcript_distribution(
 
 
 class _Node(NamedTuple):
-    """A state that a transcript may reach, and the view of the rounds before it."""
+    """A state that a transcript may reach, and the view of the rounds before this state."""
 
     state: Any
-    earlier: tuple[Parts, ...]  # one for each round so far; empty if nobody reads the past
+    earlier: tuple[Parts, ...]  # one for each round so far; empty if answers do not read the past
     seen: tuple[Any, ...]  # `_record` of each round so far
 
 

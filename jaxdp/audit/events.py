@@ -68,7 +68,7 @@ def learn_scores(
     low_bits: bool = False,
     singles: int = 0,
 ) -> list[Score]:
-    """Fits scores that order outputs by how much likelier one input makes them.
+    """Fits scores that order outputs by how much likelier they are under one input.
 
     Args:
         key: key for training the classifier.
@@ -76,16 +76,17 @@ def learn_scores(
         second: n outputs under the second input.
         exact: [m] floats under each input, the outputs without noise; None if they are not known.
         low_bits: whether scores use the largest power of two that divides a float.
-        singles: number of coordinates, the first ones, that are also scores if there are many coordinates.
+        singles: if there are many coordinates, the first `singles` coordinates are also scores.
 
     Returns:
-        If outputs repeat, a smoothed histogram of the log likelihood ratio; only this if every outcome occurred often.
-        Otherwise also three classifiers, the inner product with the difference of means (divided by variances) and, if
-        there are few coordinates, each coordinate. The classifiers also use the columns of `Extra`, which are scores if
-        they are few. If `exact` is known and differs between the inputs, one more score: how many numbers equal the
-        first exact output, minus how many equal the second. If `exact` is also finite, three further scores: the
-        differences of the distances from the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of
-        noise with a density that depends on a norm), and the projection on the difference of the exact outputs.
+        If outputs repeat, one score is a smoothed histogram of the log likelihood ratio. It is the only score if every
+        outcome occurred often. Otherwise the scores include three classifiers, the inner product with the difference of
+        means (divided by variances) and, if there are few coordinates, each coordinate. The classifiers also use the
+        columns of `Extra`, which are scores if they are few. If `exact` is known and differs between the inputs, one
+        more score is the count of numbers that equal the first exact output, minus the count of numbers that equal the
+        second exact output. If `exact` is also finite, there are three more scores: the differences of the distances
+        from the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of noise with a density that
+        depends on a norm), and the projection on the difference of the exact outputs.
     """
     first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     counts = first_counts + second_counts
@@ -115,7 +116,7 @@ def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
     """Returns [NUM_THRESHOLDS] ascending thresholds on a score, dense towards both tails.
 
     Thresholds are in the score's precision and halfway between values that occur, so that rounding cannot move an
-    outcome across one.
+    outcome across a threshold.
     """
     values = np.unique(evaluate(score, outputs))
     if len(values) < 2:
@@ -140,7 +141,7 @@ def choose(
     claimed: float,
     error: float,
 ) -> list[Guess]:
-    """Chooses the guesses with the largest expected lower bounds, by counts that did not shape the scores.
+    """Chooses the guesses with the largest expected lower bounds, from counts of outputs that did not shape the scores.
 
     Args:
         scores: S scores.
@@ -209,7 +210,7 @@ def choose(
 
 
 def _best_event(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
-    """Returns the largest merit of an event, and its index. Events [4, S, T] have counts under two inputs."""
+    """Returns the largest merit of an event, and the event's index. Events [4, S, T] have counts under two inputs."""
     merits = measure(likely, unlikely, 1)
     best = np.unravel_index(np.argmax(merits), merits.shape)
     return float(merits[best]), [tuple(int(i) for i in best)]  # pyright: ignore[reportReturnType]
@@ -232,7 +233,7 @@ def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tu
 def _pairs(
     measure: Measure, likely: np.ndarray, unlikely: np.ndarray, highs: np.ndarray, lows: np.ndarray
 ) -> tuple[float, int, int, int]:
-    """Returns the largest merit, its score and its two thresholds, from counts [2, S, T] above and not above them."""
+    """Returns (largest merit, score, high threshold, low threshold), from counts [2, S, T] above and not above each."""
     right, wrong = (x[0][:, highs, None] + x[1][:, None, lows] for x in (likely, unlikely))
     merits = np.where(highs[:, None] >= lows[None], measure(right, wrong, 2), -np.inf)
     row, i, j = (int(x) for x in np.unravel_index(np.argmax(merits), merits.shape))

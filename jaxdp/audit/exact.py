@@ -69,7 +69,7 @@ def exact_epsilon(first: OutputDistribution, second: OutputDistribution, delta: 
 
     Source:
         The most powerful events are {p / q > t} (Neyman-Pearson), so that epsilon is the largest log((p(E) - delta) /
-        q(E)) over them.
+        q(E)) over these events.
 
     Examples:
         >>> round(exact_epsilon({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6) == round(math.log(3), 6)
@@ -158,7 +158,7 @@ def g_test(samples: Iterable[Hashable], distribution: OutputDistribution) -> flo
         p-value in [0, 1]; 0 if a sample is impossible under the distribution.
 
     Raises:
-        ValueError: if there are no samples, one is not hashable (a vector must be made a tuple), or the distribution
+        ValueError: if there are no samples, a sample is not hashable (convert a vector to a tuple), or the distribution
             has a negative probability or does not sum to 1.
 
     Source:

@@ -1,4 +1,4 @@
-"""Measures, in a grey-box audit, how far neighbours change the value at each site, and finds faults in the noise."""
+"""Measures, in a grey-box audit, how much neighbours change the value at each site, and finds faults in the noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,8 +45,8 @@ class GreyBox:
     Attributes:
         guarantee: the audited claim.
         sites: the changes at each site; empty if nothing was released in the rounds played.
-        spent: epsilon that accounting gives for the recorded releases, the largest over the pairs of neighbours tried,
-            at the claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model the epsilon of one user's
+        spent: largest epsilon, over the pairs of neighbours tried, that accounting gives for the recorded releases at
+            the claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model, the epsilon of one user's
             report. This is not a lower bound on the true epsilon: several mechanisms together may cost less than the
             sum of their costs.
         faults: faults, as sentences.
@@ -57,9 +57,9 @@ class GreyBox:
             numbers under the original users and under neighbours. The loss is exact for that transcript if the noise
             has its recorded distribution. If the adversary can compute these noisy numbers from the view under the
             claim, `loss` is a lower bound on the true epsilon at delta = 0, without any error probability. For a pure
-            claim, the loss never exceeds `spent`. None in the shuffle model, and if every neighbour has loss 0 or
+            claim, the loss never exceeds `spent`. None in the shuffle model, or if every neighbour has loss 0 or
             changes a value without additive Laplace, geometric or Gaussian noise.
-        equal_paths: paths that gave the plays and public states of single rounds, bit for bit, in random runs.
+        equal_paths: paths that gave the same plays and public states as single rounds, bit for bit, in random runs.
     """
 
     guarantee: Guarantee

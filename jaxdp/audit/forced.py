@@ -43,9 +43,9 @@ class Base(NamedTuple):
 
 
 def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, UserData]]:
-    """Returns a function (key of users, key of the run) -> (the learner with the run's transcript, its users).
+    """Returns a function (key of users, key of the run) -> (scene of the run, users of the run).
 
-    Users are [rounds, ...].
+    The scene contains the learner and the run's transcript; users are [rounds, ...].
     """
     example, needs_no_history = _example(base), draws_without_history(base)
 
@@ -88,14 +88,15 @@ def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) ->
 
 @functools.lru_cache(maxsize=64)
 def _draw_users(draw_user: Callable[..., UserData]) -> Callable[[jax.Array], UserData]:
-    """Returns a program (keys [n]) -> users [n, ...], since its operations one by one would be many programs."""
+    """Compiles a function (keys [n]) -> users [n, ...]; otherwise JAX would compile each of its operations."""
     return jit_quickly(jax.vmap(draw_user))
 
 
 def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> UserData:
     """Draws users [n, ...] for these rounds [n], who react to the past as far as the claim shows it.
 
-    The past has the actions before the user's round, and public states and reports before the step with this round.
+    The past contains the actions before the user's round, and the public states and reports before the step of this
+    round.
     """
     starts = np.flatnonzero(np.asarray(scene.transcript.length))
     start = jnp.asarray(starts[np.searchsorted(starts, np.asarray(rounds), side="right") - 1])

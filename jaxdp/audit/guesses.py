@@ -16,7 +16,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from jaxdp.audit.intervals import check_counts
 
-ASIDE = 0.2  # part of the error probability for the limit on the number of outputs that are set aside
+ASIDE = 0.2  # fraction of the error probability for the limit on the number of outputs that are set aside
 
 
 def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: float, error: float) -> float:

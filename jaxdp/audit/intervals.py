@@ -43,8 +43,8 @@ def lower_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
     """Returns lower bounds on probabilities; each exceeds the true probability with probability at most `error`.
 
     Args:
-        counts: [...] whole numbers in [0, trials].
-        trials: [...] whole numbers >= 1.
+        counts: [...] integers in [0, trials].
+        trials: [...] integers >= 1.
         error: [...] float in (0, 1).
 
     Returns:

@@ -1,4 +1,4 @@
-"""Tests whether noise follows its recorded distribution, by drawing it again with many keys."""
+"""Tests whether noise follows its recorded distribution, by drawing the noise again with many keys."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
 KEYS = 4096
-MOST_DRAWN = 2**17  # most compared numbers of one site
+MOST_DRAWN = 2**17  # maximum count of compared numbers of one site
 ERROR = 1e-6  # probability of a false alarm, for each site
 
 
@@ -45,7 +45,7 @@ DISTRIBUTIONS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 
 def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]:
-    """Compares the noise of each site with its recorded distribution, drawn with many keys in the site's first step.
+    """Compares the noise of each site, drawn with many keys in the site's first step, with its recorded distribution.
 
     The Kolmogorov-Smirnov distance of n independent numbers exceeds sqrt(log(2 / ERROR) / (2 n)) with probability at
     most ERROR. With 4096 numbers this limit is 0.042. For noise of half the recorded scale, the distance of the true
@@ -56,7 +56,7 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
         played: a run.
 
     Returns:
-        (faults, number of compared values by site). A site is left out if its noise cannot be drawn with many keys at
+        (faults, number of compared values by site). A site is skipped if its noise cannot be drawn with many keys at
         once, for example behind a branch on random values.
     """
     releases_by_step: dict[int, list[Release]] = {}
@@ -96,7 +96,7 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
 def ks_distance(ordered: np.ndarray, distribution: str, step: float = 0.0) -> float:
     """Returns the Kolmogorov-Smirnov distance of ordered numbers [n] from a distribution; NaN counts as infinity.
 
-    Numbers of discrete noise are multiples of `step`; it is 0 for other noise.
+    Numbers of discrete noise are multiples of `step`; `step` is 0 for other noise.
     """
     numbers = np.where(np.isnan(ordered), np.inf, ordered)
     cdf, count = DISTRIBUTIONS[distribution], len(numbers)

@@ -16,7 +16,7 @@ UNITS = ("record", "person")
 
 
 def audited_claim(learner: Learner, claim: Guarantee, unit: str | None, visits: Visits | None) -> Guarantee:
-    """Returns the claim to audit: for one round's data, or for a person.
+    """Returns the claim to audit: the claim for one round's data, or the claim for a person.
 
     If `unit` is None, it is "person" if visits are given, and otherwise the claim's unit.
 
@@ -51,7 +51,7 @@ def first_visits(visits: Visits, rounds: int) -> Visit:
 
 
 def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Array) -> UserData:
-    """Stacks the users and copies with new answers in all rounds of one person: [neighbours + 1, rounds, ...].
+    """Stacks the users, and copies in which one person has new answers in all rounds: [neighbours + 1, rounds, ...].
 
     Args:
         base: the learner, and the source of its users.

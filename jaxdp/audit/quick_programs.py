@@ -1,4 +1,4 @@
-"""Compiles programs quickly, since compiling takes most of the time of an audit."""
+"""Compiles programs quickly, because compiling takes most of the time of an audit."""
 
 import functools
 from collections.abc import Callable
@@ -14,9 +14,9 @@ ON_OLDER_CPU: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}  # JAX 0.1
 
 @functools.cache
 def quick_options(*, runs_long: bool = False) -> dict[str, Any]:
-    """Returns compiler options for the default kind of device, with which a program is compiled quickly.
+    """Returns options with which the default backend compiles a program quickly.
 
-    On a CPU, `runs_long` programs take about 0.6 times as long to compile as by default, and as long to run.
+    On a CPU, a `runs_long` program takes about 0.6 times the default time to compile, and the default time to run.
     """
     if jax.default_backend() != "cpu":
         return {} if runs_long else UNOPTIMISED
@@ -29,10 +29,10 @@ def quick_options(*, runs_long: bool = False) -> dict[str, Any]:
 
 
 def jit_quickly(function: Callable[..., Any], *, runs_long: bool = False, **options: Any) -> Callable[..., Any]:
-    """Wraps a function by `jax.jit`, which gets `options`; on a CPU, it compiles with `quick_options`."""
+    """Wraps a function by `jax.jit` with `options`; on a CPU, the function is compiled with `quick_options`."""
 
     @functools.cache
-    def program() -> Callable[..., Any]:  # made at the first call, as JAX must not start when a module is imported
+    def program() -> Callable[..., Any]:  # created at the first call, because an import must not start JAX
         compiler_options = quick_options(runs_long=runs_long) if jax.default_backend() == "cpu" else None
         return jax.jit(function, compiler_options=compiler_options, **options)
 

@@ -25,7 +25,7 @@ BISECTIONS = 100
 
 
 class Cells(NamedTuple):
-    """A function g of outputs, an order, and stakes for bets on its two means.
+    """A function g of outputs, an order, and stakes for bets on the two means.
 
     Attributes:
         score: the score of an output.
@@ -63,8 +63,8 @@ def choose_cells(
     Args:
         scores: S scores.
         thresholds: [S, T].
-        shaping: [S, T + 1] counts of outputs in cells under the first and the second input; candidates for g are their
-            log ratios.
+        shaping: [S, T + 1] counts of outputs in cells under the first and the second input; candidates for g are log
+            ratios of these counts.
         judging: the same counts of other outputs; they choose the number of cells, the order, score and direction.
         trials: number of outputs on which the bound will be evaluated; the stakes depend on it.
         error: probability with which the bound on each mean may fail.
@@ -93,7 +93,7 @@ def choose_cells(
 
 
 def rho_bound(cells: Cells, counts: np.ndarray, other_counts: np.ndarray, *, error: float) -> float:
-    """Returns a lower bound on rho from fresh counts, true with probability at least 1 - 2 error.
+    """Returns a lower bound on rho from fresh counts; it is valid with probability at least 1 - 2 error.
 
     The counts are [T + 1] integers under the first and under the second input; `Cells` must not depend on them. The
     bound may be negative, or -inf.

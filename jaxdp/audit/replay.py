@@ -60,7 +60,7 @@ class Release(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A part of an adversary's view of a step that differs between the base and a neighbour.
+    """A difference between the base and a neighbour in one part of an adversary's view of a step.
 
     Attributes:
         step: index of the step.
@@ -82,7 +82,7 @@ class Run(NamedTuple):
         releases: the releases in order.
         changed: the parts of the view that differ although every mechanism got the base's value.
         seen: for each step, an adversary's view under the base's users.
-        private: for each step, the private state before it under the base's users.
+        private: for each step, the private state before the step under the base's users.
     """
 
     releases: list[Release]
@@ -92,7 +92,7 @@ class Run(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A compiled step, which can play any round with branches that have the same outcomes."""
+    """A compiled step; it can play every round in which the branches have the same outcomes."""
 
     # (transcript, start, keys, streams, private, public) -> results of `play_one` (in `_player`) for the base and all
     # neighbours; or `Undecided`
@@ -103,8 +103,8 @@ class Program(NamedTuple):
     name: object  # the step is traced under this name
 
 
-# Compiled steps, by which leaves of the public state differ among neighbours, and by the outcomes of the step's first
-# branches; None if the step cannot be compiled.
+# Compiled steps. A key has the leaves of the public state that differ among neighbours, and the outcomes of the step's
+# first branches. A value is None if the step cannot be compiled.
 Programs = dict[Any, Program | None]
 
 
@@ -196,7 +196,7 @@ def share_visits(streams: UserData) -> tuple[UserData, Any]:
 
 
 def is_shared(batch: np.ndarray) -> bool:
-    """Returns whether all rows, one for each neighbour, equal the first row, the base's."""
+    """Returns whether all rows (one for each neighbour) equal the first row (of the base)."""
     return not differ(batch, batch[:1]).any()
 
 
@@ -290,7 +290,7 @@ def _run_compiled(
 
 
 def _compile(scene: Scene, step: Step, axes: tuple[Any, ...], use: Use, decisions: Decisions) -> Program | None:
-    """Compiles a step for the flags `decisions` of its first branches; returns None for too many branches."""
+    """Compiles a step for the flags `decisions` of its first branches; returns None if there are too many branches."""
     if len(decisions) > MOST_DECISIONS:
         return None
     records: list[tuple[str, Any, tape.Entry]] = []

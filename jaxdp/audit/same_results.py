@@ -12,11 +12,13 @@ from jaxdp.audit.play import play
 from jaxdp.audit.quick_programs import quick_options
 
 RUNS = 4096  # in about one of 4096 runs, noise that is 1% too large or too small changes a choice
-LARGEST = 2**24  # most numbers in the transcripts of all runs together
+LARGEST = 2**24  # maximum count of numbers in the transcripts of all runs together
 
 
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
-    """Returns whether blocks give the actions and public states of single rounds, bit for bit, in up to `RUNS` runs.
+    """Returns whether blocks give the same actions and public states as single rounds, bit for bit, in random runs.
+
+    There are up to `RUNS` runs.
 
     If users react to the past, returns False without a comparison: in a block, users see less of the past.
     """

@@ -55,7 +55,7 @@ class Score(NamedTuple):
 
 
 def output_size(release: Release, params: Any, data: Any) -> int:
-    """Returns how many numbers one output has; raises ValueError if it has anything else, such as a key."""
+    """Returns how many numbers one output has; raises ValueError if it contains anything else, such as a key."""
     leaves = jax.tree.leaves(jax.eval_shape(jax.jit(release), jax.random.key(0), params, data))
     for leaf in leaves:
         if not (leaf.dtype == np.bool_ or jnp.issubdtype(leaf.dtype, np.number)):
@@ -79,7 +79,7 @@ def chunk_size(size: int) -> int:
 
 
 def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Outputs:
-    """Draws independent outputs of release(key, params, data), as NumPy arrays, `chunk` in each call of the program."""
+    """Draws independent outputs of a release as NumPy arrays; each call of the program draws `chunk` outputs."""
     parts = list(_parts(key, release, params, data, trials=trials, chunk=chunk))
     return Outputs(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 

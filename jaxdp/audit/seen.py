@@ -1,4 +1,4 @@
-"""Determines which parts of a learner's run an adversary sees, by the trust model and `adversary_view` of the claim."""
+"""Determines the parts of a learner's run that an adversary sees, from the claim's trust model and `adversary_view`."""
 
 from typing import Any, NamedTuple
 
@@ -26,10 +26,10 @@ class Parts(NamedTuple):
 
 
 def is_seen(claim: Guarantee, what: str) -> bool:
-    """Returns whether an adversary sees "action", "report" or "public": if `adversary_view` names it.
+    """Returns whether an adversary sees a part of the transcript: "action", "report" or "public".
 
-    In the joint model the adversary always sees actions: each user sees their own, and all users except the one who
-    differs may belong to the adversary.
+    The adversary sees the parts that `adversary_view` names. In the joint model the adversary always sees actions, too:
+    each user sees their own, and all users except the one who differs may belong to the adversary.
     """
     return what in claim.adversary_view or (claim.trust_model == "joint" and what == "action")
 
@@ -49,7 +49,7 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
         rounds: number of rounds.
 
     Returns:
-        Tuples of rounds, counted from 0.
+        For each part, a tuple of rounds, counted from 0.
 
     Raises:
         ValueError: if changed is not a round, in the local or the joint model.
@@ -72,13 +72,13 @@ def must_add_stop(claim: Guarantee, learner: Learner) -> bool:
     """Returns whether the stopping time must be added to the view; false for a learner that does not stop.
 
     Everybody sees when a learner stops. But the stopping time need not be added if `public` is seen, or in the local
-    model, where it follows from the reports.
+    model, where the stopping time follows from the reports.
     """
     return learner.done is not None and claim.trust_model != "local" and "public" not in claim.adversary_view
 
 
 def visible_history(claim: Guarantee, changed: int | None, history: History) -> History:
-    """Returns an adversary's view of the past: the parts that `adversary_view` names, and what other users know.
+    """Returns an adversary's view of the past: the parts that `adversary_view` names, and all that other users know.
 
     In the local and the joint model all other users may belong to the adversary, who then knows their plays. In the
     local model the adversary also knows the public states after their rounds.
@@ -98,11 +98,11 @@ def visible_history(claim: Guarantee, changed: int | None, history: History) -> 
     model = claim.trust_model
 
     def mask(tree: Any, name: str) -> Any:
-        if model == "joint" and name == "action":  # a user's action may follow the user's own data
+        if model == "joint" and name == "action":  # a user's action may depend on the user's own data
             rows = others
         elif name in claim.adversary_view:
             rows = everybody
-        else:  # in the local model public states follow from reports; in the others only the curator has them
+        else:  # in the local model public states follow from reports; in the other models only the curator sees them
             rows = others if model == "local" else nobody
         return jax.tree.map(lambda x: zero_other_rows(rows, x), tree)
 

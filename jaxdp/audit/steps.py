@@ -39,12 +39,12 @@ class Scene(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """The number of rounds that the transcript holds; a learner that stops has played fewer."""
+        """The number of rounds in the arrays of the transcript; a learner that stops has played fewer rounds."""
         return len(self.transcript.length)
 
     @property
     def sees_public(self) -> bool:
-        """Whether the adversary sees public states; in the local model they follow from the reports, which it sees."""
+        """Whether the adversary sees public states; in the local model they follow from the reports, which are seen."""
         return "public" in self.guarantee.adversary_view or self.guarantee.trust_model == "local"
 
     @property
@@ -101,7 +101,7 @@ def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
 
 
 def at(tree: Any, index: Any) -> Any:
-    """Indexes each array of a pytree; by NumPy if all is known, since JAX would compile a program for each shape."""
+    """Indexes each array of a pytree, by NumPy if possible, because JAX would compile a program for each shape."""
     is_host_index = isinstance(index, int | np.ndarray)
     return jax.tree.map(
         lambda leaf: jnp.asarray(np.asarray(leaf)[index]) if is_host_index and is_known(leaf) else leaf[index], tree

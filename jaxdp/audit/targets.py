@@ -22,7 +22,7 @@ class Space(NamedTuple):
             (input, changed) if `with_place`.
         domain: the pairs of inputs to search.
         with_place: whether the release also takes the index of the row that differs.
-        code: (first input, second input) -> Python code that audits them.
+        code: (first input, second input) -> Python code that audits these inputs.
     """
 
     attack: Attack
@@ -37,7 +37,7 @@ class AttackPoint(NamedTuple):
     Attributes:
         name: the difference from the registered values or sizes, such as "epsilon=0.1".
         make: () -> the attack at this point, on the first path.
-        space: () -> the inputs to search at this point, or None for no search.
+        space: () -> the inputs to search at this point; None if nothing is searched.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Target:
         distributions: () -> the exact distributions of the output under two neighbours; None if they are not known.
         grey_box: key -> the result of a grey-box audit of all paths; None if there is no grey-box audit.
         notes: the parts that are not attacked, with reasons.
-        spaces: for each path, () -> inputs to search, besides the inputs of `attacks`.
+        spaces: for each path, () -> inputs to search, in addition to the inputs of `attacks`.
         points: other values and sizes to attack.
         reached: the lower bound that attacks reach on correct code, at the registered values, divided by the claimed
             number; None if unknown.
-        second: the same algorithm at a second point, where other caps, budgets and phases bind; None if there is no
-            second point.
+        second: the same algorithm at a second point, at which other caps, budgets and phases take effect; None if there
+            is no second point.
         point: if this target is another target's `second`, the difference from the registered values, such as
             "max_switches=2"; otherwise empty.
     """

@@ -1,4 +1,4 @@
-"""Builds attacks on learners: the output is an adversary's view of the transcript, by the trust model of the claim."""
+"""Builds attacks on learners; the attacked output is the adversary's view of the transcript under the trust model."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -37,21 +37,22 @@ def learner_attack(
     * *Joint*: the plays of all other users, and `public` after every round if `adversary_view` names it.
     * *Shuffle*: the same parts as in the central model; the server's view of a batch is in `public`.
 
-    If the adversary sees `public`, and `init` draws it at random, the adversary also sees its value before the first
-    round. The stopping time of a learner with `done` is always seen.
+    If the adversary sees `public`, and `init` draws it at random, the adversary also sees the value of `public` before
+    the first round. The stopping time of a learner with `done` is always seen.
 
     Args:
         learner: the learner to attack.
         values: a grid point of its params.
         neighbours: users of two runs, which differ in one round.
-        answer: (answers, history, action) -> feedback, for the answers of one user. It may react to the past.
-        observe: function of the view, returning the output to attack; a good choice makes the attack stronger. None
-            attacks the whole view. Its argument is a dict of the parts that are seen: "action", "report", "public"
-            (after each step) and "before", as in `Transcript`, with only the rounds that are seen; and "length", for
-            blocks and counts, and for a learner that may stop while `public` is not seen.
+        answer: (answers, history, action) -> feedback, for the answers of one user. It may depend on the past.
+        observe: function of the view that returns the output to attack; a good choice makes the attack stronger. None
+            attacks the whole view. The function's argument is a dict of the parts that are seen: "action", "report",
+            "public" (after each step) and "before", as in `Transcript`, with only the rounds that are seen. The dict
+            has "length", too, for blocks and counts, and for a learner that may stop while `public` is not seen.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
-        draw_user: (key, history) -> the user of a round. It replaces the users of all rounds except the one that
-            differs, for an adversary who chooses all other data while the learner plays. None plays `neighbours`.
+        draw_user: (key, history) -> the user of a round. The drawn users replace the users of all rounds except the
+            round that differs. This is an adversary who chooses all other data while the learner plays. None plays
+            `neighbours`.
 
     Returns:
         The attack, for `audit`.
