@@ -1,8 +1,8 @@
 """Figures of a sweep's results. Captions explain the marks and bands.
 
 `curves` draws any variable of the results, `cost_of_privacy` draws a metric against epsilon, and `facets` draws one
-panel for every value of a dimension. Functions with an argument `ax` draw on these axes or, if it is None, on a new
-figure, which a notebook shows without pyplot.
+panel for every value of a dimension. Functions with an argument `ax` draw on the given axes. If `ax` is None, they make
+a new figure, which a notebook shows without pyplot.
 
 >>> import xarray as xr
 >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"epsilon": [0.5, float("inf")]}, ("epsilon", "seed"), "l2_error")

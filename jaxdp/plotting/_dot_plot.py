@@ -1,4 +1,4 @@
-"""Dots with bars beside names, for estimates of several quantities and for fitted exponents."""
+"""Dot plots with error bars, for estimates of several quantities and for fitted exponents."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from jaxdp.plotting.style import style
 from jaxdp.plotting.summaries import Summary, seed_count, summary
 from jaxdp.stats import power_law
 
-SPREAD = 0.48  # vertical distance from the first to the last dot of a row, relative to the distance of rows
+SPREAD = 0.48  # vertical distance from the first to the last dot of a row, relative to the distance between rows
 ROW_HEIGHT = 0.42  # in inches
 
 
@@ -42,17 +42,17 @@ def dot_plot(
     legend: bool = True,
     over: str = "seed",
 ) -> Axes:
-    """Draws one row of dots with bars for every value of a dimension, such as the items of a ranking.
+    """Draws one row of dots with error bars for every value of a dimension, such as the items of a ranking.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `y` and
-            `hue` must have one value.
+            `hue` must have size one.
         y: dimension with one row for each value, from top to bottom.
-        hue: dimension with one dot in each row for each value.
+        hue: dimension with one dot in every row for each of its values; None draws one dot in every row.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: meaning of the bars, as in `curves`.
-        labels: texts for values of `hue` and `y`; other values get texts from their names.
-        reference: position of a grey line for comparison.
+        labels: texts for values of `hue` and `y`; the default text of a value is derived from its name.
+        reference: position of a grey vertical line for comparison; None draws no line.
         xlabel: text of the axis; None derives it from the name of the values.
         title: title of the figure, or of the axes if `ax` is given.
         legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
@@ -94,15 +94,16 @@ def slopes(
     legend: bool = True,
     over: str = "seed",
 ) -> Axes:
-    """Draws fitted exponents a of mean ~ x^a (`jaxdp.stats.power_law`), as dots with 95% intervals.
+    """Draws the fitted exponents a of mean ~ x^a (`jaxdp.stats.power_law`), with 95% confidence intervals.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. At most one dimension other than seeds,
             `x` and `hue` has several values; each of its values gets one row.
-        x: dimension of the power; None chooses it as `curves` does. For `epsilon`, infinity is left out.
-        hue: dimension with one dot in each row for each value.
+        x: dimension with the base x of the power; None chooses the dimension as `curves` does. Infinite `epsilon` is
+            not used in the fit.
+        hue: dimension with one dot in every row for each of its values; None draws one dot in every row.
         ax: axes to draw on; None makes a figure, which a notebook shows.
-        expected: an exponent for comparison, drawn as a grey line.
+        expected: an exponent for comparison, drawn as a grey line; None draws no line.
         labels: texts for the values of the rows and of `hue`.
         xlabel: text of the axis; None derives it from the names of `x` and of the values.
         title: title of the figure, or of the axes if `ax` is given.
@@ -154,7 +155,7 @@ def _draw(
     xlabel: str,
     title: str,
 ) -> Axes:
-    """Draws dots with bars: one row for every value of y, with one dot for every value of hue."""
+    """Draws dots with error bars: one row for every value of y, with one dot for every value of hue."""
     is_new_figure = ax is None
     ax = axes_to_draw_on(ax, title)
     names = [""] if y is None else [label_of(y, value, labels) for value in values_of(estimates.middle[y])]
@@ -172,7 +173,7 @@ def _draw(
         ax.errorbar(
             middle,
             at + offset,
-            xerr=np.maximum([middle - low, high - middle], 0),  # rounding may make the length of an empty bar negative
+            xerr=np.maximum([middle - low, high - middle], 0),  # rounding may make a zero length negative
             fmt=line["marker"],
             color=line["color"],
             markersize=line["markersize"],

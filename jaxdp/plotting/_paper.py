@@ -1,4 +1,4 @@
-"""Figures at the true size of a paper: width, fonts and file format of a venue."""
+"""Figures with the width, the fonts and the file format that a paper at a venue needs."""
 
 import contextlib
 import inspect
@@ -14,7 +14,7 @@ from jaxdp.validation import check_positive, did_you_mean
 USUAL_POINTS = 10.0  # font size of figures outside a paper
 POINTS = 8.0  # font size if the width is given in inches
 RATIO = 0.72  # height of a panel with its labels, relative to its width
-LEAST_HEIGHT = 1.6  # smallest such height, in inches
+LEAST_HEIGHT = 1.6  # minimum height of a panel with its labels, in inches
 LEAST_INCHES, MOST_INCHES = 1.5, 20.0
 SERIFS = ("STIXGeneral", "DejaVu Serif")  # these come with Matplotlib
 FORMAT = {"pdf.fonttype": 42, "ps.fonttype": 42, "mathtext.fontset": "stix", "savefig.dpi": 300}
@@ -35,11 +35,11 @@ class Paper(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The size of fonts, lines and marks, relative to figures outside a paper."""
+        """The size of fonts, lines and marks, relative to their size in figures outside a paper."""
         return float(self.settings["font.size"]) / USUAL_POINTS
 
     def panel_height(self, columns: int) -> float:
-        """Returns the height in inches of a panel with its labels, in a figure with this number of columns."""
+        """Returns the height in inches of a panel with its labels, in a figure with `columns` columns of panels."""
         return max(LEAST_HEIGHT, RATIO * self.width / columns)
 
 
@@ -48,17 +48,18 @@ _current: ContextVar[Paper | None] = ContextVar("paper", default=None)
 
 @contextlib.contextmanager
 def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iterator[None]:
-    r"""Gives figures that are drawn in its `with` block the size and fonts of a paper; save them there or later.
+    r"""Gives figures that are drawn in its `with` block the size and the fonts of a paper.
 
-    Figures have exactly the requested width, so that \includegraphics without a width shows them at their true size.
+    A figure may be saved in the block or after it. Figures have exactly the requested width, so \includegraphics
+    without a width shows them at their true size.
     PDF files embed their fonts as text (Type 42), as venues require.
 
     Args:
-        style: the width in inches; or the name of a bundle of the package tueplots, such as "icml2024", "neurips2024",
-            "iclr2024", "aistats2025" or "jmlr2001", for one column of that venue and its font sizes. Bundles need
-            `pip install tueplots`. TeX is not used.
-        columns: 1 for the width of one column, and for a width in inches; 2 for the full width of a page with two
-            columns.
+        style: the width in inches, or the name of a bundle of the package tueplots, such as "icml2024", "neurips2024",
+            "iclr2024", "aistats2025" or "jmlr2001". A bundle sets the width of one column of the venue, and its font
+            sizes. Bundles need `pip install tueplots`. TeX is not used.
+        columns: 1 for the width of one column (required if `style` is a width in inches), or 2 for the full width of a
+            two-column page.
         caption: whether figures contain their caption. If not, `jaxdp.plotting.caption(ax)` returns the text.
 
     Raises:
@@ -83,12 +84,12 @@ def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iter
 
 
 def current_paper() -> Paper | None:
-    """Returns the style of the enclosing `with paper(...)` block, or None outside of such blocks."""
+    """Returns the style of the enclosing `with paper(...)` block; None outside such a block."""
     return _current.get()
 
 
 def current_scale() -> float:
-    """Returns the size of lines and marks, relative to figures outside a paper."""
+    """Returns the size of lines and marks, relative to their size in figures outside a paper."""
     style = current_paper()
     return 1.0 if style is None else style.scale
 

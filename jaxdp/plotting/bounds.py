@@ -1,4 +1,4 @@
-"""Theoretical bounds beside measured curves: unscaled, or scaled to pass through a curve's first mark."""
+"""Theoretical bounds for comparison with measured curves, unscaled or scaled to pass through a curve's first mark."""
 
 from typing import Any
 
@@ -23,33 +23,34 @@ def bound(
     color: Any = None,
     legend: bool = True,
 ) -> Axes:
-    """Draws a bound as a grey line or, scaled to pass through a curve's first mark, as a dotted line.
+    """Draws an unscaled bound as a grey line, or a scaled bound as a dotted line.
 
-    The first mark is the leftmost that is not behind a break of the axis.
+    A scaled bound passes through a curve's first mark, which is the leftmost mark that is not behind an axis break.
 
-    Scale a bound that is known only up to a factor: the scaled bound shows how a curve should rise or fall, not how
-    high the curve should be.
+    Scale a bound that is known only up to a constant factor. The scaled bound then shows how a curve should rise or
+    fall, but not how high the curve should be.
 
     Args:
         ax: axes that `curves` drew on.
-        x: [count] positions at which the bound is known. Positions behind a break of the axis are not drawn, nor is
-            infinity.
-        y: [count] values of the bound; or one number, for a constant bound.
+        x: [count] positions at which the bound is known. Infinity and positions behind an axis break are not drawn.
+        y: [count] values of the bound, or one number for a constant bound.
         through: None draws the bound unscaled. A value of the curves' `hue`, or a curve's legend text, scales the bound
             to pass through that curve's first mark, and gives it that curve's colour. "lowest" scales the bound to pass
-            through the lowest first mark of all curves; a number scales the bound to have that height at the first x.
-        label: legend text. Bounds with equal texts share one legend entry.
-        color: colour of the line. None: the colour of the curve that `through` names, otherwise grey.
+            through the lowest first mark of all curves. A number scales the bound to have that height at the first x.
+        label: legend text; None adds no legend entry. Bounds with equal texts share one legend entry.
+        color: colour of the line. None chooses the colour of the curve that `through` names, or grey if `through` names
+            no curve.
         legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
 
     Returns:
         The axes. A scaled bound is not drawn if the first mark is missing or 0, if the bound at this mark is 0 or has
-        the opposite sign, or if the bound is not finite. If the mark is between two x, the bound is drawn only if all
-        its x and all its values are positive. No bound is drawn at fewer than two finite x.
+        the opposite sign, or if the bound is not finite. If the mark is between two positions x, a scaled bound is
+        drawn only if all its positions and all its values are positive. No bound is drawn if x has fewer than two
+        finite positions.
 
     Raises:
         ValueError: if the shapes of x and y differ, no curve has the hue or label `through`, or the first mark is
-            outside x.
+            outside the range of x.
 
     Examples:
         >>> import xarray as xr
@@ -90,10 +91,10 @@ def bound(
 
 
 def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, float, Any]:
-    """Returns position, height and colour of the mark on `ax` through which a bound is scaled.
+    """Returns the position, height and colour of the mark on `ax` through which a scaled bound passes.
 
-    `through` is a curve's hue or label (its first mark), "lowest" (the lowest first mark), or a height at the smallest
-    of `points`, the positions of the bound.
+    `points` are the positions of the bound. If `through` is a curve's hue or label, the mark is that curve's first
+    mark. If it is "lowest", the mark is the lowest first mark; if a number, the point with this height at `points[0]`.
     """
     curves = [
         curve._replace(at=curve.at[is_seen], middle=curve.middle[is_seen])
@@ -120,8 +121,8 @@ def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, floa
 def _interpolate(x: float, points: np.ndarray, heights: np.ndarray) -> float:
     """Returns the height of a bound at x, by linear interpolation of log heights over log points.
 
-    If x equals a point, the result is the height there. Otherwise the result is NaN if x is outside the points, or if a
-    height or the first point is not positive.
+    If x equals a point, the result is the height at this point. Otherwise the result is NaN if x is outside the range
+    of the points, or if a height or the first point is not positive.
     """
     equal_points = np.flatnonzero(np.isclose(points, x, rtol=1e-9))
     if equal_points.size:

@@ -1,4 +1,4 @@
-"""Paired differences from a reference, with their intervals."""
+"""Plots of paired differences from a reference, with their confidence intervals."""
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -28,14 +28,15 @@ def paired(
     title: str = "",
     legend: bool = True,
 ) -> Axes:
-    """Draws paired differences from a reference, as `jaxdp.stats.paired` computes them, with intervals and a zero line.
+    """Draws paired differences from a reference with their confidence intervals, and a zero line.
 
     Args:
-        differences: a dataset with `difference`, `low` and `high`. If it has p-values (`p_adjusted`, or else
-            `p_value`), a mark is open (hollow) unless its p-value is at most 0.05.
-        x: dimension on the horizontal axis. None chooses `epsilon` unless it is `hue`; without this dimension, `round`;
-            otherwise the only other dimension with several values.
-        hue: dimension with one curve for each value; None chooses the only other dimension with several values.
+        differences: a dataset with `difference`, `low` and `high`, as `jaxdp.stats.paired` returns it. If it has
+            p-values (`p_adjusted`, or else `p_value`), a mark is open (hollow) unless its p-value is at most 0.05.
+        x: dimension on the horizontal axis. None chooses `epsilon` if it is a dimension and is not `hue`; otherwise
+            `round` if there are several rounds; otherwise the only dimension other than `hue` with several values.
+        hue: dimension with one curve for each value. None chooses the only dimension other than `x` with several
+            values.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: legend text of each value of `hue`.
         xscale: as in `curves`.
@@ -48,8 +49,8 @@ def paired(
         The axes.
 
     Raises:
-        ValueError: if a variable is missing, dimensions other than `x` and `hue` have several values, or x is not given
-            and not determined.
+        ValueError: if a variable is missing, dimensions other than `x` and `hue` have several values, or x is None and
+            several dimensions could be on the horizontal axis.
 
     Examples:
         >>> coords = {"epsilon": [0.1, 1.0, float("inf")]}
@@ -80,7 +81,7 @@ def paired(
     p_values = next((variables[name] for name in ("p_adjusted", "p_value") if name in variables), None)
     middle, low, high = (variables[name] for name in REQUIRED)
     estimates = Summary(middle, low, high, "mean of paired differences", "their intervals")
-    # Bars only for names or a single x: side by side, they would move marks along an axis of numbers.
+    # Bars stand side by side, which moves marks along the axis, so bars are drawn only for names or a single x.
     bars = not positions.joined.any() or len(positions.at) == 1
     for index, (points, line) in enumerate(draw_curves(ax, positions, estimates, hue, labels, bars)):
         if p_values is not None:

@@ -1,4 +1,4 @@
-"""Figures and axes that a notebook shows, with one legend and a caption that explains marks and bands."""
+"""Figures and axes that a notebook shows. A figure has one legend, and a caption that explains marks and bands."""
 
 import io
 import textwrap
@@ -15,7 +15,7 @@ from jaxdp.plotting._paper import current_paper, in_paper
 from jaxdp.plotting.records import caption, handles
 from jaxdp.plotting.style import text_colour
 
-LABEL_LENGTH = 3.0  # largest length of a line of a vertical label, in inches
+LABEL_LENGTH = 3.0  # maximum length of a line of a vertical label, in inches
 COLOUR_BAR = "<colorbar>"  # Matplotlib's label of a colour bar's axes
 LIGHT = 0.5  # brightness above which a text colour implies a dark background
 
@@ -36,13 +36,13 @@ class Figure(figure.Figure):
         self._paper = current_paper()
 
     def explain(self, *, title: str = "", note: str = "", height: float | None = None) -> None:
-        """Writes the title and one legend above the panels, and the meaning of marks and bands below them.
+        """Writes the title and one legend above the panels, and a caption on marks and bands below the panels.
 
         Args:
             title: title of the figure; a long title is wrapped.
             note: more sentences for the caption.
-            height: height of all panels with their labels, in inches. None keeps the height of the previous call; in
-                the first call it is the height of the figure.
+            height: height of all panels with their labels, in inches. None keeps the height of the previous call, or
+                in the first call chooses the height of the figure.
         """
         self._explained, self._title, self._note = True, title, note
         if height is not None or self._height is None:
@@ -62,7 +62,7 @@ class Figure(figure.Figure):
             layout.surround(self, self._height, self._title, marks, names, text)
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
-        """Saves the figure as Matplotlib does; a figure for a paper is saved with that paper's fonts and resolution."""
+        """Saves the figure as Matplotlib does, but a figure for a paper with the paper's fonts and resolution."""
         with in_paper(self._paper):
             super().savefig(*arguments, **options)
 
@@ -79,7 +79,7 @@ class Figure(figure.Figure):
         description = self._title or next(filter(None, map(_description, panels)), "")
         return f"<figure of {count}{': ' if description else ''}{textwrap.shorten(description, 120)}>"
 
-    __str__ = __repr__  # Matplotlib's text has only the size
+    __str__ = __repr__  # Matplotlib's text contains only the size
 
 
 class Axes(axes.Axes):
@@ -97,18 +97,20 @@ class Axes(axes.Axes):
 
 
 def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float = 3.2, **sharing: Any) -> Figure:
-    """Returns a figure with empty panels to draw on, which a notebook shows.
+    """Returns a figure with empty panels to draw on.
+
+    A notebook shows the figure as a cell's last value.
 
     Args:
         rows: number of rows of panels.
         columns: number of columns of panels.
         width: width of one panel, in inches; ignored in a `paper`, where panels share the width.
-        height: height of one panel, in inches; in a `paper` the largest height.
+        height: height of one panel, in inches; in a `paper`, the maximum height.
         **sharing: arguments of Matplotlib's `Figure.subplots`, such as `sharey=True`.
 
     Returns:
-        The figure; its panels are `figure.axes`, row by row. Call `figure.explain(title=...)` for one legend and a
-        caption, after drawing or before.
+        The figure; its panels are `figure.axes`, row by row. To add one legend and a caption, call
+        `figure.explain(title=...)` before or after drawing.
 
     Examples:
         >>> figure = panels(1, 2, sharey=True)
@@ -128,7 +130,7 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
 def share_limits(figure: figure.Figure) -> None:
     """Gives all panels of a figure the same vertical limits, which contain the limits of each panel.
 
-    Panels are then as easy to compare as with `sharey=True`, and each keeps the numbers beside its axis.
+    Panels are then as easy to compare as with `sharey=True`, but each panel keeps its own tick labels.
 
     Examples:
         >>> figure = panels(1, 2)
@@ -145,7 +147,10 @@ def share_limits(figure: figure.Figure) -> None:
 
 
 def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
-    """Returns `ax`, or the axes of a new figure with legend and caption; raises ValueError if `ax` is not axes."""
+    """Returns `ax`, or the axes of a new figure with legend and caption if `ax` is None.
+
+    Raises ValueError if `ax` is neither Matplotlib axes nor None.
+    """
     if ax is None:
         new_figure = panels()
         new_figure.explain(title=title, height=3.4 if current_paper() is None else None)
@@ -158,7 +163,7 @@ def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
 
 
 def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
-    """Updates the legend and the caption of a `Figure` after drawing; gives axes of other figures a legend."""
+    """Updates the legend and the caption if `ax` belongs to a `Figure`; otherwise adds a legend if `legend` is true."""
     root_figure = ax.get_figure(root=True)
     if isinstance(root_figure, Figure):
         root_figure.refresh()
@@ -170,7 +175,7 @@ def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
 
 
 def name_axes(ax: axes.Axes, xlabel: str, ylabel: str) -> None:
-    """Writes the labels of the axes; a long vertical label gets several lines."""
+    """Sets the labels of both axes, and wraps a long vertical label."""
     ax.set_xlabel(xlabel)
     style = current_paper()
     length = LABEL_LENGTH if style is None else min(LABEL_LENGTH, 0.7 * style.panel_height(1))
@@ -178,7 +183,7 @@ def name_axes(ax: axes.Axes, xlabel: str, ylabel: str) -> None:
 
 
 def siblings(ax: axes.Axes) -> Iterator[axes.Axes]:
-    """Yields the axes that share the vertical axis of `ax`, `ax` included."""
+    """Yields the axes that share the vertical axis of `ax`, including `ax` itself."""
     yield from ax.get_shared_y_axes().get_siblings(ax)
 
 
@@ -188,7 +193,7 @@ def _description(panel: axes.Axes) -> str:
 
 
 def _opaque(colour: Any) -> tuple[float, float, float, float]:
-    """Returns the opaque RGBA colour that a colour has on white paper, or on black if Matplotlib's text is light."""
+    """Returns the opaque RGBA colour of `colour` over white, or over black if Matplotlib's text colour is light."""
     red, green, blue, alpha = to_rgba(colour)
     text = np.mean(to_rgba(mpl.rcParams["text.color"])[:3])
     paper = 0.0 if text > LIGHT else 1.0

@@ -14,7 +14,7 @@ from jaxdp.plotting.layout import room_for_names, wrap_text
 from jaxdp.plotting.lines import curves
 from jaxdp.validation import check_count
 
-NARROWEST = 1.5  # smallest width of a panel in a paper, in inches
+NARROWEST = 1.5  # minimum width of a panel in a paper, in inches
 TITLE_MARGIN = 0.3  # free width beside a panel's title in a paper, in inches
 
 
@@ -44,24 +44,25 @@ def facets(
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x`, `y`,
-            `hue`, `col` and `row` must have one value.
-        x: dimension on the horizontal axes. If neither `x` nor `y` is given, the default of `curves`.
+            `hue`, `col` and `row` must have size one.
+        x: dimension on the horizontal axes. If neither `x` nor `y` is given, `x` has the same default as in `curves`.
         y: dimension on the vertical axes, for `dot_plot` and `heatmap`.
         hue: dimension with one curve for each value.
         col: dimension with one column of panels for each value. Without `row`, panels continue in the next row.
         row: dimension with one row of panels for each value.
-        draw: (values, ax=, labels=, over=, **options), draws one panel: `curves`, `dot_plot`, `heatmap`, or your own
-            function that calls one of them. It also gets `x`, `y` and `hue` if they are given. The panel's `col` and
-            `row` are scalar coordinates of its values.
-        also: (axes, values), draws more on each panel, such as bounds; it is called after `draw`, with the same values.
+        draw: function(values, ax=, labels=, over=, **options) that draws one panel: `curves`, `dot_plot`, `heatmap`, or
+            your own function that calls one of them. It also gets `x`, `y` and `hue` if they are given. The values have
+            the panel's `col` and `row` as scalar coordinates.
+        also: function(axes, values) that draws more on each panel, such as bounds. It is called after `draw`, with the
+            same values.
         labels: texts for values of `hue`, `col` and `row`.
         title: title of the figure.
         note: more sentences for the caption.
-        abreast: largest number of panels side by side; only without `row`. In a `paper` there may be fewer, so that a
-            panel is at least 1.5 inches wide.
-        spare: number of empty panels after the last one, for you to draw on; only without `row`.
+        abreast: maximum number of panels side by side; used only without `row`. In a `paper` there may be fewer, so
+            that a panel is at least 1.5 inches wide.
+        spare: number of empty panels after the last one, for your own drawings; used only without `row`.
         width: width of a panel, in inches; ignored in a `paper`, where panels share the width.
-        height: height of a panel, in inches; in a `paper` the largest height.
+        height: height of a panel, in inches; in a `paper`, the maximum height.
         sharex: whether all panels have the same horizontal axis.
         sharey: whether all panels have the same vertical axis.
         over: the dimension of seeds.
@@ -127,9 +128,9 @@ def facets(
 
 
 def _outer_labels(figure: Figure, num_across: int, count: int, *, sharex: bool, sharey: bool) -> None:
-    """Removes labels of common axes, except beside panels of the left column and below the lowest panel of a column.
+    """Removes labels of shared axes, except beside panels of the left column and below the lowest panel of a column.
 
-    `num_across` is the number of panels in a row, and `count` the number of used panels.
+    `num_across` is the number of panels in a row, and `count` is the number of used panels.
     """
     for number, panel in enumerate(figure.axes[:count]):
         if sharey and number % num_across:

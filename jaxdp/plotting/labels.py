@@ -34,7 +34,7 @@ def epsilon_label(epsilon: float) -> str:
 
 
 def prefix_labels(groups: xr.DataArray) -> dict[str, str]:
-    """Returns the label "GROUP: NAME" for every name, for legends that mix groups.
+    """Returns the label "GROUP: NAME" for every name, for legends with names from several groups.
 
     Args:
         groups: a coordinate along one dimension of names, such as `results.trust_model` along `learner`.
@@ -51,7 +51,7 @@ def prefix_labels(groups: xr.DataArray) -> dict[str, str]:
 
 
 def title_of(values: xr.DataArray, name: Any = None) -> str:
-    """Returns the label of an axis for a dimension of the values, or for the values if `name` is None."""
+    """Returns the axis label for the dimension `name` of the values, or for the values themselves if `name` is None."""
     subject = values if name is None else values[name]
     attributes, name = subject.attrs, subject.name
     text = attributes.get("long_name") or TITLES.get(str(name)) or ("" if name is None else str(name).replace("_", " "))
@@ -59,7 +59,7 @@ def title_of(values: xr.DataArray, name: Any = None) -> str:
 
 
 def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
-    """Returns the label of one value of a dimension: from `labels`, or else derived from the value and the name."""
+    """Returns the label of one value of the dimension `name`; if `labels` has none, derives it from value and name."""
     for key in (value, str(value)):
         if labels is not None and key in labels:
             return labels[key]
@@ -72,7 +72,7 @@ def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
 
 
 def unit_sentence(values: xr.DataArray | xr.Dataset, labels: Labels | None = None) -> str:
-    """Returns a sentence on the privacy unit of claims, for captions; "" if values have no coordinate `privacy_unit`.
+    """Returns a sentence on the privacy units of the claims, for a caption; "" if no claim has a privacy unit.
 
     Examples:
         >>> units = ("learner", ["one person", "one round's reward"])
@@ -93,7 +93,7 @@ def unit_sentence(values: xr.DataArray | xr.Dataset, labels: Labels | None = Non
 
 
 def number(value: Any) -> str:
-    """Formats a number on an axis."""
+    """Formats a number for an axis."""
     if isinstance(value, int | np.integer):
         return f"{value:,}"
     return "∞" if np.isinf(value) else f"{value:g}"
@@ -105,7 +105,7 @@ def plain(text: str) -> str:
 
 
 def values_of(coordinate: xr.DataArray) -> list[Any]:
-    """Returns the values of a dimension as Python objects."""
+    """Returns the values of a coordinate as Python objects."""
     return [value.item() if isinstance(value, np.generic) else value for value in coordinate.values]
 
 
@@ -127,19 +127,22 @@ def check_values(values: Any, over: str = "seed") -> xr.DataArray:
 
 
 def keep_dimensions(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", otherwise: str) -> xr.DataArray:
-    """Returns the values with only the chosen dimensions and seeds; chosen dimensions without coordinates get indices.
+    """Returns the values with only the chosen dimensions and seeds.
 
     Args:
         values: as `check_values` returns them.
         *chosen: (option, dimension), such as ("hue", "epsilon"); a dimension of None is ignored.
         over: the dimension of seeds.
-        otherwise: advice in the error for another dimension with several values; "{0}" stands for the dimension.
+        otherwise: advice at the end of the error message if a dimension that was not chosen has several values; "{0}"
+            is replaced by the dimension's name.
 
     Returns:
-        The values. Other dimensions, which have size one, become scalar coordinates.
+        The values. Dimensions that were not chosen, which have size one, become scalar coordinates. Chosen dimensions
+        without a coordinate get their indices as coordinate.
 
     Raises:
-        ValueError: if a chosen dimension does not exist or is chosen twice, or other dimensions have several values.
+        ValueError: if a chosen dimension does not exist, is empty or is chosen twice, or if other dimensions have
+            several values.
     """
     free = [str(name) for name in values.dims if name != over]
     options_of: dict[Any, str] = {}
@@ -168,9 +171,10 @@ def keep_dimensions(values: xr.DataArray, *chosen: tuple[str, Any], over: str = 
 
 
 def default_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
-    """Returns the default dimension of the horizontal axis: `round` or else the only dimension with several values.
+    """Returns the default dimension of the horizontal axis; never the dimension of seeds or one of `taken`.
 
-    If no dimension has several values, the only dimension is returned. Seeds and `taken` dimensions are left out.
+    The default is `round` if there are several rounds, or else the only dimension with several values. If no dimension
+    has several values, the default is the only dimension.
 
     Raises:
         ValueError: if there is no such dimension, or more than one.

@@ -1,4 +1,4 @@
-"""The layout of figures: wrapped text, and one box with the title and the legend."""
+"""Layout of figures: wraps text, and puts the title and the legend into one box."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator
 
 from jaxdp.plotting._paper import current_paper, current_scale
 
-Size = str | float  # of a font, in words or in points
+Size = str | float  # a font size, as one of Matplotlib's names or in points
 
 # In inches, outside a paper.
 LEAST_WIDTH = 6.0
@@ -32,7 +32,7 @@ def text_width(text: str, size: Size) -> float:
 
 @lru_cache(maxsize=4096)
 def _text_width(text: str, points: float, family: tuple[str, ...], name: str) -> float:
-    del name  # only part of the cache's key: the font that the family stands for may change
+    del name  # only a part of the cache key, because the font that the family resolves to may change
     font = FontProperties(size=points, family=list(family))
     # The outlines' exact extent takes twenty times as long, and differs by at most two points.
     return float(text_to_path.get_text_width_height_descent(text, font, bool(cbook.is_math_text(text)))[0]) / 72
@@ -51,7 +51,10 @@ def wrap_text(text: str, width: float, size: Size) -> str:
 
 
 def room_for_names(ax: Axes) -> float:
-    """Returns how much wider, in inches, the names beside a vertical axis are than numbers; 0 if there are no names."""
+    """Returns the additional width, in inches, that names beside a vertical axis need compared with numbers.
+
+    The result is 0 if the axis has no names.
+    """
     has_names = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
     names = [label.get_text() for label in ax.get_yticklabels()] if has_names else []
     return max(0.0, max((text_width(name, "medium") for name in names), default=0.0) - 0.5)
@@ -60,9 +63,9 @@ def room_for_names(ax: Axes) -> float:
 def surround(
     figure: Figure, panels: float, title: str, handles: Sequence[Any], names: Sequence[str], caption: str
 ) -> None:
-    """Adds title and legend above the panels and a caption below them, and adjusts the figure's height.
+    """Adds title and legend above the panels and a caption below the panels, and adjusts the figure's height.
 
-    Title and legend are in one box; separately they would overlap.
+    Title and legend are in one box, because two boxes would overlap.
 
     Args:
         figure: a figure with constrained layout and without a legend.
@@ -102,6 +105,9 @@ def surround(
 
 
 def _columns(names: Sequence[str], width: float, mark: float, size: Size) -> int:
-    """Returns how many legend columns fit into `width` inches; each has a symbol of `mark` inches beside the text."""
+    """Returns the number of legend columns that fit into `width` inches, at least 1 and at most `LEGEND_COLUMNS`.
+
+    A column has the widest text and a symbol, which takes `mark` inches.
+    """
     widest = max((text_width(name, size) for name in names), default=0.0)
     return max(1, min(len(names), LEGEND_COLUMNS, int(width / (widest + mark))))

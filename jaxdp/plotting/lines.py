@@ -1,4 +1,4 @@
-"""Curves of a mean, median or share over seeds, with bands."""
+"""Curves of a mean, median or proportion over seeds, with bands."""
 
 from collections.abc import Collection
 from typing import Any
@@ -26,7 +26,7 @@ from jaxdp.plotting.summaries import Summary, summary
 BAND_WIDTH = 7.0  # width of a band in points, if there is a single x
 APART_WIDTH = 4.0  # width of a band behind a break, in points
 BESIDE = 1.15  # if there is a single x, the ratio of the positions of two neighbouring curves
-DODGE = 0.04  # largest distance between bars at the same x, relative to the distance from the first to the last x
+DODGE = 0.04  # maximum distance between bars at the same x, relative to the distance from the first to the last x
 OTHERS = "others"  # legend text of grey curves
 BETWEEN = 0.5  # bars at the same x cover at most this part of the distance to the next x
 
@@ -54,25 +54,25 @@ def curves(
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
-            `hue` must have one value.
-        x: dimension on the horizontal axis. None chooses `round`; without rounds, the only other dimension with several
-            values. An infinite value is drawn at the right, behind a break of the axis. On a logarithmic axis of
-            `epsilon`, a smallest value that is at least 1,000 times smaller than the next is drawn at the left, behind
-            a break, if there are two or more other finite values.
+            `hue` must have size one.
+        x: dimension on the horizontal axis. None chooses `round` if there are several rounds; otherwise the only
+            dimension other than `hue` with several values. An infinite value is drawn at the right end, after an axis
+            break. On a logarithmic axis of `epsilon` with three or more finite values, the smallest value is drawn at
+            the left end, before an axis break, if it is at least 1,000 times smaller than the next value.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows. Curves on the axes are kept.
         band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"
-            (share of ones, for values 0 or 1; 95% confidence interval by Clopper-Pearson) or None (mean without a
+            (proportion of ones, for values 0 or 1; 95% confidence interval by Clopper-Pearson) or None (mean without a
             band).
         labels: legend text of each value of `hue`.
         label: legend text of the curve if there is no `hue`.
-        bars: whether bars, side by side, replace bands.
+        bars: whether to draw error bars, side by side, instead of bands.
         highlight: values of `hue` that get colours and bands; the other curves are grey and share one legend entry. A
             panel with more than seven coloured curves is hard to read. None highlights all curves.
         xscale: "linear" or "log". None chooses "log" if all x are positive and the largest finite x is at least 10
-            times the smallest; for positive `epsilon`, or one positive x, always "log".
-        yscale: "linear" or "log". None keeps the scale that you have set on `ax`; otherwise it chooses in the same way
-            from the heights of the marks, and "linear" for shares.
+            times the smallest. For positive `epsilon`, or one positive x, None always chooses "log".
+        yscale: "linear" or "log". None keeps the scale that you have set on `ax`. If you have set no scale, None
+            chooses it in the same way from the heights of the marks, or "linear" if `band` is "share".
         xlabel: text of the horizontal axis; None derives it from the name, or from the attributes `long_name` and
             `units`.
         ylabel: text of the vertical axis; None derives it in the same way.
@@ -81,7 +81,7 @@ def curves(
         over: the dimension of seeds.
 
     Returns:
-        The axes. The figure's caption, or `caption(ax)`, explains marks and bands, cut bands and missing marks.
+        The axes. The figure's caption, or `caption(ax)`, explains marks, bands, truncated bands and missing marks.
 
     Raises:
         ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
@@ -135,7 +135,7 @@ def draw_curves(
     label: str = "",
     highlight: Collection[Any] | None = None,
 ) -> list[tuple[np.ndarray, dict[str, Any]]]:
-    """Draws and records a curve with its band for each value of `hue`, or one curve if it is None.
+    """Draws and records a curve with its band for each value of `hue`, or one curve if `hue` is None.
 
     Args:
         ax: axes to draw on.
@@ -143,12 +143,12 @@ def draw_curves(
         estimates: the marks and bands, along the horizontal dimension and `hue`.
         hue: dimension with one curve for each value.
         labels: as in `curves`.
-        bars: whether bars replace bands.
+        bars: whether to draw error bars instead of bands.
         label: legend text if `hue` is None.
         highlight: as in `curves`.
 
     Returns:
-        For each curve, the horizontal positions of its marks and its keywords for lines.
+        For each curve, the horizontal positions of its marks and Matplotlib's keywords for its line.
     """
     hues = [None] if hue is None else values_of(estimates.middle[hue])
     start, drawn = len(curves_on(ax)), []
@@ -226,10 +226,10 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, line: dict[str, Any], inde
 
 
 def _side_by_side(where: Places, step: float, count: int) -> np.ndarray:
-    """Returns the positions of the marks of one of `count` curves, all moved sideways by the same length of the axis.
+    """Returns the positions of the marks of one of `count` curves, all shifted horizontally by the same length.
 
-    `step` is the curve's number, counted from the middle of all curves. Bars of different curves then stand side by
-    side, and stay apart from the bars at neighbouring x.
+    `step` is the curve's number, counted from the middle of all curves. Error bars of different curves are then side by
+    side, and remain apart from the bars at neighbouring x.
     """
     at = np.log(where.at) if where.scale == "log" else where.at
     length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)
@@ -247,18 +247,18 @@ def cost_of_privacy(
     title: str | None = None,
     **options: Any,
 ) -> Axes:
-    """Draws statistics over seeds against epsilon; epsilon = inf is at the right, behind a break of the axis.
+    """Draws statistics over seeds against epsilon, with epsilon = inf at the right end, after an axis break.
 
-    An epsilon at least 1,000 times smaller than the next is at the left, behind a break, as in `curves`.
+    A smallest epsilon that is far below the next one is drawn at the left end, before an axis break, as in `curves`.
 
     Args:
-        values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there are several
-            rounds, the last round is drawn, unless `hue` is "round".
+        values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there is a dimension
+            `round`, only the last round is drawn, unless `hue` is "round".
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: as in `curves`.
         labels: legend text of each value of `hue`.
-        title: as in `curves`; None writes the number of rounds, if there are rounds.
+        title: as in `curves`; None writes the number of rounds if there is a dimension `round`.
         **options: further arguments of `curves`.
 
     Returns:

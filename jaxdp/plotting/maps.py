@@ -23,10 +23,10 @@ from jaxdp.plotting.records import note
 from jaxdp.plotting.summaries import seed_count
 from jaxdp.validation import check_choice
 
-MOST_TICKS = 9  # largest number of ticks of an axis
-COLOURS = "cividis"  # brightness increases along the scale, and any colour vision can read it
-MOST_NUMBERS = 80  # up to this number of cells, each contains its mean as a number
-BRIGHT = 0.55  # from this point of the colour scale on, numbers are black, otherwise white
+MOST_TICKS = 9  # maximum number of ticks of an axis
+COLOURS = "cividis"  # brightness increases along the scale, which people with any colour vision can read
+MOST_NUMBERS = 80  # if a map has at most this number of cells, each cell contains its mean as a number
+BRIGHT = 0.55  # numbers are black from this point of the colour scale on, and white below it
 
 
 def heatmap(
@@ -47,14 +47,15 @@ def heatmap(
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and `y`
-            must have one value.
-        x: dimension from left to right.
-        y: dimension from bottom to top.
+            must have size one.
+        x: dimension on the horizontal axis, from left to right.
+        y: dimension on the vertical axis, from bottom to top.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: texts for values of x and y that are not numbers.
         scale: scale of colours, "linear" or "log" (for positive means). None chooses "log" if all means are positive
             and the largest is at least 10 times the smallest.
-        numbers: whether cells contain numbers and there is no colour bar. None: if there are at most 80 cells.
+        numbers: whether to write each mean into its cell; otherwise there is a colour bar. None writes numbers if there
+            are at most 80 cells.
         xlabel: text of the horizontal axis; None derives it from the name.
         ylabel: text of the vertical axis; None derives it from the name.
         title: title of the figure, or of the axes if `ax` is given.
@@ -110,7 +111,7 @@ def heatmap(
 
 
 def _norm(mean: np.ndarray, scale: str | None) -> Normalize:
-    """Returns the colour scale of the means, linear or logarithmic; None chooses by `suggested_scale`."""
+    """Returns the linear or logarithmic colour scale of the means; `suggested_scale` decides if `scale` is None."""
     finite = mean[np.isfinite(mean)]
     if not finite.size:
         return Normalize(0.0, 1.0)
@@ -122,7 +123,7 @@ def _norm(mean: np.ndarray, scale: str | None) -> Normalize:
 
 
 def _tick_text(name: str, value: Any, labels: Labels | None) -> str:
-    """Formats a value of the dimension `name` beside an axis: numbers as numbers, other values by `labels`."""
+    """Formats a value of the dimension `name` for an axis; values that are not numbers get the text in `labels`."""
     if isinstance(value, float) and np.isfinite(value):
         return _format_value(value)
     return (
@@ -133,5 +134,5 @@ def _tick_text(name: str, value: Any, labels: Labels | None) -> str:
 
 
 def _format_value(value: float) -> str:
-    """Formats a number with three significant digits, from 1,000 up to a million as a whole number."""
+    """Formats a number with three significant digits, or as an integer if its magnitude is in [1e3, 1e6)."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Positions of values on an axis, with infinity and a far smaller ε behind breaks of it; scales, ticks and limits."""
+"""Positions, scales, ticks and limits of axes. Infinity, and an ε far below the next one, are behind axis breaks."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,18 +18,18 @@ from jaxdp.validation import check_choice
 
 SCALES = ("linear", "log")
 WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
-FEW = 6  # up to this number of values, each gets a tick, except rounds
-APART = 4.0  # on a logarithmic axis, the ratio of the positions of two values beside a break
-FAR = 1000.0  # an epsilon that is so many times smaller than the next one is behind a break
+FEW = 6  # if there are at most this number of values, each value gets a tick, except on an axis of rounds
+APART = 4.0  # on a logarithmic axis, the ratio of the positions of the two values next to an axis break
+FAR = 1000.0  # an epsilon that is at least this number of times smaller than the next one is behind an axis break
 SHORT_RATIO = 50.0  # a logarithmic horizontal axis with a smaller ratio of its ends has ticks between powers of ten
 MARGINS = 0.05  # Matplotlib's margins beside the marks
-SLASH = ((-0.5, -1.0), (0.5, 1.0))  # a marker; two of them show a break of the axis
+SLASH = ((-0.5, -1.0), (0.5, 1.0))  # a marker; two of them show an axis break
 
 FAINT = 0.25  # opacity of bands
 
 _CHOSEN: WeakSet[Axes] = WeakSet()  # axes with a vertical scale set by the user
-_APART: WeakKeyDictionary[Axes, dict[float, float]] = WeakKeyDictionary()  # position of each value behind a break
-# On logarithmic axes: bands with lower ends <= 0, and their positions, lower and upper ends.
+_APART: WeakKeyDictionary[Axes, dict[float, float]] = WeakKeyDictionary()  # position of each value behind an axis break
+# For each logarithmic axis, the bands with lower ends <= 0, with their positions, lower ends and upper ends.
 _CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()
 
 
@@ -39,12 +39,12 @@ class Places(NamedTuple):
     Attributes:
         order: indices of the values, in the order of their positions.
         at: positions, in that order.
-        joined: [count] whether the value is a number that is not behind a break of the axis; a line joins these values.
+        joined: [count] whether the value is a number that is not behind an axis break; a line joins these values.
         ticks: (position, text) of each tick; empty if Matplotlib chooses ticks.
         scale: "log" or "linear".
         is_number: whether the values are numbers.
-        ends: for each value behind a break, its position if the axes are empty. Before `prepare_x`, `at` and `ticks`
-            have the value itself.
+        ends: for each value behind an axis break, its position if the axes are empty. Before `prepare_x`, `at` and
+            `ticks` contain the value itself instead of its position.
     """
 
     order: np.ndarray
@@ -57,16 +57,16 @@ class Places(NamedTuple):
 
 
 def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[str]) -> Places:
-    """Returns the positions of a dimension's values: numbers in order, also infinity; other values in equal steps.
+    """Returns the positions of a dimension's values: numbers in ascending order, other values in equal steps.
 
-    Infinity is behind a break of the axis. So is, on a logarithmic axis of `epsilon` with three or more finite values,
-    the smallest value if it is at least `FAR` times smaller than the next.
+    Infinity is behind an axis break. On a logarithmic axis of `epsilon` with three or more finite values, the smallest
+    value is also behind an axis break if it is at least `FAR` times smaller than the next.
 
     Args:
         name: name of the dimension.
         values: values of the dimension.
-        scale: "linear" or "log". None: "log" if all values are positive and the name is "epsilon" or there is only one
-            value, otherwise the result of `suggested_scale`. Ignored if values are not numbers.
+        scale: "linear" or "log". None chooses "log" if all values are positive and the name is "epsilon" or there is
+            only one value; otherwise `suggested_scale` decides. Ignored if values are not numbers.
         texts: tick texts of values that are not numbers.
 
     Raises:
@@ -117,14 +117,14 @@ def suggested_scale(values: np.ndarray) -> str:
 
 
 def prepare_x(ax: Axes, positions: Places) -> Places:
-    """Sets scale and ticks of the horizontal axis, and its breaks.
+    """Sets the scale, the ticks and the breaks of the horizontal axis.
 
     Returns:
-        The positions. A value that is behind a break of these axes already keeps its position.
+        The positions. A value that is already behind a break of this axis keeps its position.
 
     Raises:
-        ValueError: if the position of another value would be beyond infinity, or beyond the value behind the left
-            break.
+        ValueError: if the position of another value would be to the right of infinity, or to the left of the value
+            behind the left axis break.
     """
     drawn = [position for curve in curves_on(ax) for position in curve.at]
     _APART[ax] = earlier = positions_apart(ax)
@@ -170,21 +170,22 @@ def break_sentence(name: str, positions: Places) -> str:
 
 
 def positions_apart(ax: Axes) -> dict[float, float]:
-    """Returns the position of each value that is behind a break of the horizontal axis."""
+    """Returns the position of each value that is behind a break in the horizontal axis."""
     return _APART.get(ax, {}) if curves_on(ax) else {}  # no curve yet, or the axes were cleared
 
 
 def left_break(ax: Axes) -> float:
-    """Returns the position of the break at the left of the horizontal axis; minus infinity if there is none."""
+    """Returns the position of the left break in the horizontal axis; minus infinity if there is no left break."""
     lefts = [at * APART**0.5 for value, at in positions_apart(ax).items() if value < np.inf]
     return lefts[0] if lefts else -np.inf
 
 
 def _set_apart(ax: Axes, positions: Places, drawn: Sequence[float]) -> Places:
-    """Returns `positions` with values behind breaks at the positions that earlier curves on `ax` gave them, if any.
+    """Returns `positions` after moving values behind axis breaks, where possible to positions from previous curves.
 
-    `drawn` has the positions of these curves. Without an earlier break at the left there is a new one only if the value
-    behind it is far from these curves, too. Raises ValueError if another value is beyond a value behind a break.
+    `drawn` has the positions of the previous curves on `ax`. A new left break is made only if `ax` has no left break,
+    and the value behind it is far from the previous curves, too. Raises ValueError if another value would be outside
+    the position of a value behind an axis break.
     """
     if not positions.is_number:
         return positions
@@ -219,7 +220,7 @@ def _set_apart(ax: Axes, positions: Places, drawn: Sequence[float]) -> Places:
 
 
 def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
-    """Sets the vertical scale: `scale`, or the scale that the user has set, or the scale that all marks suggest."""
+    """Sets the vertical scale to `scale`, or if it is None to the user's scale or else to a scale for all marks."""
     shared = list(siblings(ax))
     if scale is not None:
         ax.set_yscale(check_choice("yscale", scale, SCALES))
@@ -234,7 +235,7 @@ def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
 
 
 def fit_y(ax: Axes) -> None:
-    """Sets limits of a logarithmic vertical axis that show all marks, upper ends of bands and unscaled bounds."""
+    """Sets limits of a logarithmic vertical axis that include all marks, upper ends of bands and unscaled bounds."""
     if ax.get_yscale() != "log":
         return
     drawn = [curve for other in siblings(ax) for curve in records(other)]
@@ -252,9 +253,9 @@ def fit_y(ax: Axes) -> None:
 
 
 def _set_log_ticks(axis: Axis, low: float, high: float, *, is_short: bool) -> None:
-    """Sets ticks of a logarithmic axis at powers of ten, and if `is_short` also at twice and five times these.
+    """Sets ticks of a logarithmic axis at powers of ten, and if `is_short` also at 2 and 5 times powers of ten.
 
-    `low` and `high` are the axis limits. Ticks are plain numbers if these are within [0.001, 100,000].
+    `low` and `high` are the axis limits. Tick labels are plain numbers if both limits are within [0.001, 100,000].
     """
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_short else (1,)))
     if is_short:
@@ -264,7 +265,7 @@ def _set_log_ticks(axis: Axis, low: float, high: float, *, is_short: bool) -> No
 
 
 def draw_band(ax: Axes, points: np.ndarray, low: np.ndarray, high: np.ndarray, colour: Any) -> None:
-    """Fills the band of a curve; on a logarithmic axis `fit_y` later cuts the part below the bottom edge."""
+    """Fills the band of a curve; on a logarithmic axis, `fit_y` later truncates the band at the bottom edge."""
     is_cut = ax.get_yscale() == "log" and bool((low <= 0).any())
     lower_end = np.where(low > 0, low, high) if is_cut else low  # positive for Matplotlib's limits, until `fit_y`
     band = ax.fill_between(points, lower_end, high, color=colour, alpha=FAINT, linewidth=0)
@@ -273,7 +274,7 @@ def draw_band(ax: Axes, points: np.ndarray, low: np.ndarray, high: np.ndarray, c
 
 
 def _polygons(points: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """Returns the outlines of a band, one for each stretch without NaN."""
+    """Returns the outlines of a band, one for each run of consecutive points without NaN."""
     is_known = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
     stretches = np.split(is_known, np.flatnonzero(np.diff(is_known) > 1) + 1)
     return [
@@ -285,7 +286,7 @@ def _polygons(points: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.
 
 def log_limits(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
     """Returns the limits of a logarithmic axis that shows every mark and every band's upper end."""
-    # Lower ends below a tenth of the mark do not count: they would stretch the axis without limit.
+    # Lower ends below a tenth of the mark are ignored, because they would extend the axis without limit.
     low = np.where(low > middle / 10, low, middle)
     values = np.concatenate([low, middle, high])
     values = values[np.isfinite(values) & (values > 0)]
@@ -300,7 +301,7 @@ def log_limits(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[f
 
 
 def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
-    """Returns whether the texts of ticks (position, text) would overlap on a horizontal axis of this scale."""
+    """Returns whether the labels of the ticks (position, text) would overlap on a horizontal axis with this scale."""
     if len(ticks) < 2:
         return False
     figure = ax.get_figure(root=True)
@@ -313,7 +314,7 @@ def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
 
 
 def _ticks_so_far(ax: Axes) -> dict[float, str]:
-    """Returns the ticks of the horizontal axis at marks of curves that were drawn before: text by position."""
+    """Returns the horizontal axis's ticks at marks of previous curves, as a dictionary of texts by position."""
     drawn = {position for curve in curves_on(ax) for position in curve.at}
     if not drawn:
         return {}

@@ -1,4 +1,4 @@
-"""Records of the curves on axes; captions, styles, limits and scaled bounds use them."""
+"""Records of the curves on axes, from which captions, styles, axis limits and scaled bounds are derived."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-BELOW = 1.5  # zorder of bounds, below the curves; in legends bounds are last
+BELOW = 1.5  # zorder of bounds, which are drawn below the curves and come last in legends
 NEUTRAL = "#888888"  # visible on white and on black
 
 
@@ -43,7 +43,7 @@ class Drawn(NamedTuple):
     style: int | None = None
 
     def positive(self) -> "Drawn":
-        """Returns the curve without marks at zero or below, which have no position on a logarithmic axis."""
+        """Returns the curve with NaN for marks at zero or below, which have no position on a logarithmic axis."""
         is_positive = self.middle > 0
         middle, low, high = (np.where(is_positive, part, np.nan) for part in (self.middle, self.low, self.high))
         return self._replace(middle=middle, low=low, high=high)
@@ -61,7 +61,7 @@ def _is_cleared(ax: Axes) -> bool:
 
 
 def _start_records(ax: Axes) -> None:
-    """Starts new records of `ax` if it has none yet, or if it was cleared, which makes the old records invalid."""
+    """Starts new records of `ax` if it has none, or if it was cleared, after which its old records are invalid."""
     if _is_cleared(ax):
         _DRAWN.pop(ax, None)
         _NOTES.pop(ax, None)
@@ -88,12 +88,14 @@ def curves_on(ax: Axes) -> list[Drawn]:
 
 
 def style_index(ax: Axes, label: str, default: int) -> int:
-    """Returns the index of a new curve's style, so that in a figure each label has one style and each style one label.
+    """Returns the index of a new curve's style.
+
+    In a figure, each label has one style and each style has one label.
 
     Args:
         ax: axes to draw on.
         label: legend text; empty for a curve without legend text.
-        default: index for an empty label, and for a new label unless a curve of the figure has this index already.
+        default: index for an empty label, and for a new label unless a curve of the figure already has this index.
     """
     figure = ax.get_figure(root=True)
     panels = [ax] if figure is None else figure.axes
@@ -123,7 +125,8 @@ def _notes(ax: Axes) -> list[str]:
 def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
     """Returns the symbols and labels of a legend: each label once, curves before bounds.
 
-    If a label has several colours, such as a bound through several curves, its symbol is grey.
+    The symbol of a label with several colours is grey, such as the label of a bound that is drawn through several
+    curves.
     """
     entries: dict[str, Any] = {}
     for panel in panels:
@@ -142,14 +145,14 @@ def _order(handle: Any) -> float:
 
 
 def caption(panels: Axes | Sequence[Axes]) -> str:
-    r"""Returns sentences that explain marks, bands and bars on axes, for a caption of your own figure.
+    r"""Returns sentences that explain marks, bands and bars on axes, for the caption of your own figure.
 
     Args:
-        panels: axes that functions of this package drew on.
+        panels: axes on which functions of this package drew.
 
     Returns:
-        The sentences; empty if nothing was drawn. They also mention bands that are cut at the bottom of a logarithmic
-        axis, and values without a mark.
+        The sentences; empty if nothing was drawn. They also mention bands that are truncated at the bottom of a
+        logarithmic axis, and values without a mark.
 
     Examples:
         >>> import numpy as np, xarray as xr
@@ -200,7 +203,7 @@ def _has_cut_band(panel: Axes) -> bool:
 
 
 def _scales(panels: Sequence[Axes]) -> str:
-    """Returns a sentence that names the logarithmic axes; "" if there are none, or if the scales of panels differ."""
+    """Returns a sentence that names the logarithmic axes; "" if no axis is logarithmic or panels' scales differ."""
     scales = {
         (panel.get_xscale(), panel.get_yscale())
         for panel in panels

@@ -13,11 +13,11 @@ from jaxdp.plotting._paper import current_scale
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "-", "--", "-.", ":", "--", "-.")
-LEAST_CONTRAST = 0.3  # smallest difference in brightness between the first curve and the background
+LEAST_CONTRAST = 0.3  # minimum difference in brightness between the first curve and the background
 
 
 def text_colour(ax: Axes) -> Any:
-    """Returns the colour of the axes' text; black or white if that colour has too little contrast to the background."""
+    """Returns the colour of the axes' text, or black or white if the text contrasts too little with the background."""
     figure = ax.get_figure(root=True)
     behind = np.ones(3)  # paper
     for colour in (figure.get_facecolor() if figure is not None else "white", ax.get_facecolor()):

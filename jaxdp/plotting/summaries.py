@@ -1,4 +1,4 @@
-"""Summaries over seeds: a mean, median or share with limits, and texts that explain them."""
+"""Summaries over seeds: a mean, median or proportion with limits, and texts that explain both."""
 
 from typing import Any, NamedTuple
 
@@ -12,10 +12,10 @@ BANDS = ("t", "quantile", "share")
 
 
 class Summary(NamedTuple):
-    """A mean, median or share over seeds, with limits.
+    """A mean, median or proportion over seeds, with limits.
 
     Attributes:
-        middle: the mean, median or share.
+        middle: the mean, median or proportion.
         low: lower limit; NaN without a band.
         high: upper limit; NaN without a band.
         marks: meaning of `middle`, as text.
@@ -45,13 +45,13 @@ def seed_count(num_seeds: int) -> str:
 
 
 def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summary:
-    """Computes a mean, median or share over seeds with its limits; all are NaN if any seed's value is NaN.
+    """Computes a mean, median or proportion over seeds and its limits; they are NaN if any seed's value is NaN.
 
     Args:
         values: real numbers or booleans, with the dimension `over`.
         band: "t" (the mean and its 95% confidence interval by Student's t), "quantile" (the median and the central 95%
-            of seeds), "share" (the share of ones and its 95% Clopper-Pearson interval) or None (the mean only).
-        over: the dimension of independent repetitions.
+            of seeds), "share" (the proportion of ones and its 95% Clopper-Pearson interval) or None (the mean only).
+        over: the dimension of seeds.
 
     Raises:
         ValueError: if `band` is unknown, or "share" is requested for values that are not 0 or 1.
