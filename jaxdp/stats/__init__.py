@@ -1,9 +1,10 @@
 """Statistics of sweeps: intervals, paired differences, exponents, smallest sufficient epsilons, crossings of curves.
 
 Functions take xarray DataArrays with a dimension of independent repetitions, by default `seed`, and work on each point
-of the other dimensions. `replay_interval` takes the Dataset of a replay, and `seeds_needed` no data. Lazy arrays are
-computed, in float64. A NaN is never skipped: the result at its point is NaN, and in `smallest_epsilon` the test of its
-epsilon fails. Unless stated otherwise, intervals are Student's t intervals; with a single seed their limits are NaN.
+of the other dimensions. `replay_interval` takes the Dataset of a replay, and `seeds_needed` takes no data. Lazy arrays
+are computed in float64. NaNs are never skipped: a NaN makes the result at its point NaN, and in `smallest_epsilon` it
+makes the test of its epsilon fail. Unless stated otherwise, intervals are Student's t intervals. With a single seed
+their limits are NaN.
 
 >>> import xarray as xr
 >>> regret = xr.DataArray([[3.0, 4.0, 5.0], [1.0, 2.0, 3.5]], {"learner": ["mine", "theirs"]}, ("learner", "seed"))

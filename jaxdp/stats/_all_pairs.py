@@ -10,24 +10,24 @@ from jaxdp.validation import check_probability
 
 
 def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidence: float = 0.95) -> xr.Dataset:
-    """Compares the means of all pairs of labels of a dimension, paired by seed.
+    """Compares the means at all pairs of labels of a dimension, paired by seed.
 
-    You may look at the means first and then choose pairs, for example all pairs that include the smallest mean. If you
-    call every pair with p_adjusted <= 1 - confidence different, the probability that you are wrong for any pair is at
-    most 1 - confidence, at each point of the other dimensions.
+    You may look at the means first and then choose pairs, for example all pairs that include the smallest mean. Suppose
+    that you conclude that a pair differs whenever p_adjusted <= 1 - confidence. At each point of the other dimensions,
+    the probability that any of these conclusions is wrong is then at most 1 - confidence.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.
         along: the dimension with the labels to compare, such as "learner".
         over: the dimension of independent repetitions.
-        confidence: confidence, in (0, 1), of all intervals together at one point of the other dimensions.
+        confidence: simultaneous confidence, in (0, 1), of all intervals at one point of the other dimensions.
 
     Returns:
-        A Dataset along the labels and along `against`, which has the same labels: `difference` (label minus `against`),
-        `low` and `high`; and `p_adjusted`, the two-sided p-value of the hypothesis of no difference. Intervals and
-        p-values have Bonferroni's correction for the number of pairs. An interval excludes 0 if and only if p_adjusted
-        < 1 - confidence, up to rounding. For a label against itself, the difference and its limits are 0, and
-        p_adjusted is 1.
+        A Dataset along `along` and along `against`, which has the same labels. Its variables are `difference` (label
+        minus `against`), the limits `low` and `high` of its confidence interval, and `p_adjusted`, the two-sided
+        p-value of the hypothesis of no difference. Intervals and p-values have Bonferroni's correction for the number
+        of pairs. Up to rounding, an interval excludes 0 if and only if p_adjusted < 1 - confidence. For a label against
+        itself, the difference and its limits are 0, and p_adjusted is 1.
 
     Raises:
         ValueError: if values lack a dimension, a label is repeated, or another argument is out of its range.

@@ -22,17 +22,17 @@ def crossover(
 ) -> xr.Dataset:
     """Finds where the means of two curves with the same seeds cross, with a confidence interval.
 
-    Between grid points each seed's difference a - b is interpolated, linearly in ln x or in x (`scale`). A crossing is
+    Between grid points, each seed's difference a - b is interpolated linearly in ln x or in x (`scale`). A crossing is
     an x where the mean difference changes its sign. The confidence interval spans every x at which Student's interval
     for the mean of the interpolated differences contains 0 (test inversion, solved exactly as in Fieller's theorem).
     Take any x at which the interpolated true means are equal. If the differences are Gaussian, the interval contains
     this x with probability at least `confidence`. If the true curves bend between grid points, use a finer grid.
 
     Args:
-        a: numbers with the dimensions `along` and `over`.
-        b: as a, with the same labels. Other dimensions are treated point by point.
-        along: the dimension with the coordinate x: at least two finite values, in any order. Points at infinity are
-            ignored.
+        a: numbers with the dimensions `along` and `over`. Each point of the other dimensions is treated separately.
+        b: numbers with the same dimensions and labels as `a`.
+        along: the dimension with the coordinate x, which has at least two finite values in any order. Points at
+            infinity are ignored.
         over: the dimension of independent repetitions. In each repetition, a and b were measured in the same simulated
             world.
         confidence: confidence of the interval, in (0, 1).
@@ -44,9 +44,10 @@ def crossover(
         the interval spans all of them.
 
         * If the mean difference does not change its sign, `estimate` is NaN. `low` and `high` still span every x that
-          the test does not reject; they are NaN if it rejects every x.
-        * If the test does not reject the first grid point, the curves may cross below it: `low` is the end of the
-          scale, 0 ("log") or -infinity. If it does not reject the last grid point, `high` is infinity.
+          the test does not reject; they are NaN if the test rejects every x.
+        * If the test does not reject the first grid point, the curves may cross below this point, so `low` is the end
+          of the scale: 0 for "log", -infinity for "linear". If the test does not reject the last grid point, `high` is
+          infinity.
         * If a curve has a NaN, all four results are NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
@@ -54,7 +55,7 @@ def crossover(
             "log", is not > 0; or if another argument is out of its range.
 
     Source:
-        Fieller (1954), the set of all values that a test does not reject, for a ratio of means.
+        Fieller (1954), test inversion for a ratio of means.
 
     Examples:
         >>> errors = [[9.0, 9.5, 10.0], [4.0, 5.0, 4.5], [2.0, 2.0, 2.2]]
@@ -98,12 +99,12 @@ def crossover(
 
 
 class _Crossings(NamedTuple):
-    """Crossings as positions on the grid, [...] float64: 0 is the first grid point, 0.5 is halfway to the second.
+    """Crossings as positions on the grid: 0 is the first grid point, 0.5 is halfway to the second. All [...] float64.
 
     Attributes:
-        estimate: position of the first crossing, or NaN.
-        low: position of the lower end of the confidence interval, or NaN.
-        high: position of the upper end of the confidence interval, or NaN.
+        estimate: position of the first crossing; NaN if there is none.
+        low: position of the lower end of the confidence interval; NaN if there is no interval.
+        high: position of the upper end of the confidence interval; NaN if there is no interval.
         crossings: number of crossings; NaN if a curve has NaN.
     """
 
@@ -114,7 +115,10 @@ class _Crossings(NamedTuple):
 
 
 def _find_crossings(values: np.ndarray, quantile: float) -> _Crossings:
-    """Returns where the means over seeds of curves [..., grid points, seeds] cross zero; `quantile` is Student's."""
+    """Finds the zero crossings of the means over seeds. Shape of values: [..., grid points, seeds].
+
+    `quantile` is the quantile of Student's distribution.
+    """
     mean, count = values.mean(-1), values.shape[-1]
     centred = values - mean[..., None]
     factor = quantile**2 / (count * max(count - 1, 1))
@@ -128,7 +132,7 @@ def _find_crossings(values: np.ndarray, quantile: float) -> _Crossings:
     constant = start**2 - start_margin
     ends = mean**2 <= margins
     with np.errstate(divide="ignore", invalid="ignore"):
-        numerator = -(half + np.copysign(np.sqrt(half**2 - square * constant), half))  # no digits cancel
+        numerator = -(half + np.copysign(np.sqrt(half**2 - square * constant), half))  # avoids cancellation
         roots = np.stack([numerator / square, constant / numerator, -start / step], -1)
     signs = np.sign(mean)
     for point in range(1, signs.shape[-1]):  # a curve that touches zero without crossing keeps its sign

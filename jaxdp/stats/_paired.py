@@ -22,24 +22,25 @@ def paired(
     """Compares the means at all labels of a dimension with the mean at one label, paired by seed.
 
     In a sweep, all learners and all epsilons meet the same world at the same seed. The effect of the world cancels in
-    differences, so Student's interval of a difference is narrower than two separate intervals suggest. Compare along
-    "epsilon" against infinity to measure the cost of privacy. Learners that play by counts meet different worlds: their
-    intervals are valid, but not narrower.
+    differences, so Student's interval of a difference is narrower than two separate intervals suggest. To measure the
+    cost of privacy, compare along "epsilon" against infinity. Learners that are simulated by counts meet different
+    worlds; intervals of their differences are valid, but not narrower.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.
         along: the dimension with the labels to compare, such as "learner" or "epsilon".
         against: the label with which all other labels are compared.
         over: the dimension of independent repetitions.
-        confidence: confidence, in (0, 1), of each single interval; it is not for all intervals together.
-        adjust: "holm" to return `p_adjusted`, or None.
+        confidence: confidence, in (0, 1), of each single interval, not of all intervals together.
+        adjust: "holm" to return `p_adjusted`; None to leave it out.
 
     Returns:
-        A Dataset along the other labels: `difference` (label minus `against`), `low` and `high`; `p_value`, the
-        two-sided p-value of the hypothesis of no difference (1 if all differences are 0, NaN for a single seed); and
-        `p_adjusted`, corrected by Holm's method for all comparisons in the result, along all dimensions. If you call
-        all comparisons with p_adjusted <= 0.05 different, the probability that you are wrong for any of them is at most
-        5%. The p-values of a comparison with a NaN are NaN, but the comparison counts in the correction.
+        A Dataset along the other labels. Its variables are `difference` (label minus `against`) and the limits `low`
+        and `high` of its confidence interval; `p_value`, the two-sided p-value of the hypothesis of no difference (1 if
+        all differences are 0, NaN for a single seed); and `p_adjusted`, which is corrected by Holm's method for all
+        comparisons in the result, along all dimensions. If you conclude that a mean differs whenever p_adjusted <=
+        0.05, the probability that any of these conclusions is wrong is at most 5%. The p-values of a comparison with a
+        NaN are NaN, but the comparison counts in the correction.
 
     Raises:
         ValueError: if values lack a dimension, a label is repeated, `against` is not a label or is the only label, or
@@ -80,7 +81,7 @@ def paired(
 
 
 def _holm(p_values: np.ndarray) -> np.ndarray:
-    """Returns Holm's adjusted p-values over all entries. NaN is sorted last, but counts as a comparison."""
+    """Returns Holm's adjusted p-values over all entries. A NaN is sorted last, but counts as a comparison."""
     order = np.argsort(p_values, axis=None)
     steps = np.arange(p_values.size, 0, -1) * p_values.flat[order]
     adjusted = np.empty(p_values.shape)

@@ -10,21 +10,21 @@ from jaxdp.validation import check_probability
 
 
 def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
-    """Fits the exponent a of mean ~ x^a: the least-squares slope through (ln x, ln mean), with a confidence interval.
+    """Fits the exponent a of mean ~ x^a by least squares, with a confidence interval.
 
-    The slope is the sum over x of w(x) ln mean(x), with weights w that depend only on x. By the delta method its
-    standard error is the standard error of the mean over seeds s of sum_x w(x) value(s, x) / mean(x). The interval is
-    Student's interval with this error. Seeds must be independent, but the values of one seed at several x may depend on
-    each other. The interval covers the slope that infinitely many seeds would give. Nothing tests whether the mean is a
-    power of x.
+    The exponent is the least-squares slope of ln mean against ln x. It is the sum over x of w(x) ln mean(x), with
+    weights w that depend only on x. By the delta method, the slope's standard error is the standard error of the mean
+    over seeds s of sum_x w(x) value(s, x) / mean(x). The interval is Student's interval with this standard error. Seeds
+    must be independent, but the values of one seed at several x may depend on each other. The interval is for the slope
+    that infinitely many seeds would give. The function does not test whether the mean is a power of x.
 
-    For Gaussian values with a standard deviation of a fifth of the mean, a 95% interval covers at least 94.5% from 8
-    seeds on. For skew values with a standard deviation of 70% of the mean (products of two gamma variables, one of them
-    the same along the curve of a seed), it covers 92.7% at 8 seeds, 93.2% at 20, 94.3% at 40, and at least
-    94.5% from 100 seeds on.
+    For Gaussian values with a standard deviation of a fifth of the mean, a 95% interval has a coverage of at least
+    94.5% with 8 or more seeds. For skewed values with a standard deviation of 70% of the mean (products of two gamma
+    variables, and one of them is constant along the curve of a seed), its coverage is 92.7% with 8 seeds, 93.2% with 20,
+    94.3% with 40, and at least 94.5% with 100 or more seeds.
 
     Args:
-        values: numbers with the dimensions `x` and `over`; each point of other dimensions is fitted separately.
+        values: numbers with the dimensions `x` and `over`; each point of the other dimensions is fitted separately.
         x: a dimension with a coordinate of at least two values, all positive and finite.
         over: the dimension of independent repetitions.
         confidence: confidence of each interval, in (0, 1).
@@ -49,7 +49,7 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     if points.size < 2 or not bool(((points > 0) & np.isfinite(points)).all()):
         raise ValueError(f"{x} must have at least two values, positive and finite, got {points.values.tolist()}")
     centred = np.log(points) - np.log(points).mean()
-    weights: Any = centred / (centred**2).sum()  # NumPy's stubs take functions of a DataArray for arrays
+    weights: Any = centred / (centred**2).sum()  # by NumPy's stubs, functions of a DataArray are arrays
     mean = values.mean(over, skipna=False)
     mean = mean.where(mean > 0)
     exponent = (weights * np.log(mean)).sum(x, skipna=False)

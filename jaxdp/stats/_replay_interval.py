@@ -13,14 +13,14 @@ TOTALS = ("matched", "reward", "squared_reward")
 
 
 def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
-    """Computes the mean reward of the matched rounds of a replay, with its interval over rounds and seeds.
+    """Computes the mean reward of the matched rounds of a replay, with a confidence interval.
 
-    All seeds replay the same rounds of a log, so the sampling error of the rounds is common to all seeds. Its variance
-    is added to the variance of the mean over seeds. With propensities, each seed tosses its own coins, which decide
-    whether a round counts, so two seeds share only some rounds. The common error then weights
-    each matched round by the probability that another seed's coin accepts it too. The common error is computed as if
-    all seeds played the same arms; if they play different arms, the interval is wider than needed. With one seed the
-    interval covers only the sampling error of the rounds: it is too narrow unless seeds hardly differ.
+    All seeds replay the same rounds of a log, so the sampling error of the rounds is common to all seeds. The variance
+    of this common error is added to the variance of the mean over seeds. With propensities, each seed accepts or
+    rejects rounds at random (rejection sampling), so two seeds share only some rounds. The common error then weights
+    each matched round by the probability that another seed accepts it too. The common error is computed as if all seeds
+    played the same arms; if they play different arms, the interval is wider than needed. With one seed the interval
+    covers only the sampling error of the rounds, so it is too narrow unless seeds hardly differ.
 
     Args:
         totals: results of `jaxdp.sweep` or of a run, with the outcomes of `logged_contexts` or `logged_rewards`, and
@@ -29,13 +29,13 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
         confidence: confidence of each interval, in (0, 1).
 
     Returns:
-        A Dataset without `over`, in float64: `mean`, `low` and `high`; and `effective_sample_size`: the mean of this
-        many independent rounds would have the same sampling error; it is at least the mean number of matched rounds.
-        All results are NaN if a seed has no matched round.
+        A Dataset without `over`, in float64, with `mean`, `low`, `high` and `effective_sample_size`. The effective
+        sample size is the number of independent rounds that would give a mean with the same sampling error. It is at
+        least the mean number of matched rounds. All results are NaN if a seed has no matched round.
 
     Warns:
-        RuntimeWarning: if there is one seed. Seeds may differ by more than the error of the rounds, because learners
-            with different seeds may learn from different rounds.
+        RuntimeWarning: if there is only one seed. Means of different seeds may differ by more than the sampling error
+            of the rounds, because learners with different seeds may learn from different rounds.
 
     Raises:
         ValueError: if totals are not a Dataset, or lack an outcome or the dimension `over`; or if confidence is outside
@@ -70,7 +70,7 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
 def replay_sample_size(errors: xr.Dataset, played: xr.DataArray, over: str) -> xr.DataArray:
     """Returns the number of independent rounds that give a mean with the same sampling error as the mean over seeds.
 
-    `errors` are each seed's mean and errors by `replay_errors`, and `played` is each seed's number of matched rounds.
+    `errors` is a result of `replay_errors`, and `played` is each seed's number of matched rounds.
     """
     separate, shared = (errors[name].mean(over, skipna=False) ** 2 for name in ("round_error", "shared_error"))
     rounds = played.mean(over, skipna=False)
@@ -80,7 +80,10 @@ def replay_sample_size(errors: xr.Dataset, played: xr.DataArray, over: str) -> x
 
 
 def replay_errors(totals: xr.Dataset) -> xr.Dataset:
-    """Returns each seed's mean `reward`, its standard error `round_error`, and the `shared_error` common to seeds."""
+    """Returns each seed's mean `reward`, its standard error `round_error`, and the error common to seeds.
+
+    The error that is common to seeds is `shared_error`.
+    """
     played = totals.matched
     reward = totals.reward / played.where(played > 0)
     rounds_if_several = played.where(played > 1)
@@ -96,8 +99,8 @@ def replay_errors(totals: xr.Dataset) -> xr.Dataset:
 def replay_half_width(errors: xr.Dataset, played: xr.DataArray, over: str, confidence: float) -> xr.DataArray:
     """Returns the half width of the interval for the mean reward over seeds, the dimension `over`.
 
-    `errors` are each seed's mean and errors by `replay_errors`, and `played` is each seed's number of matched rounds.
-    With one seed, the interval covers only the error of rounds.
+    `errors` is a result of `replay_errors`, and `played` is each seed's number of matched rounds. With one seed, the
+    interval covers only the sampling error of the rounds.
     """
     probability, count = (1 + confidence) / 2, errors.sizes[over]
     rounds = played.mean(over)

@@ -1,4 +1,4 @@
-"""Computes the smallest number of seeds that can show a lower bound on a share."""
+"""Computes the smallest number of seeds that can show a lower bound on a proportion."""
 
 import math
 
@@ -6,14 +6,14 @@ from jaxdp.validation import check_probability
 
 
 def seeds_needed(at_least: float, *, confidence: float = 0.95, sides: int = 1) -> int:
-    """Returns the smallest number of seeds that can show that a share is at least `at_least`.
+    """Returns the smallest number of seeds that can show that a proportion is at least `at_least`.
 
-    This number suffices only if all seeds are hits; if some seeds miss, more seeds are needed. Use it before a sweep:
-    fewer seeds cannot show the share. To show that a share is at most p, as many seeds are needed as to show that a
-    share is at least 1 - p.
+    This number suffices only if all seeds are hits; if some seeds miss, more seeds are needed. Call the function before
+    a sweep, because fewer seeds cannot show the proportion. To show that a proportion is at most p, the same number of
+    seeds is needed as to show that a proportion is at least 1 - p.
 
     Args:
-        at_least: the share to show, in (0, 1).
+        at_least: the proportion to show, in (0, 1).
         confidence: confidence of the conclusion, in (0, 1).
         sides: 1 for the one-sided limit of `smallest_epsilon`, or 2 for the lower limit of `share_interval`.
 
@@ -21,7 +21,7 @@ def seeds_needed(at_least: float, *, confidence: float = 0.95, sides: int = 1) -
         ValueError: if an argument is out of its range.
 
     Source:
-        Clopper & Pearson (1934): with n hits in n seeds the lower limit is ((1 - confidence) / sides)^(1 / n).
+        Clopper & Pearson (1934): with n hits in n seeds, the lower limit is ((1 - confidence) / sides)^(1 / n).
 
     Examples:
         >>> seeds_needed(0.95), seeds_needed(0.95, sides=2)

@@ -1,4 +1,4 @@
-"""Finds the smallest epsilon of a grid at which a metric is shown to reach a required value."""
+"""Finds the smallest epsilon of a grid at which tests show that a metric reaches a required value."""
 
 import warnings
 
@@ -23,19 +23,19 @@ def smallest_epsilon(
     confidence: float = 0.95,
     method: str | None = None,
 ) -> xr.DataArray:
-    """Returns the smallest epsilon of the grid down to which tests show that the mean reaches a bound.
+    """Returns the smallest epsilon of the grid for which tests show that the mean satisfies a bound.
 
     The bound is `at_most` or `at_least`. Epsilons are tested from the largest down, until the first test fails. The
     result is the last epsilon that passed. Tests in this fixed order need no correction. With `at_most`, the true mean
     is at most `at_most` at the returned epsilon and at all larger epsilons of the grid, with probability at least
-    `confidence`, even if the mean does not fall with epsilon. The probability is for each point of the other dimensions
-    separately, not for all points together. Nothing is shown about epsilons between grid points. Smaller epsilons may
-    also be sufficient, and more seeds may show it.
+    `confidence`, even if the mean does not decrease with epsilon. The probability is for each point of the other
+    dimensions separately, not for all points together. The tests show nothing about epsilons between grid points.
+    Smaller epsilons may also be sufficient, and tests with more seeds may show this.
 
-    Each test is one-sided: it compares a confidence limit of the mean with the bound. "t" uses Student's limit. It is
-    exact for Gaussian values and nearly exact for skew values with many seeds. With few seeds and a long upper tail, it
-    accepts a mean above `at_most` more often than stated. "share" uses Clopper and Pearson's limit. It is valid for
-    values 0 or 1 with any number of seeds.
+    Each test is one-sided: it compares a confidence limit of the mean with the bound. "t" uses Student's limit, which
+    is exact for Gaussian values and nearly exact for skewed values with many seeds. With few seeds and a long upper
+    tail, "t" accepts a mean above `at_most` with a probability larger than 1 - confidence. "share" uses Clopper and
+    Pearson's limit, which is valid for values 0 or 1 with any number of seeds.
 
     Args:
         metric: numbers with the dimensions `along` and `over`; seeds are independent.
@@ -44,20 +44,20 @@ def smallest_epsilon(
         along: the dimension with epsilons as its coordinate, in any order; infinity is the largest epsilon.
         over: the dimension of independent repetitions.
         confidence: lower bound, in (0, 1), on the probability of a correct conclusion.
-        method: "t" or "share"; None is "share" if all values of metric are 0 or 1, and otherwise "t".
+        method: "t" or "share". None chooses "share" if all values of metric are 0 or 1, and otherwise "t".
 
     Returns:
-        An array of epsilons, float64, without `along` and `over`. It is NaN if even the largest epsilon is not shown to
-        be sufficient, and infinity if only the algorithm without privacy is shown to be sufficient. At an epsilon with
-        a NaN the test fails.
+        An array of epsilons, float64, without `along` and `over`. An entry is NaN if the test fails at the largest
+        epsilon, and infinity if only the test at epsilon = infinity (the non-private algorithm) passes. The test at an
+        epsilon with a NaN fails.
 
     Warns:
-        RuntimeWarning: if no values of the metric could pass a test with this number of seeds. "t" needs two seeds; for
-            "share", see `seeds_needed`.
+        RuntimeWarning: if the number of seeds is so small that no values of the metric could pass a test. "t" needs two
+            seeds; for "share", see `seeds_needed`.
 
     Raises:
-        ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons repeat,
-            or another argument is out of its range.
+        ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons have
+            duplicates, or another argument is out of its range.
 
     Source:
         Maurer, Hothorn & Lehmacher (1995): tests in a fixed order need no correction.
@@ -104,16 +104,19 @@ def smallest_epsilon(
 
 
 def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: float) -> float:
-    """Returns the smallest number of seeds with which a test can show that the mean reaches the bound, or infinity."""
+    """Returns the smallest number of seeds with which a test can pass; infinity if no number of seeds is enough."""
     if method == "t":
         return 2
-    share = bound if is_at_least else 1 - bound  # share of hits, or of misses: both need the same number of seeds
+    share = bound if is_at_least else 1 - bound  # proportion of hits or of misses; the number is the same
     return 1 if share <= 0 else np.inf if share >= 1 else seeds_needed(share, confidence=confidence)
 
 
 def _limits_of_share(hits: xr.DataArray, over: str, error: float) -> tuple[xr.DataArray, xr.DataArray]:
-    """Returns limits below and above the share of hits, each wrong with probability <= `error`; NaN for a NaN hit."""
-    from jaxdp.audit.intervals import lower_limit, upper_limit  # only if needed: this imports all of jaxdp.audit
+    """Returns lower and upper limits of the proportion of hits; each fails with probability <= `error`.
+
+    The limits are NaN if a hit is NaN.
+    """
+    from jaxdp.audit.intervals import lower_limit, upper_limit  # imported here because it imports all of jaxdp.audit
 
     total, known = count_hits(hits, over)
     limits = (bound(total.values, hits.sizes[over], error) for bound in (lower_limit, upper_limit))

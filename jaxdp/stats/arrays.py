@@ -1,4 +1,4 @@
-"""Checks the arrays that functions of `jaxdp.stats` take, and computes their means."""
+"""Checks arguments of functions of `jaxdp.stats` that are arrays, and computes means of arrays."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from jaxdp.validation import check_coordinates
 
 
 class Means(NamedTuple):
-    """Means over independent repetitions, in memory.
+    """Means over independent repetitions, which are computed and in memory.
 
     Attributes:
         mean: float64; NaN if a value is NaN.
@@ -24,7 +24,7 @@ class Means(NamedTuple):
 
 
 def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
-    """Returns values, after checking that they are a DataArray of real numbers, with at least one value along `dims`.
+    """Returns values; checks that they are a DataArray of real numbers with at least one value along each of `dims`.
 
     Raises:
         ValueError: if values fail this check, or if a coordinate has the name of a result.
@@ -44,7 +44,7 @@ def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
 
 
 def check_distinct_numbers(values: xr.DataArray, along: str) -> np.ndarray:
-    """Returns the coordinate of a dimension as float64, after checking that its numbers are all different."""
+    """Returns the coordinate of a dimension as float64; checks that its numbers are distinct and that none is NaN."""
     if along not in values.coords or values[along].dtype.kind not in "iuf":
         got = values[along].values.tolist() if along in values.coords else "none"
         raise ValueError(f"{along} must have numbers as coordinate, got {got}")
@@ -55,14 +55,14 @@ def check_distinct_numbers(values: xr.DataArray, along: str) -> np.ndarray:
 
 
 def means(values: xr.DataArray, over: str) -> Means:
-    """Computes means over a dimension and their standard errors; lazy arrays are computed chunk by chunk."""
+    """Computes means over a dimension and their standard errors; processes lazy arrays chunk by chunk."""
     wide, count = values.astype(np.float64), values.sizes[over]
     mean = wide.mean(over, skipna=False)
     if count < 2:
         return Means(mean.compute(), xr.full_like(mean, np.nan).compute(), count)
-    with np.errstate(invalid="ignore"):  # infinite values have no spread
+    with np.errstate(invalid="ignore"):  # the standard deviation of infinite values is NaN
         error = wide.std(over, ddof=1, skipna=False) / np.sqrt(count)
-        both = xr.Dataset({"_mean": mean, "_error": error}).compute()  # underscores avoid names of coordinates
+        both = xr.Dataset({"_mean": mean, "_error": error}).compute()  # underscores avoid clashes with coordinates
     return Means(both["_mean"].rename(None), both["_error"].rename(None), count)
 
 

@@ -1,4 +1,4 @@
-"""Computes confidence intervals of means and of shares."""
+"""Computes confidence intervals of means and proportions."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from jaxdp.stats.arrays import check_array, means, student_quantile
 from jaxdp.validation import INT64_MAX, check_choice, check_count, check_probability
 
 METHODS = ("t", "bootstrap")
-CELLS = 2**22  # largest number of entries in an array of the bootstrap (32 MB)
+CELLS = 2**22  # maximum number of entries in an array of the bootstrap (32 MB)
 
 
 def mean_interval(
@@ -23,21 +23,21 @@ def mean_interval(
 ) -> xr.Dataset:
     """Computes the mean over independent repetitions, with a confidence interval for each point.
 
-    "t" is Student's interval. It is exact for any number of Gaussian values. For few values of a skew distribution it
-    is too narrow: for exponential values a 95% interval covers 89% at 8 seeds and 92% at 20 seeds.
+    "t" is Student's interval. It is exact for any number of Gaussian values. For few values of a skewed distribution it
+    is too narrow: for exponential values, the coverage of a 95% interval is 89% with 8 seeds and 92% with 20 seeds.
 
-    "bootstrap" is for skew values. It is the studentized bootstrap: quantiles of (mean* - mean) / error*, where mean*
-    and error* are a resample's mean and standard error, replace Student's quantiles. If Student's limit is further from
-    the mean, it is used instead. A 95% interval covers at least 94.5% from 8 seeds on for Gaussian and gamma values
-    (shape 4, skewness 1), from 20 seeds on for exponential values (skewness 2), and from 100 seeds on for lognormal
-    values with sigma = 1 (skewness 6). For 8 Gaussian values it covers 96.4% and is wider than Student's interval. Do
-    not use it for fewer than 8 seeds. Its limits are infinite if too many resamples consist of one repeated value, as
-    happens with 2 or 3 seeds, or if values rarely differ.
+    "bootstrap" is for skewed values. It is the studentized bootstrap: quantiles of (mean* - mean) / error*, where mean*
+    and error* are a resample's mean and standard error, replace Student's quantiles. Where Student's limit is farther
+    from the mean, it is used instead. The coverage of a 95% interval is at least 94.5% from 8 seeds on for Gaussian and
+    gamma values (shape 4, skewness 1), from 20 seeds on for exponential values (skewness 2), and from 100 seeds on for
+    lognormal values with sigma = 1 (skewness 6). For 8 Gaussian values the coverage is 96.4%, and the interval is wider
+    than Student's interval. Do not use the bootstrap for fewer than 8 seeds. Its limits are infinite if too many
+    resamples consist of one repeated value, which happens with 2 or 3 seeds, or if most values are equal.
 
-    Use `share_interval` for shares of hits.
+    Use `share_interval` for proportions of hits.
 
     Args:
-        values: numbers, independent along `over`.
+        values: numbers that are independent along `over`.
         over: the dimension of independent repetitions.
         confidence: confidence of each interval, in (0, 1).
         method: "t" or "bootstrap".
@@ -78,16 +78,16 @@ def mean_interval(
 
 
 def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
-    """Computes the share of hits among independent repetitions, with its Clopper-Pearson confidence interval.
+    """Computes the proportion of hits among independent repetitions, with its Clopper-Pearson confidence interval.
 
     Args:
-        hits: 0 or 1 (or False or True), independent along `over`. A NaN makes its point NaN.
+        hits: 0 or 1 (or False or True), independent along `over`. A NaN makes the result at its point NaN.
         over: the dimension of independent repetitions.
         confidence: confidence of each interval, in (0, 1): the interval contains the probability of a hit with at least
             this probability.
 
     Returns:
-        A Dataset of `share`, `low` and `high`, float64 in [0, 1], without `over`.
+        A Dataset of the proportion `share` and the limits `low` and `high`, float64 in [0, 1], without `over`.
 
     Raises:
         ValueError: if hits have other values or lack the dimension `over`, or confidence is outside (0, 1).
@@ -97,7 +97,7 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
         >>> print(f"{interval.share:.2f} in [{interval.low:.3f}, {interval.high:.3f}]")
         0.75 in [0.194, 0.994]
     """
-    from jaxdp.audit.intervals import clopper_pearson  # only if needed: this imports all of jaxdp.audit
+    from jaxdp.audit.intervals import clopper_pearson  # imported here because it imports all of jaxdp.audit
 
     check_array("hits", hits, over)
     total, is_known = count_hits(hits, over)
@@ -109,7 +109,10 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
 
 
 def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """Returns the number of hits, and whether no value is NaN. Raises a ValueError for values except 0, 1 and NaN."""
+    """Returns the number of hits, and whether no value is NaN.
+
+    Raises a ValueError if a value is not 0, 1 or NaN.
+    """
     if not bool(hits.isin([0, 1]).where(hits.notnull(), True).all()):
         raise ValueError(
             f"{hits.name or 'hits'} must be 0 or 1, got values from {float(hits.min())} to {float(hits.max())}"
@@ -118,7 +121,7 @@ def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArra
 
 
 def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_state: int) -> np.ndarray:
-    """Returns the rank-th smallest and largest (mean* - mean) / error* over resamples: [2, number of points]."""
+    """Returns the rank-th smallest and the rank-th largest (mean* - mean) / error*: [2, number of points]."""
     count = points.shape[1]
     step = max(1, CELLS // max(count, resamples))
     draws = list(_draws(count, resamples, random_state)) if count * resamples <= CELLS else None
@@ -143,7 +146,7 @@ def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_s
 
 
 def _draws(count: int, resamples: int, random_state: int) -> Iterator[np.ndarray]:
-    """Yields, for blocks of resamples, the number of draws of each repetition: [block, count] float64."""
+    """Yields, for each block of resamples, how often each repetition was drawn: [block, count] float64."""
     step = max(1, CELLS // count)
     for start in range(0, resamples, step):
         rng = np.random.default_rng([random_state, start])
