@@ -1,4 +1,7 @@
-"""Ballots: voters' rankings of alternatives, which may have ties or be incomplete, and their answers about pairs."""
+"""Ballots, which are voters' rankings of alternatives, and the pairwise preferences that ballots imply.
+
+Rankings may have ties and may be incomplete. An "answer" is a ballot's preference between two alternatives.
+"""
 
 import itertools
 import operator
@@ -23,15 +26,16 @@ _MAX_DESIGN_BYTES = 2**29  # so that sums of answers stay within int32
 
 @dataclass(frozen=True)
 class Ballots:
-    """Ballots that rank alternatives: the different orders, and the number of ballots with each order.
+    """Ballots that rank alternatives, stored as distinct orders with the number of ballots of each order.
 
     An order is a sequence of groups, the best group first. The alternatives in a group are tied; an alternative in no
     group is not ranked. The constructor checks the values, converts sequences to tuples and integers to int, and sorts
     groups.
 
     Attributes:
-        items: names of the alternatives, all different; text without control characters and without spaces at its ends.
-        orders: tuple of different orders. An order is a tuple of groups, and a group is an increasing tuple of indices
+        items: distinct names of the alternatives; text without control characters and without leading or trailing
+            spaces.
+        orders: tuple of distinct orders. An order is a tuple of groups, and a group is an increasing tuple of indices
             into items; no order and no group is empty.
         counts: number of ballots with each order, >= 1; their sum is at most 2**53.
 
@@ -88,9 +92,10 @@ class Ballots:
         return ("s" if strict else "t") + "o" + ("c" if complete else "i")
 
     def with_unranked_last(self) -> "Ballots":
-        """Returns complete ballots: alternatives that a ballot does not rank are tied in a last group.
+        """Returns complete ballots, in which the alternatives that a ballot does not rank are tied in a last group.
 
-        Elections count ballots in this way. Each ballot of the result has the answers of `answers(unranked="last")`.
+        This is the usual way to count ballots in elections. The answers of each ballot in the result are its answers by
+        `answers(unranked="last")`.
 
         Examples:
             >>> Ballots(("a", "b", "c"), (((0,),), ((0,), (1, 2)), ((0,), (1,))), (3, 1, 2)).with_unranked_last()
@@ -104,10 +109,10 @@ class Ballots:
         return Ballots(self.items, tuple(counts), tuple(counts.values()))
 
     def num_silent(self, *, unranked: str = "unknown") -> int:
-        """Returns the number of ballots without an answer about any pair of alternatives.
+        """Returns the number of ballots that prefer no alternative to another alternative.
 
         Args:
-            unranked: see `answers`. With "unknown", a ballot that ranks one alternative has no answer.
+            unranked: see `answers`. With "unknown", a ballot that ranks only one alternative has no preference.
 
         Raises:
             ValueError: if `answers` raises.
@@ -116,19 +121,19 @@ class Ballots:
         return sum(count for count, silent in zip(self.counts, is_silent, strict=True) if silent)
 
     def answers(self, *, unranked: str = "unknown") -> np.ndarray:
-        """Returns each order's answer about each pair of alternatives.
+        """Returns each order's preference between the two alternatives of each pair (its answer about the pair).
 
-        An alternative is above another alternative if its group comes first. There is no answer about two tied
-        alternatives or about two alternatives that are not ranked.
+        An order prefers the alternative in the earlier group. It has no preference between two tied alternatives or
+        between two alternatives that are not ranked.
 
         Args:
-            unranked: the answer about a ranked and an unranked alternative. "unknown": there is no answer, as in
-                PrefLib's definition of incomplete orders and in models of partial rankings. "last": the ranked
-                alternative is above, as elections count it.
+            unranked: the preference between a ranked and an unranked alternative. "unknown": there is no preference, as
+                in PrefLib's definition of incomplete orders and in models of partial rankings. "last": the ranked
+                alternative is preferred to the unranked one, as is usual when counting votes.
 
         Returns:
             [num_orders, num_pairs] int8 in {0, 1, 2} for the pairs i < j in the order of `pair_indices`: 2 if i is
-            above j, 0 if j is above i, 1 if the ballot has no answer. An answer is twice the label in {0, 1/2, 1}.
+            preferred, 0 if j is preferred, 1 if there is no preference. An answer is twice the label in {0, 1/2, 1}.
 
         Raises:
             ValueError: if unranked has another value, there are fewer than two alternatives, or the result would take
@@ -157,10 +162,10 @@ class Ballots:
         return answers
 
     def comparisons(self, *, unranked: str = "unknown") -> ComparisonTable:
-        """Returns a table of comparisons: one for each ballot and each pair of alternatives with an answer.
+        """Returns a table with one comparison for each ballot and each pair about which the ballot has a preference.
 
         One ballot gives up to num_items * (num_items - 1) / 2 comparisons, so a guarantee for one comparison does not
-        protect a ballot. The table makes public which pairs were compared, and so which alternatives were ranked.
+        protect a whole ballot. The table makes public which pairs were compared, and so which alternatives were ranked.
 
         Args:
             unranked: see `answers`.
@@ -169,7 +174,7 @@ class Ballots:
             The table of all alternatives.
 
         Raises:
-            ValueError: if `answers` raises, or if no ballot has an answer about any pair.
+            ValueError: if `answers` raises, or if no ballot prefers an alternative to another one.
         """
         answers = self.answers(unranked=unranked)
         counts = np.asarray(self.counts, np.int64)
@@ -183,15 +188,15 @@ class Ballots:
         return tabulate(wins)
 
     def design(self, *, unranked: str = "unknown") -> tuple[np.ndarray, np.ndarray]:
-        """Returns features of all pairs of alternatives, and the answers of every ballot about them.
+        """Returns features of all pairs of alternatives, and every ballot's preferences about these pairs.
 
         Args:
             unranked: see `answers`.
 
         Returns:
-            features: [num_pairs, num_items] float32, e_i - e_j for all pairs i < j. They depend only on the number of
-                alternatives.
-            labels: [num_ballots, num_pairs] int8 in {0, 1, 2}, `answers` of every ballot.
+            features: [num_pairs, num_items] float32, e_i - e_j for all pairs i < j. The features depend only on the
+                number of alternatives.
+            labels: [num_ballots, num_pairs] int8 in {0, 1, 2}, coded as in `answers`.
 
         Raises:
             ValueError: if `answers` raises, or labels would take more than 512 MiB.
@@ -202,12 +207,15 @@ class Ballots:
 
 
 def pair_indices(num_items: int) -> np.ndarray:
-    """Returns all pairs of items, [num_pairs, 2] int64 with first < second, sorted."""
+    """Returns all pairs i < j of items in lexicographic order: [num_pairs, 2] int64."""
     return np.stack(np.triu_indices(num_items, 1), axis=1)
 
 
 def pair_features(num_items: int) -> np.ndarray:
-    """Returns e_i - e_j for all pairs i < j of items, [num_pairs, num_items] float32, ordered as `pair_indices`."""
+    """Returns e_i - e_j for all pairs i < j of items, in the order of `pair_indices`.
+
+    Shape: [num_pairs, num_items] float32.
+    """
     pairs = pair_indices(num_items)
     rows = np.arange(len(pairs))
     features = np.zeros((len(pairs), num_items), np.float32)
@@ -217,7 +225,7 @@ def pair_features(num_items: int) -> np.ndarray:
 
 
 def name_fault(name: object) -> str | None:
-    """Returns the rule that the name of an alternative violates, or None."""
+    """Returns the rule that the name of an alternative violates; None if it is valid."""
     if not isinstance(name, str) or not name:
         return f"must be a name, got {short_repr(name)}"
     if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
@@ -226,7 +234,7 @@ def name_fault(name: object) -> str | None:
 
 
 def order_fault(order: Sequence[Sequence[int]], num_items: int) -> str | None:
-    """Returns the rule that an order of groups of indices violates, or None."""
+    """Returns the rule that an order of groups of indices violates; None if it is valid."""
     if not order or not all(order):
         return "must rank at least one alternative, in groups that are not empty"
     ranked = [item for group in order for item in group]
@@ -238,7 +246,7 @@ def order_fault(order: Sequence[Sequence[int]], num_items: int) -> str | None:
 
 
 def _to_tuple(name: str, values: Any) -> tuple:
-    """Returns the values as a tuple; raises a ValueError for text and for values that are not iterable."""
+    """Returns the values as a tuple; raises a ValueError if they are text or not iterable."""
     try:
         if not isinstance(values, str | bytes):
             return tuple(values)

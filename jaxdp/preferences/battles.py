@@ -1,4 +1,7 @@
-"""Parses rows of comparisons (winner, loser, tie), and of battles of two models, which arenas publish."""
+"""Parses rows of comparisons (winner, loser, tie), and rows of battles.
+
+A battle is a comparison of two models, in the format in which arenas publish them.
+"""
 
 import json
 from collections import Counter
@@ -12,17 +15,20 @@ _YES, _NO = ("1", "true"), ("", "0", "false")
 
 
 def is_of_battles(columns: list[str]) -> bool:
-    """Returns whether a table with these columns has battles of two models: a column is `model_a` or `model_b`."""
+    """Returns whether a table with these columns contains battles: one of its columns is `model_a` or `model_b`."""
     return "model_a" in columns or "model_b" in columns
 
 
 def allows_ties(columns: list[str]) -> bool:
-    """Returns whether a table with these columns can have ties. This is public; which rows are ties is private."""
+    """Returns whether a table with these columns can contain ties.
+
+    The result is public, but which rows are ties is private.
+    """
     return is_of_battles(columns) or "tie" in columns
 
 
 def check_columns(header: list[str]) -> None:
-    """Raises a ValueError, without file and line in its message, if the columns do not form a table of comparisons."""
+    """Raises a ValueError if the columns do not form a table of comparisons; the message has no file and no line."""
     if duplicated := sorted(column for column, count in Counter(header).items() if count > 1):
         raise ValueError(f"duplicated columns {short_repr(duplicated)}")
     needed = BATTLE_COLUMNS if is_of_battles(header) else _COLUMNS[:2]
@@ -33,9 +39,9 @@ def check_columns(header: list[str]) -> None:
 
 
 def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
-    """Returns (winner, loser, whether they tied) of a row, from its fields by column.
+    """Returns (winner, loser, whether they tied) of a row; `fields` maps columns to the row's texts.
 
-    Raises a ValueError, without file and line in its message, if a field is wrong.
+    Raises a ValueError if a field is wrong; its message has no file and no line.
     """
     if "model_a" in fields:
         names, winner = ("model_a", "model_b"), fields["winner"]
@@ -57,9 +63,9 @@ def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
 
 
 def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Returns the (name, value) pairs of a JSON object as a dict; raises a ValueError if two names are equal.
+    """Returns the (name, value) pairs of a JSON object as a dict; raises a ValueError if a name has duplicates.
 
-    `json` itself would keep the last of two equal names.
+    `json` itself would keep the last of several equal names.
     """
     if duplicated := sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1):
         raise ValueError(f"duplicated names {short_repr(duplicated)}")
@@ -67,10 +73,10 @@ def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
-    """Returns the rows of a JSONL file, which has one object in each line, as ("line 3", columns, fields, 1).
+    """Returns the rows of a JSON lines file, each as ("line 3", columns, fields, 1).
 
-    Columns that comparisons or battles do not have are ignored. The 1 is the row's count: no rows are merged. Raises a
-    ValueError if a line is malformed or the file is empty.
+    Each line of the file has one object. Columns that are not columns of comparisons or battles are ignored. The 1 is
+    the row's count, because no rows are merged. Raises a ValueError if a line is malformed or the file is empty.
     """
     rows = []
     for number, line in enumerate(utf8_text(data, name).split("\n"), 1):

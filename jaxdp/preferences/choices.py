@@ -15,8 +15,8 @@ class ChoiceData(NamedTuple):
 
     Attributes:
         features: [num_samples, K, dim] float, the features φ of every action, |φ| <= L.
-        labels: [num_samples] int32 in [0, K), the preferred action; or [num_samples, K] int32, all actions from the
-            best to the worst.
+        labels: the preferred action, [num_samples] int32 in [0, K); or a ranking of all actions from the best to the
+            worst, [num_samples, K] int32.
         parameter: [dim] float, θ*.
         feature_norm: [] float, the bound L on |φ|.
     """
@@ -40,9 +40,10 @@ def gaussian_choices(
 ) -> ChoiceData:
     """Draws choices from a Plackett-Luce model with standard Gaussian features and parameter.
 
-    Action k of K is preferred with a probability proportional to exp(φ_k·θ*). θ* and all φ are drawn from N(0, I);
-    vectors longer than the given norms are then shrunk to these norms. θ* depends only on the key, dim, parameter_norm
-    and zero_sum. The function is pure; you can jit it, and vmap it over keys. Floats have JAX's default type.
+    Action k of K is preferred with a probability proportional to exp(φ_k·θ*). θ* and all φ are drawn from N(0, I).
+    Vectors with a norm above the given bound are then rescaled to the bound. θ* depends only on the key, dim,
+    parameter_norm and zero_sum. The function is pure; you can jit it, and vmap it over keys. Floats have JAX's default
+    dtype.
 
     Args:
         key: PRNG key.
@@ -50,16 +51,18 @@ def gaussian_choices(
         num_actions: K, >= 2.
         dim: number of features, >= 1.
         rankings: True for labels that rank all K actions; False for labels that name the best action.
-        feature_norm: L > 0; a longer φ is shrunk to this norm. None leaves every φ unchanged, and L is the largest norm
-            that was drawn. If only the labels are private, L is public, and may be used like a bound known in advance.
-        parameter_norm: B > 0; a longer θ* is shrunk to this norm. None does not shrink it.
-        zero_sum: whether to subtract the mean of θ* before it is shrunk.
+        feature_norm: L > 0, the maximum norm of φ; a φ with a larger norm is rescaled to norm L. With None, no φ is
+            rescaled, and L is the largest norm of the drawn φ. If only the labels are private, L is public, and may be
+            used like a bound that is known in advance.
+        parameter_norm: B > 0, the maximum norm of θ*; a θ* with a larger norm is rescaled to norm B. With None, θ* is
+            not rescaled.
+        zero_sum: whether to subtract the mean of θ*'s entries before θ* is rescaled.
 
     Returns:
         Features, labels, θ* and L.
 
     Raises:
-        ValueError: if a count is too small or not whole, or a norm is not > 0.
+        ValueError: if a count is too small or not an integer, or a norm is not > 0.
 
     Source:
         Chowdhury, Zhou & Natarajan (2023), eq. (11), with the Gaussian features of its section 6.

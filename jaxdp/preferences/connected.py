@@ -1,25 +1,25 @@
-"""Finds groups of items that comparisons connect. The graph of comparisons is public under label privacy."""
+"""Finds connected components of the graph of comparisons. Under label privacy, this graph is public."""
 
 import numpy as np
 
 from jaxdp.preferences.files import short_repr
 from jaxdp.preferences.tables import ComparisonTable
 
-_SHOWN_GROUPS, _SHOWN_ITEMS = 3, 4  # numbers of groups, and of items of a group, that an error names
+_SHOWN_GROUPS, _SHOWN_ITEMS = 3, 4  # an error names at most this number of groups, and of items of each group
 
 
 def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:
-    """Returns the groups of items that comparisons connect; items of different groups cannot be ranked together.
+    """Returns the connected components of the graph of comparisons, as groups of items.
 
-    Two items are in the same group if they were compared, or if a chain of comparisons joins them. An item that was
-    never compared is a group of one item. Groups depend only on `table.pairs`, which is public, and not on who won,
-    which is private.
+    Two items are in the same group if they were compared, or if a chain of comparisons connects them. An item that was
+    never compared is a group by itself. Items of different groups cannot be ranked relative to each other. The groups
+    depend only on `table.pairs`, which is public, and not on who won, which is private.
 
     Args:
         table: table of comparisons.
 
     Returns:
-        Groups in the order of their first items, each in the order of `table.items`.
+        Groups in the order of their first items. The items of each group are in the order of `table.items`.
 
     Examples:
         >>> comparison_groups(ComparisonTable.from_arrays(["a", "c", "b"], ["b", "d", "a"]))
@@ -42,9 +42,9 @@ def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each
     """Checks that comparisons connect all items.
 
     Args:
-        name: name of the argument, for the error.
+        name: name of the argument in the error message.
         table: table of comparisons.
-        way_out: advice at the end of the error.
+        way_out: advice at the end of the error message.
 
     Raises:
         ValueError: if comparisons do not connect all items. The error names the groups, which are public.

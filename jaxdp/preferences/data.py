@@ -14,7 +14,7 @@ from jaxdp.validation import check_above, check_count, check_finite
 
 
 class RewardData(NamedTuple):
-    """Comparisons of pairs of actions under a linear reward, with the parameter that generated them.
+    """Comparisons of two actions under a linear reward, with the parameter that generated the labels.
 
     Attributes:
         features: [num_samples, dim] float, x = φ1 - φ0, the first action's features minus the second's; |x| <= 2L.
@@ -41,26 +41,28 @@ def gaussian_comparisons(
 ) -> RewardData:
     """Draws comparisons with standard Gaussian features and parameter.
 
-    The first action is preferred with probability F(x·θ*), x = φ1 - φ0. θ* and all φ are drawn from N(0, I); vectors
-    longer than the given norms are then shrunk to these norms. θ* depends only on the key, dim, parameter_norm and
-    zero_sum. The function is pure; you can jit it, and vmap it over keys. Floats have JAX's default type.
+    The first action is preferred with probability F(x·θ*), where x = φ1 - φ0. θ* and all φ are drawn from N(0, I).
+    Vectors with a norm above the given bound are then rescaled to the bound. θ* depends only on the key, dim,
+    parameter_norm and zero_sum. The function is pure; you can jit it, and vmap it over keys. Floats have JAX's default
+    dtype.
 
     Args:
         key: PRNG key.
         num_samples: number of comparisons, >= 1.
         dim: number of features, >= 1.
         link: F, the probability that the first action is preferred, as a function of the margin x·θ*.
-        feature_norm: L > 0; a longer φ is shrunk to this norm; `inf` and None leave every φ unchanged. With None, L is
-            the largest norm that was drawn. If only the labels are private, L is public, and may be used like a bound
-            known in advance.
-        parameter_norm: B > 0; a longer θ* is shrunk to this norm. None does not shrink it.
-        zero_sum: whether to subtract the mean of θ* before it is shrunk, so that <1, θ*> = 0.
+        feature_norm: L > 0, the maximum norm of φ; a φ with a larger norm is rescaled to norm L. With `inf` or None, no
+            φ is rescaled. With None, L is the largest norm of the drawn φ. If only the labels are private, L is public,
+            and may be used like a bound that is known in advance.
+        parameter_norm: B > 0, the maximum norm of θ*; a θ* with a larger norm is rescaled to norm B. With None, θ* is
+            not rescaled.
+        zero_sum: whether to subtract the mean of θ*'s entries before θ* is rescaled, so that <1, θ*> = 0.
 
     Returns:
         Features, labels, θ* and L.
 
     Raises:
-        ValueError: if a count is not an integer >= 1, a norm is not > 0, or dim is 1 with zero_sum (only 0 remains).
+        ValueError: if a count is not an integer >= 1, a norm is not > 0, or dim is 1 with zero_sum (θ* would be 0).
 
     Source:
         Chowdhury, Zhou & Natarajan (2023), section 6 (no norm given, zero_sum=False) and assumption 2.1 (both norms
@@ -94,7 +96,7 @@ def gaussian_comparisons(
 
 
 def gaussian_parameter(key: jax.Array, dim: int, parameter_norm: float | None, zero_sum: bool) -> jax.Array:
-    """Draws θ* from N(0, I), [dim] float; centres it if zero_sum, and shrinks it to parameter_norm unless None."""
+    """Draws θ* from N(0, I), [dim] float; centres it if zero_sum, and clips its norm unless parameter_norm is None."""
     parameter = jax.random.normal(key, (dim,))
     if zero_sum:
         parameter = parameter - parameter.mean()
@@ -104,14 +106,14 @@ def gaussian_parameter(key: jax.Array, dim: int, parameter_norm: float | None, z
 
 
 def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
-    """Shrinks vectors with a norm above `bound` to the norm `bound`, and returns all other vectors unchanged.
+    """Rescales vectors with a norm above `bound` to the norm `bound`, and returns all other vectors unchanged.
 
     Args:
         vectors: [..., dim] float, finite.
         bound: [] float > 0; `inf` changes no vector.
 
     Returns:
-        [..., dim] of the vectors' type. Norms are <= bound up to rounding (a few units in the last place).
+        [..., dim], with the dtype of `vectors`. Norms are <= bound up to rounding (a few units in the last place).
 
     Examples:
         >>> clip_norm(jnp.array([[3.0, 4.0], [0.25, 0.5]]), 2.5).tolist()
@@ -119,7 +121,7 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     """
     vectors = jnp.asarray(vectors)
     bound = jnp.asarray(bound, vectors.dtype)
-    # Vectors are first scaled by their largest entry, so that squares and the reciprocal do not overflow or underflow.
+    # Each vector is first divided by its largest magnitude, so that squares and reciprocals do not over- or underflow.
     largest = jnp.max(jnp.abs(vectors), axis=-1, keepdims=True)
     shrink = jnp.where(largest > 1, 1 / 16, 1.0).astype(vectors.dtype)
     unit = vectors * shrink / jnp.where(largest > jnp.finfo(vectors.dtype).tiny, largest * shrink, 1.0)
@@ -128,23 +130,24 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     return jnp.where(long, unit * (jnp.where(long, bound, 1.0) / jnp.where(long, norms, 1.0)), vectors)
 
 
-_ROUNDING = 1e-6  # rows that were clipped or normalised in float32 exceed their norm by less
+_ROUNDING = 1e-6  # rows that were clipped or normalised in float32 exceed their norm by a smaller relative error
 
 
 def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: float = math.inf) -> jax.Array:
-    """Returns the differential features of users' data, after checking the data.
+    """Checks the features of the two actions of each comparison, and returns their differences.
 
     Args:
         first: [n, dim] finite numbers, the features φ of the action that label 1 prefers.
         second: [n, dim] finite numbers, the features of the other action.
-        feature_norm: L > 0, the bound on |φ| that sensitivities use. Rows may exceed it by a relative 1e-6, for float32
-            rounding.
+        feature_norm: L > 0, the bound on |φ| from which sensitivities are computed. Norms may exceed L by a relative
+            error of 1e-6, because of float32 rounding.
 
     Returns:
-        [n, dim], first - second, of JAX's default float type.
+        [n, dim], first - second, in JAX's default float dtype.
 
     Raises:
-        ValueError: if the shapes differ or are not 2-D, an entry is not finite, or a row is longer than feature_norm.
+        ValueError: if the shapes differ or are not 2-D, an entry is not finite, or the norm of a row exceeds
+            feature_norm.
 
     Examples:
         >>> differential_features([[1.0, 0.0]], [[0.0, 1.0]], feature_norm=1.0).tolist()
@@ -172,5 +175,5 @@ def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: 
                 f"row {long[0]} of {name} has norm {norms[long[0]]}"
             )
     features = jnp.asarray(actions["first"] - actions["second"], float)
-    check_finite("first - second", features)  # it may overflow in the default type
+    check_finite("first - second", features)  # the difference may overflow in the default dtype
     return features

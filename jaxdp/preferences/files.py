@@ -1,6 +1,6 @@
-"""Helpers of functions that read users' files: text decoding, and errors that name the file and the line."""
+"""Helpers for functions that read users' files: text decoding, and errors that name the file and the line."""
 
-_SHOWN = 80  # characters of a value in an error
+_SHOWN = 80  # maximum number of characters of a value in an error
 
 
 def file_error(name: str, where: str, reason: str) -> ValueError:
@@ -15,10 +15,10 @@ def short_repr(value: object) -> str:
 
 
 def utf8_text(data: bytes, name: str) -> str:
-    """Decodes UTF-8 text. Removes a byte order mark; if lines end only in CR, replaces CR by LF.
+    """Decodes UTF-8 text without its byte order mark. If the text has no LF, replaces each CR by LF.
 
     Raises:
-        ValueError: if the data are not UTF-8. The error has the name of the file and the line.
+        ValueError: if the data are not UTF-8. The error names the file and the line.
     """
     try:
         text = data.decode("utf-8-sig")

@@ -1,6 +1,6 @@
-"""Links: the probability that the first of two items is preferred, as a function of the difference of utilities.
+"""Link functions, which map the difference of two items' utilities to the probability that the first is preferred.
 
-All formulas are accurate far into both tails: no value is computed as one minus a number near one.
+All formulas are accurate far into both tails, because no value is computed as one minus a number near one.
 """
 
 import math
@@ -17,19 +17,19 @@ Elementwise = Callable[[jax.Array], jax.Array]
 
 
 class Link(NamedTuple):
-    """A link F as elementwise functions of the margin z: the first item is preferred with probability F(z).
+    """A link F, given by elementwise functions of the margin z: the first item is preferred with probability F(z).
 
     z is a float array of any shape. F is symmetric, F(-z) = 1 - F(z), and log F is concave. For |z| <= 1e4, values have
     a relative error below 1e-5 in float32 and 1e-10 in float64 if the true value is not subnormal; smaller values
     underflow. You can differentiate `cdf`, `log_cdf` and `slope`; the derivative of `curvature` is not accurate. A link
-    is hashable: close over it, or make it a static argument of `jax.jit`.
+    is hashable, so you can close over it or make it a static argument of `jax.jit`.
 
     Attributes:
-        name: the name of the link, for the function `link`.
+        name: the name by which the function `link` finds it.
         cdf: F(z), in [0, 1].
         log_cdf: log F(z), <= 0.
         slope: d/dz log F(z), >= 0 and decreasing. The log likelihood of a label is log F(z) if the label is 1, with
-            derivative slope(z), and log F(-z) if it is 0, with derivative -slope(-z).
+            derivative slope(z), and log F(-z) if the label is 0, with derivative -slope(-z).
         curvature: -d²/dz² log F(z), in [0, 1].
     """
 
@@ -41,7 +41,7 @@ class Link(NamedTuple):
 
 
 def link(name: str) -> Link:
-    """Returns the link with this name.
+    """Returns the link with the given name.
 
     Args:
         name: "logistic" (the Bradley-Terry-Luce model) or "probit" (Thurstone's model).
@@ -61,7 +61,7 @@ def link(name: str) -> Link:
 
 
 def check_link(value: Link | str) -> Link:
-    """Returns a link, given as a `Link` or by its name; raises a ValueError for all other values."""
+    """Returns the link for a `Link` or a name of a link; raises a ValueError for all other values."""
     if isinstance(value, Link):
         return value
     if isinstance(value, str):
@@ -102,13 +102,13 @@ class _Normal(NamedTuple):
     tail: jax.Array  # P(N > a), <= 1/2
 
 
-_FAR = 4.0  # |z| from which mills - a is computed by 20 terms of a continued fraction, with error 1.5e-11
+_FAR = 4.0  # for |z| >= this, mills - a is computed by 20 terms of a continued fraction, with error 1.5e-11
 
 
 def _normal(z: jax.Array) -> _Normal:
     a = jnp.abs(z)
     root = (2 * math.pi) ** -0.25 * jnp.exp(-0.25 * a * a)
-    # The minimum is needed for accuracy: the float32 erfcx of JAX 0.10 is 0 between 9.2 and 9.4.
+    # `minimum` is needed for accuracy, because the float32 erfcx of JAX 0.10 is 0 between 9.2 and 9.4.
     near = math.sqrt(2 / math.pi) / erfcx(jnp.minimum(a, _FAR) * math.sqrt(0.5))
     far = jnp.maximum(a, _FAR)
     fraction = far  # mills - a = 1/(a + 2/(a + 3/(a + ...))), Laplace's continued fraction
@@ -143,7 +143,7 @@ def _probit_curvature(z: jax.Array) -> jax.Array:
     return jnp.where(z < 0, n.mills * n.excess, (n.root * scaled + z) * scaled * n.root)
 
 
-# Derivatives are in closed form, as derivatives of erfcx lose digits in the tails.
+# Derivatives are in closed form, because derivatives of erfcx are inaccurate in the tails.
 _probit_cdf.defjvps(lambda dz, _, z: dz * (_normal(z).root * _normal(z).root))
 _probit_log_cdf.defjvps(lambda dz, _, z: dz * _probit_slope(z))
 _probit_slope.defjvps(lambda dz, _, z: -dz * _probit_curvature(z))

@@ -1,6 +1,6 @@
-"""Preference matrices, in which P[i, j] is the probability that arm i beats arm j: constructors, winners and tests.
+"""Constructors, winners and tests of preference matrices, in which P[i, j] is the probability that arm i beats arm j.
 
-All functions run on the host in float64, and check the matrices that they are given.
+All functions run on the host in float64, and check the matrices that they receive.
 """
 
 import jax
@@ -14,18 +14,19 @@ ROUNDING = 1e-6  # tolerance of P[i, j] + P[j, i] = 1, for matrices from files o
 
 
 def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
-    """Returns values as a preference matrix, after checking them.
+    """Checks that values form a preference matrix, and returns the matrix in float64.
 
     Args:
-        name: name of the matrix, for the error.
+        name: name of the matrix in error messages.
         values: [num_arms, num_arms] in [0, 1]; P[i, j] is the probability that i beats j.
 
     Returns:
         [num_arms, num_arms] float64: 1/2 on the diagonal, and P[i, j] + P[j, i] = 1 up to float64's rounding.
 
     Raises:
-        ValueError: if values are not a square matrix of at least two arms with entries in [0, 1]; or if the diagonal is
-            not 1/2, or P[i, j] + P[j, i] is not 1, up to 1e-6. The error then has the row and the column.
+        ValueError: if values are not a square matrix of at least two arms with entries in [0, 1]; or if, up to 1e-6,
+            the diagonal is not 1/2 or P[i, j] + P[j, i] is not 1. In the latter two cases the error names the row and
+            the column.
 
     Examples:
         >>> check_preferences("matrix", [[0.5, 0.75], [0.25, 0.5]]).tolist()
@@ -44,7 +45,7 @@ def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
             f"{name} must have P[i, j] + P[j, i] = 1, got {matrix[row, column]:g} at row {row}, "
             f"column {column} and {matrix[column, row]:g} at row {column}, column {row}"
         )
-    # The smaller of P[i, j] and P[j, i] is used, as the larger entry rounds small probabilities away.
+    # The smaller of P[i, j] and P[j, i] is used, because the larger one does not represent small probabilities exactly.
     rare = np.minimum(np.minimum(matrix, matrix.T), 0.5)
     return np.select([matrix < matrix.T, matrix > matrix.T], [rare, 1 - rare], 0.5)
 
@@ -85,10 +86,11 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
 
 
 def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
-    """Returns an instance of a lower bound: arm 0 beats every other arm with probability 3/4, other pairs are even.
+    """Returns the preference matrix of an instance in the proof of a lower bound.
 
-    If challenger > 0, that arm also beats every other arm, including arm 0, with probability 3/4. Only duels of the
-    challenger distinguish the two instances.
+    Arm 0 beats every other arm with probability 3/4, and the other arms beat each other with probability 1/2. If
+    challenger > 0, the challenger also beats every other arm, including arm 0, with probability 3/4. Only duels of the
+    challenger distinguish the instances with and without it.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -121,16 +123,16 @@ def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
 
 
 def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.ndarray:
-    """Returns a matrix without a Condorcet winner, as in rock, paper, scissors; arm 0 is the Borda winner if lead > 0.
+    """Returns a cyclic preference matrix without a Condorcet winner, as in rock, paper, scissors.
 
-    The arms are on a circle. Arm i beats each of the (num_arms - 1) // 2 arms that follow it with probability 1/2 +
+    The arms are on a circle. Arm i > 0 beats each of the (num_arms - 1) // 2 arms that follow it with probability 1/2 +
     gap, and arm 0 beats the arms that follow it with probability 1/2 + gap + lead. If the number of arms is even,
-    opposite arms beat each other with probability 1/2.
+    opposite arms beat each other with probability 1/2. If lead > 0, arm 0 is the Borda winner.
 
     Args:
         num_arms: number of arms, >= 3.
-        gap: gap of each win, in (0, 1/2].
-        lead: additional gap of arm 0's wins, >= 0, with gap + lead <= 1/2; zero makes all Borda scores equal.
+        gap: the amount by which a winning probability exceeds 1/2, in (0, 1/2].
+        lead: additional gap of arm 0's wins, >= 0, with gap + lead <= 1/2. If it is zero, all Borda scores are equal.
 
     Returns:
         [num_arms, num_arms] float64.
@@ -181,7 +183,7 @@ def borda_scores(preferences: ArrayLike) -> np.ndarray:
 
 
 def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndarray:
-    """Returns the probability that each arm beats a random arm of the active set, which may be the arm itself.
+    """Returns the probability that each arm beats a random arm of the active set, possibly itself.
 
     Args:
         preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
@@ -210,7 +212,7 @@ def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndar
 
 
 def condorcet_winner(preferences: ArrayLike) -> int:
-    """Returns the arm that beats every other arm with probability above 1/2; -1 if there is none.
+    """Returns the arm that beats every other arm with probability above 1/2; -1 if there is no such arm.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
@@ -226,16 +228,19 @@ def condorcet_winner(preferences: ArrayLike) -> int:
 
 
 def copeland_winners(preferences: ArrayLike) -> np.ndarray:
-    """Returns the arms that beat the most arms with probability > 1/2: [num_winners] int64, increasing.
+    """Returns the arms that beat the largest number of arms with probability > 1/2.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
+
+    Returns:
+        [num_winners] int64, the winners in increasing order.
 
     Raises:
         ValueError: if preferences are not a preference matrix.
 
     Source:
-        Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), who do not count ties, either.
+        Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), who do not count ties as wins, either.
     """
     num_beaten = _num_beaten(preferences)
     return np.flatnonzero(num_beaten == num_beaten.max())
@@ -244,12 +249,12 @@ def copeland_winners(preferences: ArrayLike) -> np.ndarray:
 def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
     """Tests strong stochastic transitivity of a preference matrix.
 
-    It holds if the arms have an order in which every arm is at least even with all later arms, and P[i, k] >=
-    max(P[i, j], P[j, k]) if arm i is before arm j and arm j is before arm k.
+    Strong stochastic transitivity holds if the arms have an order in which every arm beats each later arm with
+    probability >= 1/2, and P[i, k] >= max(P[i, j], P[j, k]) if arm i is before arm j and arm j is before arm k.
 
     Args:
         preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
-        tolerance: largest violation of an inequality, >= 0, for rounding.
+        tolerance: maximum violation of an inequality, >= 0, to allow for rounding.
 
     Returns:
         Whether there is such an order.
@@ -258,8 +263,8 @@ def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
         ValueError: if preferences are not a preference matrix, or tolerance is not >= 0.
 
     Source:
-        Yue, Broder, Kleinberg & Joachims (2012); Shah, Balakrishnan, Guntuboyina & Wainwright (2017). In such an order
-        each row is at least the next row in every column, so sorting the arms by row sums finds such an order.
+        Yue, Broder, Kleinberg & Joachims (2012); Shah, Balakrishnan, Guntuboyina & Wainwright (2017). In such an order,
+        no entry of a row is less than the entry of the next row, so sorting the arms by row sums finds the order.
     """
     matrix, tolerance = check_preferences("preferences", preferences), check_at_least("tolerance", tolerance, 0.0)
     order = np.argsort(-matrix.sum(1), kind="stable")
@@ -273,7 +278,7 @@ def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
     Args:
         preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
-        tolerance: largest violation of an inequality, >= 0, for rounding.
+        tolerance: maximum violation of an inequality, >= 0, to allow for rounding.
 
     Returns:
         Whether the inequality holds.
@@ -292,10 +297,13 @@ def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
 
 def preference_gaps(preferences: ArrayLike) -> np.ndarray:
-    """Returns the gaps of the Condorcet winner, P[winner, i] - 1/2: [num_arms] float64, 0 for the winner itself.
+    """Returns the gaps of all arms to the Condorcet winner, P[winner, i] - 1/2.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
+
+    Returns:
+        [num_arms] float64; 0 for the winner itself.
 
     Raises:
         ValueError: if preferences are not a preference matrix with a Condorcet winner.
@@ -310,10 +318,13 @@ def preference_gaps(preferences: ArrayLike) -> np.ndarray:
 
 
 def borda_gaps(preferences: ArrayLike) -> np.ndarray:
-    """Returns the largest Borda score minus each arm's Borda score: [num_arms] float64 >= 0.
+    """Returns the gaps of all arms to the largest Borda score.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
+
+    Returns:
+        [num_arms] float64 >= 0, the largest Borda score minus each arm's Borda score.
 
     Raises:
         ValueError: if preferences are not a preference matrix.

@@ -9,7 +9,7 @@ from jaxdp.preferences.links import Link, logistic
 def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic) -> jax.Array:
     """Draws the label of each comparison.
 
-    Each label uses one uniform draw: with the same key, a larger margin never turns a 1 into a 0.
+    Each label is drawn from one uniform variate, so that with the same key a larger margin never turns a 1 into a 0.
 
     Args:
         key: PRNG key.
@@ -19,10 +19,10 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
 
     Returns:
         Labels with the shape of margins, int32 in {0, 1}. A label is 1 (first preferred) with probability
-        `link.cdf(margin)`, up to the spacing of uniform draws: 2^-23 in float32 and 2^-52 in float64.
+        `link.cdf(margin)`, up to the spacing of uniform variates: 2^-23 in float32 and 2^-52 in float64.
 
     Source:
-        Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit.
+        Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit link.
 
     Examples:
         >>> sample_comparisons(jax.random.key(0), jnp.array([-1e4, 1e4])).tolist()
@@ -36,12 +36,12 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
 def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
     """Draws the item that is preferred to all other items (Plackett-Luce, top-1).
 
-    Item k of K has a probability proportional to exp(utilities[k]). With the same key, the result is the first item of
-    `sample_rankings`.
+    Item k of K is drawn with a probability proportional to exp(utilities[k]). With the same key, the result is the
+    first item of the ranking by `sample_rankings`.
 
     Args:
         key: PRNG key.
-        utilities: [..., K] float; an item with utility -inf is never preferred to an item with a finite utility, and
+        utilities: [..., K] float. An item with utility -inf is never preferred to an item with a finite utility, and
             NaN counts as the best utility.
 
     Returns:
@@ -60,15 +60,15 @@ def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
 def sample_rankings(key: jax.Array, utilities: jax.Array) -> jax.Array:
     """Draws a full ranking of K items (Plackett-Luce).
 
-    Each next item has the distribution of `sample_choices` among the remaining items.
+    Given the first items of the ranking, the next item is distributed as `sample_choices` among the remaining items.
 
     Args:
         key: PRNG key.
         utilities: [..., K] float, finite or -inf.
 
     Returns:
-        [..., K] int32, the items from the best to the worst. Sorting by utility plus Gumbel noise has exactly this
-        distribution, up to rounding.
+        [..., K] int32, the items from the best to the worst. They are sorted by utility plus Gumbel noise, which gives
+        exactly this distribution, up to rounding.
 
     Source:
         Plackett (1975); the Gumbel sort (Yellott, 1977).

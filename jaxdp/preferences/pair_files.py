@@ -1,4 +1,4 @@
-"""Reads pairs of responses from JSON lines, Parquet and .npy files, as public features and private labels."""
+"""Reads pairs of responses from files (JSON lines, Parquet, .npy), as public features and private labels."""
 
 import json
 import os
@@ -35,39 +35,40 @@ def read_pairs(
     orient: str = "bytes",
     key: jax.Array | None = None,
 ) -> Pairs:
-    """Reads pairs of responses from JSON lines, Parquet and .npy files, as public features and private labels.
+    """Reads pairs of responses from files (JSON lines, Parquet, .npy), as public features and private labels.
 
-    A file has either (first, second, label) or (chosen, rejected). In both forms, the first response of each pair in
-    the result, and the order of rows, depend only on the unordered pairs, as in `pairs_from_chosen_rejected`. If
-    `first` is always the winner in the file, the result does not show this. Features chosen - rejected are never
-    returned.
+    The columns are either (first, second, label) or (chosen, rejected). In both cases, the first response of each pair
+    in the result, and the order of rows, depend only on the unordered pairs, as in `pairs_from_chosen_rejected`. If
+    `first` is always the winner in the file, the result does not show this. The difference chosen - rejected is never
+    returned as features.
 
-    Other columns, which may depend on the winner (such as a judge's score), are not read. If a column that may depend
-    on the winner is wrong, the error has the number of wrong rows, and not their positions.
+    Other columns are not read, because they may depend on the winner (such as a judge's score). If a column that may
+    depend on the winner has invalid entries, the error has the number of these rows, but not their positions.
 
     Args:
         table: a file of JSON lines (`.jsonl`) or Parquet (`.parquet`, which needs `pip install 'jaxdp[parquet]'`). None
             if all columns are .npy files.
-        first: features of a response: a column of the table with lists of dim numbers; or, if the name ends in `.npy`,
-            a file of [num_rows, dim] float16, float32 or float64, in the order of the table's rows. The file is mapped
-            into memory and never loaded as a whole.
+        first: features of one response. They are a column of the table with lists of dim numbers or, if the name ends
+            in `.npy`, a file of [num_rows, dim] float16, float32 or float64, in the order of the table's rows. The file
+            is mapped into memory and never loaded as a whole.
         second: features of the other response.
-        label: with `first` and `second`, a column or a .npy file of labels in {0, 1/2, 1}; 1 if the first was
-            preferred, 1/2 for a tie. None (null) and NaN are missing labels; they are also private, and count as ties.
+        label: with `first` and `second`, a column or a .npy file of labels in {0, 1/2, 1}; 1 if the first response was
+            preferred, 1/2 for a tie. None (null) and NaN are missing labels, which count as ties; it is also private
+            which labels are missing.
         chosen: features of the preferred response, instead of `first`.
         rejected: features of the other response, instead of `second`.
-        tie: with `chosen` and `rejected`, a column or a .npy file of truth values: whether the two responses tied; they
-            may then be in either column.
+        tie: with `chosen` and `rejected`, a column or a .npy file of booleans, which are true if the two responses
+            tied. The columns of tied responses may be swapped.
         person: a column or a .npy file with the public id (text or integer) of the person who gave each label.
-        ties: "half" returns float32 labels, in which 1/2 is a tie. "coin" decides ties by a fair coin of the key, for
-            algorithms that take only labels 0 and 1. "drop" removes rows that tie or have no label.
-        ties_public: whether others may know which rows tie or have no label. It must be True for "drop", and then
-            `Pairs.restate` states it in claims; otherwise it must be False.
-        drop_duplicates: whether to keep only the first row in the file for each unordered pair and person, whichever
-            response won.
-        drop_identical: whether to remove rows with two equal responses.
+        ties: "half" returns float32 labels, in which 1/2 is a tie. "coin" breaks ties by a fair coin of the key, for
+            algorithms that take only labels 0 and 1. "drop" removes rows with a tie or without a label.
+        ties_public: whether others may know which rows have a tie or no label. It must be True for "drop", in which
+            case `Pairs.restate` states it in claims; otherwise it must be False.
+        drop_duplicates: whether to keep only the first row in the file for each unordered pair and person, no matter
+            which response won.
+        drop_identical: whether to remove rows in which the two responses are equal.
         orient: see `pairs_from_chosen_rejected`.
-        key: for ties="coin" or orient="coin", otherwise None; as secret as the labels.
+        key: PRNG key for ties="coin" or orient="coin", as secret as the labels; otherwise None.
 
     Returns:
         Features, labels, row numbers (from 0) and persons.
@@ -144,8 +145,8 @@ def read_pairs(
     if drop_identical:
         keep &= pairs.features.any(axis=1)
     if drop_duplicates:
-        # Duplicates are found among all rows: the public rule must not depend on rows that were removed for their
-        # labels.
+        # Duplicates are found among all rows, because the public rule must not depend on rows that were removed for
+        # their labels.
         keep &= ~_mark_repeats(digests, None if ids is None else ids[pairs.rows])
     if ties == "coin":
         heads = np.asarray(jax.random.bits(coins[1], labels.shape) & 1)
@@ -160,7 +161,7 @@ def read_pairs(
 def read_ids(table: str | os.PathLike[str] | None, name: str, count: int) -> np.ndarray:
     """Reads the public ids of persons from a column or a .npy file, in the order of rows.
 
-    Raises a ValueError if there are not exactly `count` ids, or if they are not all text or all integers.
+    Raises a ValueError if there are not exactly `count` ids, or if the ids are not all text or all integers.
     """
     column = _columns(table, [name])[name]
     if len(column) != count:
@@ -169,7 +170,7 @@ def read_ids(table: str | os.PathLike[str] | None, name: str, count: int) -> np.
 
 
 def _columns(table: str | os.PathLike[str] | None, names: Sequence[str]) -> dict[str, Any]:
-    """Reads columns of the table by name. Names that end in .npy are files, and are mapped into memory."""
+    """Reads the named columns of the table. Names that end in .npy are files, which are mapped into memory."""
     files = [name for name in names if name.endswith(".npy")]
     in_table = [name for name in names if name not in files]
     if in_table and table is None:
@@ -232,7 +233,7 @@ def _parquet_columns(path: Path, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _parquet_values(column: Any) -> np.ndarray | list[Any]:
-    """Returns a column as a list, or, if its values are lists of numbers of the same length, as an array."""
+    """Returns a column as an array if its values are lists of numbers with equal lengths, otherwise as a list."""
     import pyarrow.types as kinds
 
     kind = column.type
@@ -248,9 +249,9 @@ def _parquet_values(column: Any) -> np.ndarray | list[Any]:
 
 
 def _responses(columns: dict[str, Any], left: str, right: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the features of both responses: two [num_rows, dim] arrays of the same float type.
+    """Returns the features of both responses: two [num_rows, dim] arrays with the same float dtype.
 
-    Errors do not change if the two responses are swapped, because which one won is private.
+    Error messages do not change if the two responses of a row are swapped, because which response won is private.
     """
     tables = [columns[name] for name in (left, right)]
     if all(isinstance(table, np.ndarray) for table in tables):
@@ -291,7 +292,7 @@ def _is_vector(row: Any, dim: int) -> bool:
 
 
 def _labels(name: str, column: Any) -> np.ndarray:
-    """Returns a column of labels as [num_rows] float32, with 1/2 for missing labels; refuses other values."""
+    """Returns a column of labels as [num_rows] float32, with 1/2 for missing labels; rejects invalid labels."""
     values = [0.5 if value is None or value != value else value for value in _as_list(name, column)]
     refuse_private(name, "0, 1/2, 1 or missing", np.array([value not in (0, 0.5, 1) for value in values]))
     return np.asarray(values, np.float32)
@@ -304,7 +305,7 @@ def _truths(name: str, column: Any) -> np.ndarray:
 
 
 def _ids(name: str, column: Any) -> np.ndarray:
-    """Returns a column of public ids as an array, after checking that all are text or all are integers."""
+    """Returns a column of public ids as an array; checks that all ids are text or all are integers."""
     values = _as_list(name, column)
     kinds = {type(value) for value in values}
     if kinds not in ({str}, {int}):
@@ -322,7 +323,7 @@ def _as_list(name: str, column: Any) -> list[Any]:
 
 
 def _mark_repeats(digests: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
-    """Marks the rows that have the digest and, if ids are given, the id of an earlier row: [num_rows] bool."""
+    """Marks the rows that have the same digest and, if given, the same id as a previous row: [num_rows] bool."""
     number = np.zeros(len(digests), np.uint64)
     if ids is not None:
         number = np.unique(ids, return_inverse=True)[1].astype(np.uint64)

@@ -1,4 +1,4 @@
-"""Splits pairs of responses into public features and private labels, so that features do not show who won."""
+"""Splits pairs of responses into public features and private labels. The features do not show which response won."""
 
 import dataclasses
 import hashlib
@@ -21,12 +21,13 @@ class Pairs(NamedTuple):
 
     Attributes:
         features: [num_samples, dim] float, the first response's features minus the second's; public.
-        labels: [num_samples] int32 in {0, 1}; 1 if the first was chosen. With ties they are float32 in {0, 1/2, 1}, in
-            which 1/2 is a tie or a missing label. Private.
+        labels: [num_samples] int32 in {0, 1}, private; 1 if the first response was chosen. With ties the labels are
+            float32 in {0, 1/2, 1}, in which 1/2 is a tie or a missing label.
         rows: [num_samples] integers, the input row of each pair. Use them to bring other columns, such as ids of
             persons, into the same order.
-        persons: [num_samples] public ids of the persons who gave the labels; None if they were not read.
-        ties_public: whether rows with a tie or without a label were removed, which makes public which rows these are.
+        persons: [num_samples] public ids of the persons who gave the labels; None if the ids were not read.
+        ties_public: whether rows with a tie or without a label were removed. Removing them makes public which rows they
+            are.
     """
 
     features: np.ndarray
@@ -36,7 +37,7 @@ class Pairs(NamedTuple):
     ties_public: bool = False
 
     def restate(self, claim: Guarantee) -> Guarantee:
-        """Returns an algorithm's claim for these pairs; if ties are public, the claim says so."""
+        """Returns an algorithm's claim for these pairs; if `ties_public` is true, the returned claim says so."""
         if not self.ties_public:
             return claim
         return dataclasses.replace(
@@ -51,23 +52,24 @@ def pairs_from_chosen_rejected(
 ) -> Pairs:
     """Splits a table of chosen and rejected responses into public features and private labels.
 
-    Never use `chosen - rejected` as features: its sign is the label, so nothing is private at any epsilon. In the
-    result, neither the sign of the features nor the order of the rows depends on who won.
+    Never use `chosen - rejected` as features, because its sign is the label, so nothing is private at any epsilon. In
+    the result, neither the sign of the features nor the order of the rows depends on which response won.
 
     Args:
         chosen: [num_samples, dim] float, the features of the preferred responses.
         rejected: [num_samples, dim] float, the features of the other responses.
-        orient: the rule for the first response of a pair. "bytes" takes the response with the larger bytes of features,
-            which depends only on the unordered pair. "coin" uses a fair coin of the key.
-        key: for "coin", otherwise None; as secret as the labels, because the key and the features reveal the labels.
+        orient: the rule that chooses the first response of a pair. "bytes" chooses the response with the larger bytes
+            of features, which depends only on the unordered pair. "coin" tosses a fair coin with the key.
+        key: PRNG key for "coin", otherwise None. The key is as secret as the labels, because the key and the features
+            together reveal the labels.
 
     Returns:
         Features, labels and rows, sorted by a digest of the unordered pairs. If two responses have equal features, the
-        difference is 0, and with "bytes" the label is 1. Features of float16 are subtracted in float32.
+        difference is 0, and with "bytes" the label is 1. Features in float16 are subtracted in float32.
 
     Raises:
-        ValueError: if chosen and rejected are not tables of the same shape and type with finite entries, or if key is
-            given without "coin" or missing with "coin".
+        ValueError: if chosen and rejected are not tables with the same shape, the same float dtype and finite entries,
+            or if key is given without "coin" or missing with "coin".
 
     Examples:
         >>> chosen, rejected = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [3.0, 0.0]])
@@ -92,10 +94,10 @@ def pairs_from_chosen_rejected(
 
 
 def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> tuple[Pairs, np.ndarray]:
-    """Builds pairs from the features of two responses, [num_samples, dim] each, sorted by digest.
+    """Builds pairs, sorted by digest, from the features of two responses, [num_samples, dim] each.
 
-    The first response is chosen by coins of the key or, if the key is None, has the larger bytes. The label is 1 if
-    `left` is the first response.
+    Coins of the key choose the first response of each pair. If the key is None, the first response has the larger
+    bytes. The label is 1 if `left` is the first response.
 
     Returns:
         The pairs, and increasing digests of the unordered pairs, [num_samples, 2] uint64.
@@ -105,7 +107,7 @@ def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> 
         one, other = _canonical_rows(left[part]), _canonical_rows(right[part])
         bad += int(
             (~(np.isfinite(one) & np.isfinite(other)).all(axis=1)).sum()
-        )  # the error does not say whether `left` or `right`: this is private
+        )  # the error does not say whether `left` or `right` has them, because this is private
         left_is_larger[part] = _has_larger_bytes(one, other)
         digests[part] = _digests(*_swap_unless(left_is_larger[part], one, other))
     if bad:
@@ -125,13 +127,13 @@ def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> 
 
 
 def _chunks(table: np.ndarray) -> Iterator[slice]:
-    """Yields slices that split the table's rows into chunks of about 16 MB."""
+    """Yields slices that split the table's rows into chunks of at most about 16 MB."""
     size = max(1, _CHUNK_BYTES // (table.shape[1] * table.itemsize))
     return (slice(start, start + size) for start in range(0, len(table), size))
 
 
 def _canonical_rows(rows: np.ndarray) -> np.ndarray:
-    """Returns rows as a contiguous array in native byte order, with -0 as 0: equal numbers then have equal bytes."""
+    """Returns rows as a contiguous array in native byte order without -0, so that equal numbers have equal bytes."""
     return np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder("=")) + 0)
 
 
@@ -140,14 +142,17 @@ def _swap_unless(keep: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple
 
 
 def _has_larger_bytes(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns whether the bytes of each row of `left` are at least the bytes of the row of `right`: [num_rows] bool."""
+    """Returns whether the bytes of each row of `left` are at least the bytes of `right`'s row: [num_rows] bool.
+
+    The bytes are compared lexicographically.
+    """
     left, right = (table.view(np.uint8).reshape(len(table), -1) for table in (left, right))
     differs = (left != right).argmax(axis=1)[:, None]
     return (np.take_along_axis(left, differs, 1) >= np.take_along_axis(right, differs, 1))[:, 0]
 
 
 def _digests(larger: np.ndarray, smaller: np.ndarray) -> np.ndarray:
-    """Returns a digest of each row's two responses, [num_rows, 2] uint64."""
+    """Returns a digest of the two responses of each row: [num_rows, 2] uint64."""
     digests = [
         hashlib.blake2b(one.tobytes() + other.tobytes(), digest_size=16).digest()
         for one, other in zip(larger, smaller, strict=True)

@@ -7,31 +7,33 @@ import numpy as np
 
 from jaxdp.preferences.files import file_error, short_repr
 
-_BATCH = 2**16  # rows that are decoded at once
+_BATCH = 2**16  # number of rows that are decoded at a time
 _MAX_ROWS = 10**8
-_MAX_BYTES = 2**31  # size before compression, which the file declares
+_MAX_BYTES = 2**31  # maximum uncompressed size, as declared in the file
 _NUMERIC = ("weight",)
 
 
 def parquet_rows(
     data: bytes, name: str, check_columns: Callable[[list[str]], None]
 ) -> Iterator[tuple[str, list[str], list[str], int]]:
-    """Yields the distinct rows of a Parquet file of names and weights, as text.
+    """Yields the rows of a Parquet file of names and weights as text, with the count of each distinct row of a batch.
 
-    A few bytes of Parquet can represent very many rows, so rows are read in batches, and equal rows of a batch are
-    counted.
+    A few bytes of Parquet can represent very many rows. Therefore rows are read in batches, and duplicates in a batch
+    are counted.
 
     Args:
         data: content of the file.
         name: name of the file, for errors.
-        check_columns: raises a ValueError, without the file in its message, if the names of columns are wrong.
+        check_columns: function that raises a ValueError if the column names are wrong; its message must not name the
+            file.
 
     Yields:
-        (position of the row's first occurrence, such as "row 3", column names, fields, count of the row in its batch).
+        (position of the row's first occurrence in its batch, such as "row 3", column names, fields, count of the row in
+        its batch).
 
     Raises:
-        ValueError: if pyarrow is not installed, or if the file is not Parquet, is damaged or too large, or has a column
-            of another type or a row without a value.
+        ValueError: if pyarrow is not installed; or if the file is not Parquet, is damaged, is too large, or has a
+            column of a wrong type.
     """
     try:
         import pyarrow as pa
@@ -67,9 +69,9 @@ def parquet_rows(
 
 
 def _decode(step: Callable[[], Any], name: str) -> Any:
-    """Runs `step`, a call of pyarrow, and turns every exception into the error that the file `name` is not readable.
+    """Runs `step`, a call of pyarrow, and turns every exception into an error that the file `name` is not readable.
 
-    On damaged bytes pyarrow may fail in more ways than it documents.
+    On damaged bytes, pyarrow may raise other exceptions than it documents.
     """
     try:
         return step()
@@ -79,7 +81,7 @@ def _decode(step: Callable[[], Any], name: str) -> Any:
 
 
 def _check_type(field: Any) -> None:
-    """Raises a ValueError, without the file in its message, if a column's type does not suit its name."""
+    """Raises a ValueError if a column's type does not fit its name; the message does not name the file."""
     import pyarrow.types as kinds
 
     kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
@@ -92,19 +94,19 @@ def _check_type(field: Any) -> None:
 
 
 def _encode(column: Any) -> tuple[np.ndarray, list[str]]:
-    """Returns a column as codes, [rows] int64, and the list of texts that they index; code -1 is the empty text."""
+    """Returns a column as codes, [rows] int64, and the texts that the codes index; code -1 is the empty text."""
     import pyarrow.types as kinds
 
     if not kinds.is_dictionary(column.type):
         column = column.dictionary_encode()
-    column.validate(full=True)  # codes within the dictionary, names in UTF-8
+    column.validate(full=True)  # checks that codes are within the dictionary and names are UTF-8
     codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     values = [*column.dictionary.to_pylist(), None]
     return codes, ["" if value is None else value if isinstance(value, str) else repr(value) for value in values]
 
 
 def _count_distinct_rows(columns: list[np.ndarray]) -> list[tuple[int, int]]:
-    """Returns the distinct rows of columns of codes as (first position, count), sorted by position."""
+    """Returns the distinct rows of columns of codes, each as (first position, count), sorted by position."""
     combined = np.zeros_like(columns[0])
     for codes in columns:
         distinct_codes, ranks = np.unique(codes, return_inverse=True)

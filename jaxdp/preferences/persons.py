@@ -1,4 +1,4 @@
-"""Counts and limits the labels of each person."""
+"""Counts each person's labels, and limits the number of labels per person."""
 
 import jax
 import numpy as np
@@ -8,21 +8,21 @@ from jaxdp.validation import check_count, check_key
 
 
 def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
-    """Draws at most k rows of each person at random, and returns the rows.
+    """Draws at most k rows of each person at random, and returns the indices of the drawn rows.
 
-    The function reads only ids and the key, so the rows are public. The key need not be secret: the draw limits each
-    person to k labels, and no amplification by sampling is claimed.
+    The function reads only ids and the key, so its result is public. The key need not be secret, because the draw only
+    limits each person to k labels, and no privacy amplification by sampling is claimed.
 
     Args:
         ids: [num_samples] public ids of persons, text or numbers.
-        k: largest number of labels of a person, >= 1.
-        key: JAX key of the draw.
+        k: maximum number of labels of a person, >= 1.
+        key: PRNG key of the draw.
 
     Returns:
-        [num_left] integers, the rows in increasing order.
+        [num_left] integers, the indices of the drawn rows in increasing order.
 
     Raises:
-        ValueError: if ids are not a vector of at least one id, or k is not a whole number >= 1.
+        ValueError: if ids are not a vector of at least one id, or k is not an integer >= 1.
 
     Examples:
         >>> rows = limit_per_person(["a", "b", "a", "a"], 2, jax.random.key(0))
@@ -39,7 +39,7 @@ def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
 
 
 def count_labels(ids: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the distinct ids, the index of each row's id ([num_samples] int32), and each id's number of rows."""
+    """Returns the distinct ids, each row's index into them ([num_samples] int32), and the number of rows of each id."""
     values = np.asarray(ids)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"persons must be a vector of at least one id, got shape {values.shape}")

@@ -1,13 +1,13 @@
 """Reads and writes ballots in PrefLib's formats for ordinal preferences: soc, soi, toc and toi.
 
-A file is UTF-8 text. First come metadata, each in a line `# KEY: value`. Then comes one line `count: order` for each
-distinct order. An order has the numbers of alternatives, counted from 1, separated by commas, the best first. Tied
-alternatives are in braces: `13: 1,{3,4},2`. The type limits the orders:
+A file is UTF-8 text. It begins with metadata, each in a line `# KEY: value`. One line `count: order` follows for each
+distinct order. An order lists the numbers of alternatives, which start at 1, with the best first and separated by
+commas. Tied alternatives are in braces: `13: 1,{3,4},2`. The type of a file restricts its orders:
 
-- soc: complete, without ties;
-- soi: possibly incomplete, without ties;
-- toc: complete, ties are possible;
-- toi: possibly incomplete, ties are possible.
+- soc: complete orders without ties;
+- soi: possibly incomplete orders without ties;
+- toc: complete orders with possible ties;
+- toi: possibly incomplete orders with possible ties.
 
 Source: PrefLib, Format Specification (https://preflib.github.io/PrefLib-Jekyll/format); Mattei & Walsh (2013).
 """
@@ -22,7 +22,7 @@ from jaxdp.preferences.files import file_error, short_repr, utf8_text
 
 _NAME = "ALTERNATIVE NAME"
 _TOTALS = ("NUMBER ALTERNATIVES", "NUMBER VOTERS", "NUMBER UNIQUE ORDERS")
-_WHOLE = re.compile("[0-9]{1,40}")  # int() also accepts digits of other scripts, and refuses very long numbers
+_WHOLE = re.compile("[0-9]{1,40}")  # int() accepts digits of other scripts, and rejects very long numbers
 _GROUP = re.compile(r"[ \t]*(?:\{([^{}]*)\}|([0-9]+))[ \t]*(,|$)")
 
 
@@ -30,10 +30,11 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
     """Reads ballots from a PrefLib file of type soc, soi, toc or toi.
 
     The metadata NUMBER ALTERNATIVES, NUMBER VOTERS, NUMBER UNIQUE ORDERS and ALTERNATIVE NAME 1, 2, ... are required
-    and must agree with the orders. The type is the ending of the file's name or the metadata DATA TYPE. At least one of
-    these is required; if there are both, they must agree. Other metadata and blank lines are ignored. A file may have a
-    less restrictive type than its orders allow (a toi file without ties), although PrefLib asks for the most
-    restrictive type. The format before 2022, which begins with the number of alternatives, is refused.
+    and must agree with the orders. The type is given by the file name's extension or by the metadata DATA TYPE. At
+    least one of these is required; if both are present, they must agree. Other metadata and blank lines are ignored. A
+    file may have a less restrictive type than its orders allow (such as a toi file without ties), although PrefLib
+    requires the most restrictive type. Files in the format before 2022, which begin with the number of alternatives,
+    are rejected.
 
     Args:
         path: path of the file.
@@ -42,23 +43,23 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
         The ballots; alternative 1 of the file is item 0.
 
     Raises:
-        ValueError: if the file is malformed; the error has the file, the line and the reason.
+        ValueError: if the file is malformed; the error names the file, the line and the reason.
         OSError: if the file cannot be read, for example FileNotFoundError.
     """
     return parse_ballots(Path(path).read_bytes(), os.fspath(path))
 
 
 def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
-    """Writes ballots to a new PrefLib file; its ending determines the type. `read_ballots` restores the ballots.
+    """Writes ballots to a new PrefLib file, from which `read_ballots` restores the ballots.
 
     Args:
-        ballots: the ballots to write. PrefLib asks for the most restrictive type, `ballots.data_type`; every type that
-            the orders fit is accepted.
-        path: path of the file; the name ends in .soc, .soi, .toc or .toi.
+        ballots: the ballots to write. PrefLib requires the most restrictive type, `ballots.data_type`, but every type
+            that the orders fit is accepted.
+        path: path of the file. The file name's extension must be .soc, .soi, .toc or .toi; it determines the type.
 
     Raises:
-        ValueError: if the name has another ending, control characters or lone surrogates, or if the orders do not fit
-            the type.
+        ValueError: if the name has another extension, control characters or lone surrogates, or if the orders do not
+            fit the type.
         FileExistsError: if the file exists.
         OSError: if the file cannot be written.
     """
@@ -66,7 +67,7 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
     kind = _ending(name)
     if kind is None:
         raise ValueError(f"path must end in one of .{', .'.join(DATA_TYPES)}, got {name}")
-    title = Path(path).name  # is written into the file, which is UTF-8 and read line by line
+    title = Path(path).name  # the title is written into the file, which is UTF-8 and read line by line
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in title):
         raise ValueError(f"path must have a file name without control characters, got {name!r}")
     data = format_ballots(ballots, kind, title).encode()
@@ -75,7 +76,7 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
 
 
 def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
-    """Formats a PrefLib file of this type and name; raises a ValueError if the orders do not fit the type."""
+    """Formats ballots as the text of a PrefLib file; raises a ValueError if the orders do not fit the type `kind`."""
     for index, order in enumerate(ballots.orders):
         if reason := _type_fault(order, kind, len(ballots.items)):
             raise ValueError(f"ballots must fit the type {kind}, got {ballots.data_type}: orders[{index}] {reason}")
@@ -91,7 +92,7 @@ def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
 
 
 def parse_ballots(data: bytes, name: str) -> Ballots:
-    """Parses the bytes of a PrefLib file; the file's name may determine the type, and errors show it."""
+    """Parses the bytes of a PrefLib file; `name`, the file's name, may determine the type and is shown in errors."""
     lines = [(number, line.strip()) for number, line in enumerate(utf8_text(data, name).split("\n"), 1)]
     lines = [(number, line) for number, line in lines if line]
     if not lines:
@@ -140,7 +141,7 @@ def _ending(name: str) -> str | None:
 def _kind(header: dict[str, tuple[int, str]], name: str, last: str) -> str:
     """Returns the type of a file (soc, soi, toc or toi), from its name and its metadata.
 
-    `last` is the position in the error if neither has the type.
+    If neither has the type, the error names the position `last`.
     """
     ending = _ending(name)
     line, declared = header.get("DATA TYPE", (0, None))
@@ -169,7 +170,7 @@ def _total(header: dict[str, tuple[int, str]], key: str, name: str, last: str) -
 
 def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[str, ...]:
     """Returns the names of the `count` alternatives in the metadata, sorted by number."""
-    # `count` comes from the file and may be huge: nothing larger than the header is built.
+    # `count` comes from the file and may be huge, so no object larger than the header is built.
     names: dict[int, str] = {}
     lines: dict[str, int] = {}
     for key, (line, item) in header.items():
@@ -195,7 +196,7 @@ def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[s
 
 
 def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
-    """Returns the count and the order of one line; raises a ValueError without file and line in its message."""
+    """Returns the count and the order of one line; the message of a ValueError has no file and no line."""
     if line.startswith("#"):
         raise ValueError("metadata after the first order")
     text, colon, ranking = (part.strip() for part in line.partition(":"))
@@ -222,7 +223,7 @@ def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
 
 
 def _type_fault(order: Order, kind: str, num_items: int) -> str | None:
-    """Returns the reason why a valid order does not fit the type, or None."""
+    """Returns the reason why a valid order does not fit the type; None if it fits."""
     if kind[0] == "s" and any(len(group) > 1 for group in order):
         return f"has a tie, which {kind} does not allow"
     if kind[2] == "c" and sum(map(len, order)) < num_items:

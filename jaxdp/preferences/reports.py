@@ -1,4 +1,4 @@
-"""Privatizes labels of preferences once, so that any model may be trained on the reports."""
+"""Privatizes preference labels once, so that any model may be trained on the reports."""
 
 import dataclasses
 import json
@@ -21,12 +21,12 @@ from jaxdp.validation import check_epsilon, check_flag, check_key
 
 
 class PrivateLabels(NamedTuple):
-    """Randomized responses, one for each label.
+    """Randomized-response reports, one for each label.
 
     Attributes:
         reports: [num_samples] int32 in {0, 1}.
-        epsilons: [num_samples] float, the epsilon of each report; infinity for a label without privacy.
-        claim: the claim for one label or for one person, if all reports are released.
+        epsilons: [num_samples] float, the epsilon of each report; infinity for a non-private report.
+        claim: the claim for one label or for one person if all reports are released.
     """
 
     reports: np.ndarray
@@ -47,29 +47,30 @@ def private_labels(
     key: jax.Array | None = None,
     release: bool = False,
 ) -> PrivateLabels:
-    """Reports each label by randomized response, once; you may train any models on the reports.
+    """Reports each label once by randomized response, so that you may train any models on the reports.
 
     Training on reports is post-processing, which needs no privacy accountant. Public columns (prompts, responses,
     features) are not protected. No error depends on the values of labels.
 
     Args:
-        labels: [num_samples] in [0, 1]; 1 if the first item of the pair was preferred. A tie is 1/2: a fair coin
-            decides it before the label is randomized. Numbers outside [0, 1] are clipped, and NaN counts as a tie.
-        epsilon: the budget, > 0, of one label or, with `persons`, of one person. At infinity labels are reported
-            unchanged.
+        labels: [num_samples] in [0, 1]; 1 if the first item of the pair was preferred, 1/2 for a tie. A fair coin
+            breaks a tie before the label is randomized. Numbers outside [0, 1] are clipped, and NaN counts as a tie.
+        epsilon: the budget, > 0, of one label or, with `persons`, of one person. At infinity the labels 0 and 1 are
+            reported unchanged.
         persons: [num_samples] public ids of the persons who gave the labels. If a person has k labels, each label has
-            the budget epsilon / k. If None, each label has the budget epsilon, so a person with k labels has k epsilon.
-        key: key of a simulation, as secret as the labels. Threefry is not a cryptographic generator.
-        release: whether the reports are meant for untrusted people. They are then drawn from random words of the
+            the budget epsilon / k. If None, each label has the budget epsilon, so a person with k labels has the budget
+            k epsilon.
+        key: PRNG key of a simulation, as secret as the labels. Threefry is not a cryptographic generator.
+        release: whether the reports are meant for untrusted people. If so, they are drawn from random words of the
             operating system instead of a key, by an integer threshold that is rounded towards more privacy. Keep the
-            reports: a second call would report the labels again, which costs epsilon once more.
+            reports, because a second call would report the labels again and cost epsilon once more.
 
     Returns:
         The reports, the budget of each report, and the claim.
 
     Raises:
-        ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons has another length; if there
-            is a key and a release, or neither; if epsilon is infinite in a release.
+        ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons has another length; if a key
+            is given although release is True, or missing although it is False; or if epsilon is infinite in a release.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -119,9 +120,10 @@ def private_labels(
 
 
 def _release(chances: np.ndarray, epsilon: float, counts: np.ndarray) -> np.ndarray:
-    """Draws bits that are 1 with these chances, and reports each by randomized response at its epsilon / count.
+    """Draws bits that are 1 with probabilities `chances`, and reports each bit by randomized response.
 
-    Both draws use secret random words of the operating system; the budget is exact. All arrays are [num_samples].
+    The budget of a bit is exactly epsilon / count. Both draws use secret random words of the operating system. All
+    arrays are [num_samples].
     """
     words = np.frombuffer(secrets.token_bytes(8 * len(chances)), np.uint64)
     bits = (words >> np.uint64(11)).astype(float) < chances * 2.0**53
@@ -139,25 +141,26 @@ def _randomize(key: jax.Array, label: jax.Array, epsilon: jax.Array) -> jax.Arra
 
 
 def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) -> jax.Array:
-    """Returns unbiased estimates of the logistic loss of labels, from their reports.
+    """Returns unbiased estimates of the logistic loss of labels, computed from the labels' reports.
 
-    The estimate at margin m is log(1 + e^m) - y m with y = 1/2 + (report - 1/2) / tanh(epsilon / 2), an unbiased
-    estimate of the label. At any margin, the mean of this loss over the noise of reports is the loss of the label. The
-    loss may be negative. Its variance, m^2 / (4 sinh(epsilon / 2)^2), grows with the margin: at small epsilon, models
-    without a bound on margins need weight decay or early stopping. You can differentiate and jit the function. The mean
-    loss of a linear model is convex.
+    The estimate at margin m is log(1 + e^m) - y m, where y = 1/2 + (report - 1/2) / tanh(epsilon / 2) is an unbiased
+    estimate of the label. At any margin, the expectation of the estimate over the noise of the report is the loss of
+    the label. The estimate may be negative. Its variance, m^2 / (4 sinh(epsilon / 2)^2), grows with the margin, so at
+    small epsilon models without a bound on margins need weight decay or early stopping. You can differentiate and jit
+    the function. The mean estimate of a linear model is convex in the model's parameters.
 
     Args:
-        margins: [...] numbers, the model's log odds that the first item of the pair is preferred: the difference of two
-            rewards or, for DPO, beta times the difference of the two log ratios of the policy to its reference.
+        margins: [...] numbers, the model's log odds that the first item of the pair is preferred. They are the
+            difference of two rewards or, for DPO, beta times the difference of two log ratios, of the policy to its
+            reference.
         reports: [...] integers in {0, 1}.
         epsilon: [] or [...] float > 0, the epsilon of each report. A wrong value makes the loss biased.
 
     Returns:
-        [...] float, the loss of each report, at least in JAX's default precision.
+        [...] float, the estimate from each report, at least in JAX's default precision.
 
     Raises:
-        ValueError: if shapes do not fit, or epsilon is not > 0 (not checked for JAX arrays).
+        ValueError: if shapes do not match, or epsilon is not > 0 (not checked if epsilon is a JAX array).
 
     Privacy:
         - Post-processing of reports, which costs no privacy.
@@ -174,7 +177,7 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
     margins, reports = jnp.asarray(margins), jnp.asarray(reports)
     dtype = (
         jnp.float64 if margins.dtype == jnp.float64 else default_float()
-    )  # epsilon's type does not count: float16 would round it
+    )  # not epsilon's dtype, because float16 would round epsilon
     epsilon = epsilon if isinstance(epsilon, jax.Array) else np.asarray(epsilon, float)
     if isinstance(epsilon, np.ndarray) and not (epsilon > 0).all():
         raise ValueError(f"epsilon must be > 0, got {epsilon.min():g}")
@@ -198,9 +201,9 @@ def to_jsonl(
 ) -> None:
     """Writes reported preferences as JSON lines with the columns that TRL's DPO trainer reads.
 
-    Each line has `prompt`, `chosen`, `rejected` and `flip_prob`. `chosen` is the response that the report prefers,
-    which may not be the response that the label prefers. If all flip probabilities are equal, pass this number to TRL
-    as `label_smoothing` with `loss_type="robust"`.
+    Each line has `prompt`, `chosen`, `rejected` and `flip_prob`. `chosen` is the response that the report prefers; the
+    label may prefer the other response. If all flip probabilities are equal, pass this number to TRL as
+    `label_smoothing` with `loss_type="robust"`.
 
     Args:
         private: the reports.
@@ -224,5 +227,5 @@ def to_jsonl(
         chosen, rejected = (one, other) if report else (other, one)
         row = {"prompt": prompt, "chosen": chosen, "rejected": rejected, "flip_prob": flip_prob}
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
-    with Path(path).open("x", encoding="utf-8") as file:  # opened after all rows are formatted: an error leaves no file
+    with Path(path).open("x", encoding="utf-8") as file:  # opened last, so that an error leaves no file
         file.writelines(lines)

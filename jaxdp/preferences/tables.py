@@ -1,4 +1,4 @@
-"""Tables of comparisons, which count how often each item won against every other item, and readers of tables."""
+"""Tables of comparisons, and functions that read them. A table counts how often each item beat every other item."""
 
 import csv
 import importlib.resources
@@ -21,16 +21,16 @@ from jaxdp.preferences.parquet import parquet_rows
 _MAX_WEIGHT = 2**53  # float64 cannot represent all larger integers
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-)  # Decimal() takes other scripts' digits too
+)  # Decimal() also accepts digits of other scripts
 _MAX_DESIGN_BYTES = 2**31
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonTable:
-    """Numbers of comparisons and of wins for each pair of items.
+    """The numbers of comparisons and wins of each pair of items.
 
     Under label privacy the compared pairs and their numbers of comparisons are public, and wins and ties are private.
-    The order of items and pairs therefore depends neither on the order of lines in a file nor on who won.
+    Therefore the order of items and pairs depends neither on the order of lines in a file nor on who won.
 
     Attributes:
         items: sorted names; sorted as numbers if all names are numbers, otherwise as text.
@@ -38,7 +38,7 @@ class ComparisonTable:
         wins: [num_pairs] int64, number of comparisons that the first item of the pair won; private.
         totals: [num_pairs] int64 >= 1, number of comparisons of the pair, including ties.
         ties: [num_pairs] int64, number of comparisons of the pair that ended in a tie; private. None if ties are
-            impossible, which is public.
+            impossible. Whether ties are possible is public.
     """
 
     items: tuple[str, ...]
@@ -56,15 +56,16 @@ class ComparisonTable:
         Args:
             winner: [rows] names as text, or integers, which are converted to text. Categories are read as their values.
             loser: [rows] names, like winner.
-            weight: [rows] integers >= 0, the number of comparisons that a row counts for; None is 1.
-            tie: [rows] bools, or 0 and 1: whether the two items tied (in either column). None if ties are impossible.
+            weight: [rows] integers >= 0, the number of comparisons that a row represents; None means 1 for each row.
+            tie: [rows] bools, or 0 and 1: whether the two items tied, in which case either item may be in either
+                column. None if ties are impossible.
 
         Returns:
             The table.
 
         Raises:
             ValueError: if a column is not one-dimensional, columns differ in length, there is no comparison, or a row
-                is malformed; the error then has the argument and the row, counted from 0.
+                is malformed. For a malformed row, the error names the argument and the row, counted from 0.
 
         Examples:
             >>> table = ComparisonTable.from_arrays(["b", "a", "b"], ["a", "b", "c"], weight=[2, 1, 1])
@@ -83,7 +84,7 @@ class ComparisonTable:
                 )
         if not columns["winner"]:
             raise ValueError("winner must have at least one row, got none")
-        first: dict[tuple[str, ...], list[int]] = {}  # by a row's text: its first index and its count
+        first: dict[tuple[str, ...], list[int]] = {}  # maps a row's texts to its first index and its count
         for number, row in enumerate(zip(*columns.values(), strict=True)):
             first.setdefault(row, [number, 0])[1] += 1
         header = list(columns)
@@ -102,9 +103,10 @@ class ComparisonTable:
         """Returns features and labels with one row for each comparison.
 
         Returns:
-            features: [num_comparisons, num_items] float32, e_first - e_second. They depend only on pairs and totals.
-            labels: [num_comparisons] int32 in {0, 1}; 1 if the first item of the pair won. If ties are possible,
-                float32 in {0, 1/2, 1}; 1/2 is a tie, which counts as half a win for each side.
+            features: [num_comparisons, num_items] float32, e_first - e_second. Features depend only on pairs and
+                totals.
+            labels: [num_comparisons] int32 in {0, 1}; 1 if the first item of the pair won. If ties are possible, labels
+                are float32 in {0, 1/2, 1}; 1/2 is a tie, which counts as half a win for each item.
 
         Raises:
             ValueError: if the features would take more than 2 GiB.
@@ -115,16 +117,16 @@ class ComparisonTable:
                 f"features of {self.num_comparisons} comparisons of {num_items} items would take {num_bytes} bytes, "
                 f"more than {_MAX_DESIGN_BYTES}"
             )
-        # Features are public under label privacy, so they must not reveal who won: rows are sorted by pair, and the
-        # positive entry is the first item of the pair, not the winner. The rows of a pair are equal, so their labels
-        # may have any order. As wins come first, another outcome of one comparison changes one label.
+        # Features are public under label privacy, so they must not reveal who won. Therefore rows are sorted by pair,
+        # and the positive entry is the first item of the pair, not the winner. The rows of a pair are equal, so their
+        # labels may have any order. Wins come first, so changing the outcome of one comparison changes one label.
         rows = np.arange(self.num_comparisons)
         features = np.zeros((len(rows), num_items), np.float32)
         features[rows, np.repeat(self.pairs[:, 0], self.totals)] = 1
         features[rows, np.repeat(self.pairs[:, 1], self.totals)] = -1
         if self.ties is None:
             values, counts = np.array([1, 0], np.int32), [self.wins, self.totals - self.wins]
-        else:  # even if there is no tie, as the type of labels is public
+        else:  # even if there is no tie, because the dtype of labels is public
             values = np.array([1, 0.5, 0], np.float32)
             counts = [self.wins, self.ties, self.totals - self.wins - self.ties]
         return features, np.repeat(np.tile(values, len(self.pairs)), np.stack(counts, axis=1).ravel())
@@ -134,18 +136,18 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     """Reads a table of comparisons from a CSV, Parquet (`.parquet`) or JSON lines (`.jsonl`) file.
 
     The columns, in any order, are `winner` and `loser`, and optionally `weight` and `tie`. `weight` is the number of
-    comparisons that a row counts for (an integer; by default 1). A weight of 0 only adds the items to the table. `tie`
-    is 1 or true if the two items tied (in either column), and 0, false or empty otherwise. Rows with the same items are
-    added up, and spaces around names are removed. Write each tie as one row: two rows, a win for each side, would be
-    two comparisons, and so two privacy units.
+    comparisons that a row represents (an integer, by default 1). A row with weight 0 only adds its items to the table.
+    `tie` is 1 or true if the two items tied, and 0, false or empty otherwise; tied items may be in either column. Rows
+    with the same items are added up, and spaces around names are removed. Write each tie as one row, because two rows,
+    with a win for each item, would be two comparisons and so two privacy units.
 
-    CSV and JSON lines may instead have battles, which are comparisons of two models as arenas publish them, in the
-    columns `model_a`, `model_b` and `winner`. `winner` is model_a or model_b, or for a tie: tie, tie (bothbad) or
-    both_bad. With battles, all other columns except `weight` are ignored. Without battles, other columns are ignored in
-    JSON lines, and are errors in CSV and Parquet.
+    CSV and JSON lines files may instead contain battles, which are comparisons of two models in the format of arenas,
+    with the columns `model_a`, `model_b` and `winner`. `winner` is model_a or model_b, or for a tie one of tie, tie
+    (bothbad) and both_bad. With battles, all other columns except `weight` are ignored. Without battles, other columns
+    are ignored in JSON lines, and are errors in CSV and Parquet.
 
     CSV is UTF-8 text with the names of columns in the first line. JSON lines are UTF-8 text with one object in each
-    line. Blank lines are ignored. In a Parquet file the names are text or whole numbers, and weights are numbers of any
+    line. Blank lines are ignored. In a Parquet file the names are text or integers, and weights are numbers of any
     type. Reading Parquet needs pyarrow: `pip install 'jaxdp[parquet]'`.
 
     Args:
@@ -155,8 +157,8 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
         The table. Item names are text, even if they are numbers.
 
     Raises:
-        ValueError: if the file is malformed (the error has the file, the line or, for Parquet, the row, and the
-            reason); or if it is Parquet and pyarrow is not installed.
+        ValueError: if the file is malformed, or if it is Parquet and pyarrow is not installed. For a malformed file the
+            error names the file, the line (for Parquet the row) and the reason.
         OSError: if the file cannot be read, for example FileNotFoundError.
     """
     data, name = Path(path).read_bytes(), os.fspath(path)
@@ -167,7 +169,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
 
 
 def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
-    """Parses the bytes of a CSV file of comparisons or battles into a table; the file's name is for errors."""
+    """Parses the bytes of a CSV file of comparisons or battles into a table; errors show `name`, the file's name."""
     rows = _csv_rows(data, name)
     if not rows:
         raise file_error(name, "line 1", "the file is empty")
@@ -181,7 +183,7 @@ def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
 
 
 def parse_parquet_comparisons(data: bytes, name: str) -> ComparisonTable:
-    """Parses the bytes of a Parquet file of comparisons into a table; the file's name is for errors."""
+    """Parses the bytes of a Parquet file of comparisons into a table; errors show `name`, the file's name."""
 
     def check(columns: list[str]) -> None:
         if is_of_battles(columns):
@@ -208,7 +210,7 @@ def baseball1987() -> ComparisonTable:
 
 
 def _column(name: str, values: Any) -> list[str]:
-    """Returns the values of the column `name` as the texts that a file would have; missing values are empty."""
+    """Returns the values of the column `name` as texts, as in a file; missing values become empty texts."""
     if isinstance(values, str | bytes | dict | set):
         raise ValueError(f"{name} must be a column of values, got {short_repr(values)}")
     column = np.asarray(values, dtype=object)
@@ -243,9 +245,9 @@ def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
 
 
 def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, last: str) -> ComparisonTable:
-    """Builds a table from rows of (place in the file, names of columns, fields, number of copies of the row).
+    """Builds a table from rows of (position in the file, names of columns, fields, number of copies of the row).
 
-    Errors name the file `name`, and the place `last` if there is no comparison.
+    Errors show `name`, the file's name. The error for a file without comparisons names the position `last`.
     """
     counts: dict[tuple[str, str], int] = {}
     ties: dict[tuple[str, str], int] | None = None
@@ -270,7 +272,7 @@ def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, las
 def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]:
     """Returns (winner, loser, weight, whether they tied) of a row, given the names of columns and the row's fields.
 
-    Raises a ValueError, without file and line in its message, if the row is malformed.
+    Raises a ValueError if the row is malformed; its message has no file and no line.
     """
     if len(row) != len(header):
         raise ValueError(f"{len(row)} fields where the header has {len(header)}")
@@ -279,11 +281,11 @@ def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]
     text = fields.get("weight", "1")
     if not _NUMBER.fullmatch(text) and text not in ("nan", "inf", "-inf"):
         raise ValueError(f"weight must be a number, got {short_repr(text)}")
-    try:  # exact: a float would round to an integer, or to the bound
+    try:  # a Decimal is exact; a float would round to an integer or to the bound
         weight = Decimal(text)
         if 0 <= weight <= _MAX_WEIGHT and weight == weight.to_integral_value():
             return winner, loser, int(weight), is_tie
-    except InvalidOperation:  # nan, or an exponent beyond all bounds
+    except InvalidOperation:  # nan, or an exponent that Decimal cannot represent
         pass
     raise ValueError(f"weight must be a whole number in [0, 2**53], got {short_repr(text)}")
 
