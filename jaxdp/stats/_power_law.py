@@ -20,7 +20,7 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
 
     For Gaussian values with a standard deviation of a fifth of the mean, a 95% interval has a coverage of at least
     94.5% with 8 or more seeds. For skewed values with a standard deviation of 70% of the mean (products of two gamma
-    variables, and one of them is constant along the curve of a seed), its coverage is 92.7% with 8 seeds, 93.2% with 20,
+    variables, one of them constant along the curve of a seed), its coverage is 92.7% with 8 seeds, 93.2% with 20,
     94.3% with 40, and at least 94.5% with 100 or more seeds.
 
     Args:
