@@ -1,7 +1,7 @@
 """Tables of all mechanisms, learners and estimators, for tests, audits and the command line.
 
-An entry is a record of all that is needed to try an algorithm: its factory, sizes, one grid point, and functions of the
-sizes that make a tiny problem. Every entry is tested, audited and listed. `register` adds your own entries.
+An entry is a record of everything that is needed to try an algorithm: its factory, sizes, one grid point, and functions
+of the sizes that make a tiny problem. Every entry is tested, audited and listed. `register` adds your own entries.
 
 >>> entry = LEARNERS["ebs_elimination"].sized(num_arms=8, horizon=1000)
 >>> entry.make(), entry.make_environment().interface.action.high

@@ -34,7 +34,8 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
     If the exact output distributions are known, the target has these distributions.
 
     Args:
-        names: names of mechanisms, learners and estimators; None means all, also of installed plugins.
+        names: names of mechanisms, learners and estimators; None means all names, including the names of installed
+            plugins.
 
     Returns:
         Targets by name, in the order of `names`. If an entry's fields do not allow an attack, a note says so.
@@ -46,7 +47,7 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
 
 
 def select_names(names: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Returns the different names of entries, or all names for None; raises ValueError if a name is not registered."""
+    """Returns the given names without duplicates, or all names for None; raises ValueError for an unknown name."""
     load_plugins()
     registered = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
     selected = registered if names is None else tuple(dict.fromkeys(names))
@@ -122,7 +123,7 @@ def target(entry: Entry, name: str = "") -> Target:
 
 
 def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
-    """Returns functions that make an entry's attacks, by path; they raise ValueError if the entry does not allow it."""
+    """Returns functions that make an entry's attacks, by path; they raise ValueError if the attack is impossible."""
     if isinstance(entry, LearnerEntry):
         return {path: partial(_learner_attack, entry, path) for path in paths_of(entry.make())}
     if isinstance(entry, MechanismEntry):
@@ -131,7 +132,10 @@ def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
 
 
 def _box(entry: LearnerEntry) -> Callable[[jax.Array], GreyBox] | None:
-    """Returns a function that audits all paths by a grey box, for at least as many rounds as the entry's neighbours."""
+    """Returns a function that audits all paths by a grey box; None if the entry has no `draw_user`.
+
+    It plays at least as many rounds as the entry's neighbours have.
+    """
     if entry.draw_user is None:
         return None
 
@@ -165,7 +169,7 @@ def _attack(entry: MechanismEntry, release: Any) -> Attack:
 
 
 def _exact(made: Mechanism, release: Any, params: Any, neighbours: Any) -> Callable[[Any], Any] | None:
-    """Returns the mechanism's function `exact`; None if its outputs have another size than the release's outputs."""
+    """Returns the mechanism's function `exact`, or None if its outputs have another size than the release's outputs."""
     exact, data = made.exact, jax.tree.map(jnp.asarray, neighbours[0])
     if exact is None or output_size(lambda key, params, x: exact(x), None, data) != output_size(release, params, data):
         return None

@@ -35,16 +35,16 @@ def _relabel(features: list, first: list[int], second: list[int]) -> tuple[Data,
     return (np.asarray(features), one), (np.asarray(features), other)
 
 
-# Two records. The label of the record with the longest features changes. Noise is scaled to this length, and nothing
+# Two records. The label of the record with the larger feature norm changes. Noise is scaled to this norm, and nothing
 # else hides the change.
 COMPARISONS = _relabel([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
 CHOICES = _relabel([[[1.0, 0.0], [0.2, 0.3], [0.0, 0.0]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [2, 1])
-# Four records. The label of the longest record changes. The shortest records determine the cut (the length from which
-# on features are weighted down); a wrong estimator would choose it by labels.
+# Four records. The label of the record with the largest norm changes. The records with small norms determine the cut
+# (the norm above which features are weighted down); a wrong estimator would choose the cut by labels.
 _FOUR = np.asarray([[1.0, 0.0], [0.22, 0.6], [0.15, 0.07], [-0.07, 0.07]])
 MOVES_A_CUT = _relabel(_FOUR.tolist(), [0, 1, 1, 1], [1, 1, 1, 1])
 CHOICES_MOVE_A_CUT = _relabel(np.stack([_FOUR, 0 * _FOUR], axis=1).tolist(), [1, 0, 0, 0], [0, 0, 0, 0])
-# One record of maximal length; its features turn by a right angle. There are no other records to hide the change.
+# One record of maximal norm; its features turn by a right angle. There are no other records to hide the change.
 _TURNED = np.zeros(1, np.int32)
 ONE_RECORD = ((np.asarray([[2.0, 0.0]], np.float32), _TURNED), (np.asarray([[0.0, 2.0]], np.float32), _TURNED))
 # One ballot of three items, which is reversed; in the central model there is a second ballot.

@@ -1,4 +1,4 @@
-"""Exact output distributions of mechanisms with few outputs, written from their definitions, and common helpers.
+"""Exact output distributions of mechanisms with few outputs, computed from their definitions, and common helpers.
 
 No function here calls the code of a mechanism. Each public `..._distribution` takes an entry's params, one of the
 entry's two neighbours, and sizes or a variant of the entry. It computes on the host in float64, and returns a mapping
@@ -19,7 +19,7 @@ REACH = 45.0  # integrals are cut off at this number of noise scales, which negl
 def label_distribution(params: Any, data: Any, *, num_labels: int) -> OutputDistribution:
     """Returns the distribution of randomized response to the label `data`, which is clipped to [0, num_labels).
 
-    The clipped label is e^epsilon times as likely as any other.
+    The clipped label is e^epsilon times as likely as any other label.
     """
     label, odds = min(max(int(data), 0), num_labels - 1), math.exp(-budget_of(params))
     weights = [1.0 if report == label else odds for report in range(num_labels)]
@@ -82,7 +82,7 @@ def largest_with_laplace(scores: np.ndarray) -> list[float]:
 
 
 def budget_of(params: Any) -> float:
-    """Returns the privacy budget: `params.epsilon`, or params if they are a number."""
+    """Returns the privacy budget: `params.epsilon`, or `params` itself if it is a number."""
     return float(getattr(params, "epsilon", params))
 
 
@@ -108,7 +108,7 @@ def _laplace_cdf(values: np.ndarray) -> np.ndarray:
 
 
 def _quadrature(kinks: np.ndarray, longest: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns nodes and weights that integrate a function that is negligible farther than `reach` from every kink.
+    """Returns nodes and weights for the integral of a function that is negligible farther than `reach` from all kinks.
 
     The function must be smooth between its kinks [n], and change only by a small factor over the length `longest`.
     Within `reach` of a kink, intervals of Gauss quadrature have at most this length.

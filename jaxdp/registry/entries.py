@@ -51,7 +51,7 @@ class Entry:
 
     Attributes:
         summary: one line that describes the algorithm.
-        title: the name in figures and tables; if empty, it is made from the registered name.
+        title: the name in figures and tables; if empty, it is derived from the registered name.
         factory: function that makes the algorithm, from `variant` and the sizes among its arguments.
         variant: keywords of the factory that select one of its algorithms, such as {"noise": "gaussian"}.
         sizes: the values that determine shapes, such as {"num_arms": 3, "horizon": 24}.
@@ -64,15 +64,15 @@ class Entry:
             nothing is claimed.
         paths: not used; audits determine the paths of an algorithm.
         distribution: for audits: (params, data, **sizes) -> the exact distribution of the output for one of
-            `neighbours`, a mapping from outcomes to probabilities, on the host; or None.
+            `neighbours`, a mapping from outcomes to probabilities, on the host; None if it is not known.
         grid: for audits: further numbers to attack, by the name of a value; each attack changes one of the values.
         other_sizes: for audits: further sizes to attack.
         domain: for audits: a function of the sizes and values that makes a `jaxdp.audit.Domain`, the pairs of inputs to
             search. None means that a learner's users come from `draw_user`, and that nothing else is searched.
-        reached: for audits: the fraction of the claimed budget that attacks on correct code find with 10^6 trials, or
-            None.
+        reached: for audits: the fraction of the claimed budget that attacks on correct code find with 10^6 trials; None
+            if it is not known.
         second: for audits: a second point to attack, at which code runs that the tiny problem does not reach, such as a
-            second phase or an exhausted budget; or None.
+            second phase or an exhausted budget; None if there is no second point.
 
     Raises:
         ValueError: if a field is invalid.
@@ -172,12 +172,12 @@ class Entry:
         return None if self.domain is None else self._at_values(self.domain)()
 
     def make_distribution(self) -> Callable[[Any, Any], Any] | None:
-        """Returns the output's exact distribution, (params, data) -> distribution, at the entry's sizes; or None."""
+        """Returns (params, data) -> exact distribution of the output, at the entry's sizes; None if it is not known."""
         return None if self.distribution is None else self._bind_sizes(self.distribution)
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        """The names of the fields that may hold a function of the sizes, except `neighbours`."""
+        """The names of the fields that may contain a function of the sizes, except `neighbours`."""
         return ("factory", "distribution", "domain")
 
     @property
@@ -236,7 +236,8 @@ class LearnerEntry(Entry):
         observe: function of the adversary's view that makes attacks sharper, as for `jaxdp.audit.learner_attack`; None
             attacks the whole view.
         randomizes: whether reports are randomized responses, that is the outcome or the opposite outcome.
-        draws_in_update: whether `update` draws the next play even without privacy, from weights or among equal scores.
+        draws_in_update: whether `update` draws the next play even in the non-private case, from weights or among equal
+            scores.
         may_claim_less: whether the claimed epsilon may be below the value of `epsilon`, because less is spent.
         multiple: name of a size if the claimed epsilon is this size times the value of `epsilon`, because the published
             claim is too small by this factor; else "".
@@ -268,8 +269,7 @@ class LearnerEntry(Entry):
         `horizon` must not be None. It changes the tiny problem and, if it is among the sizes, the factory's argument.
 
         Raises:
-            ValueError: if no function of the entry takes a size of that name, or if the horizon is not a whole number
-                >= 2.
+            ValueError: if no function of the entry takes a size of that name, or if the horizon is not an integer >= 2.
         """
         horizon = sizes.get("horizon", self.horizon)
         if "horizon" not in self.sizes:
@@ -349,8 +349,8 @@ class MechanismEntry(Entry):
         release: (key, params, data, **sizes) -> output.
         neighbours: two adjacent inputs.
         exact: (data, **sizes) -> the output at epsilon = inf; None if that output is random.
-        others: other implementations of the release, by name, with the same arguments as `release`. Audits attack them
-            as well, under the same claim.
+        others: other implementations of the release, by name, with the same arguments as `release`. Audits attack these
+            implementations as well, under the same claim.
     """
 
     params: Callable[..., Any]

@@ -44,7 +44,7 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
         abbreviated, for example "ε-DP", and the unit is one word: round, person, duel, label and others.
 
     Raises:
-        ValueError: if kind is unknown, or width is not a whole number >= 40.
+        ValueError: if kind is unknown, or width is not an integer >= 40.
     """
     if kind is not None:
         check_choice("kind", kind, KINDS)

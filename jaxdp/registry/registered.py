@@ -53,7 +53,7 @@ def _collect() -> dict[str, Entry]:
 
 
 def _with_audit_settings(entry: Entry) -> Entry:
-    """Adds default values of `reached` and `grid` to an entry, unless it claims nothing."""
+    """Adds default values of `reached` and `grid` to an entry, unless the entry claims nothing."""
     if entry.proof == "none":
         return entry
     grid = dict(entry.grid)

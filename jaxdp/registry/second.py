@@ -8,7 +8,7 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Second(NamedTuple):
-    """A second point at which audits attack an entry: what differs from the point in the entry's fields.
+    """A second point at which audits attack an entry, given by the differences from the entry's fields.
 
     Attributes:
         sizes: the sizes that differ.

@@ -11,8 +11,8 @@ from jaxdp.validation import check_choice, check_count
 HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
 _SHORT = {"Theorem": "Thm", "Algorithms": "Algs", "Algorithm": "Alg.", "Definition": "Def."}
 WIDTH = 80  # default width in characters
-ROOMY = 84  # at least this width beside the names: claim, text and paper have separate columns
-BESIDE = 30  # at least this width: claim, text and paper share one column beside the names; else they stand below
+ROOMY = 84  # with at least this width next to the names, claim, text and paper have separate columns
+BESIDE = 30  # with at least this width next to the names, these three share one column; otherwise they are below names
 
 
 def listing(kind: str | None = None, *, sources: bool = False, width: int | None = WIDTH) -> str:
@@ -29,7 +29,7 @@ def listing(kind: str | None = None, *, sources: bool = False, width: int | None
         below another.
 
     Raises:
-        ValueError: if kind is unknown, or width is not a whole number >= 40.
+        ValueError: if kind is unknown, or width is not an integer >= 40.
     """
     if kind is not None:
         check_choice("kind", kind, KINDS)

@@ -19,13 +19,13 @@ ORDER = 460  # position of the entries in lists
 def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in the first round.
 
-    This round is a block, unless its duel is of an arm with itself; then the next duel is a block.
+    This round is a block, unless an arm duels with itself in it; in that case the next duel is a block.
     """
     return a_user_changes(num_arms, 6, 0)
 
 
 def _the_left_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the left arm loses all duels, in the second run except the first duel."""
+    """Returns users of two runs: the left arm loses all duels, but wins the first duel of the second run."""
     return change_answers(np.zeros((6, num_arms, num_arms), np.int32), 0, 1)
 
 

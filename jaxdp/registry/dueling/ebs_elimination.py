@@ -16,9 +16,9 @@ ORDER = 420  # position of the entries in lists
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in the first round: the left arm loses in the first run, wins in the second.
+    """Returns users of two runs who differ in the first round: the left arm loses (first run) or wins (second run).
 
-    Arms take turns as the left arm, in a random order. The arm with the second turn loses its duels on the left, all
+    Arms take turns as the left arm, in a random order. The arm with the second turn loses its duels on the left; all
     other arms win. So if an arm is dropped, it is the arm with the second turn. If this arm was the right arm of the
     first duel, the algorithm takes back the wins over this arm, and so uses the first user's answer again.
     """
@@ -30,8 +30,8 @@ def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserDat
 def _with_both_uses(view: dict[str, Any]) -> dict[str, Any]:
     """Adds to a view two numbers that use the first user's answer; their position depends on the arms' random order.
 
-    The first is the left arm's estimate after its first duel. The second is the later change of this estimate if the
-    answer is taken back, and otherwise 0.
+    The first number is the left arm's estimate after its first duel. The second number is the later change of this
+    estimate if the answer is taken back, and otherwise 0.
     """
     (left, right), public = view["action"][0], view["public"]
     rounds = jnp.arange(len(public.active))

@@ -14,7 +14,7 @@ ORDER = 410  # position of the entries in lists
 def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of num_arms^2 rounds, in which the left arm wins unless it is the first arm.
 
-    The first arm wins no duel on the left; in the second run it wins in round one.
+    The first arm wins no duel on the left, but it wins in round one of the second run.
     """
     never = np.ones((num_arms**2, num_arms, num_arms), np.int32)
     never[:, 0] = 0

@@ -10,7 +10,7 @@ ENTRIES = {
     "objective_perturbation_full": estimator_entry(
         summary="maximum likelihood with noise in the objective, which hides features and labels",
         source=f"{DP_REWARD}, Theorem E.1; Kifer, Smith & Thakurta (2012); Iyengar et al. (2019)",
-        reached=0.08,  # the theorem assumes a shift twice as long as the true one, and counts tails twice
+        reached=0.08,  # the theorem assumes a shift of twice the true norm, and counts tails twice
         factory=estimation.objective_perturbation_full,
         sizes=SAMPLES,
         values={"epsilon": 1.0, "delta": 1e-3, "feature_norm": 1.0, "radius": 3.0},

@@ -25,7 +25,7 @@ def all_below(queries: tuple[float, ...], epsilon: float) -> float:
 
 
 def losses_of(data: UserData, *, binary: bool = False) -> np.ndarray:
-    """Returns losses as learners use them [num_rounds, num_experts]: in [0, 1], with NaN as 0; `binary` rounds them."""
+    """Returns losses [num_rounds, num_experts] as learners use them: in [0, 1], NaN as 0, and rounded if `binary`."""
     losses = np.clip(np.nan_to_num(np.asarray(data.answers, np.float64)), 0, 1)
     return np.round(losses) if binary else losses
 

@@ -65,8 +65,9 @@ def first_or_others(num_experts: int, *who: str) -> np.ndarray:
 def loss_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in the round with index `round_`.
 
-    In that round only the first expert has a loss in the first run, and all other experts in the second run. In each of
-    the other rounds, `others` names the experts with a loss: "first", "others" (all except the first), "all" or "none".
+    In that round only the first expert has a loss in the first run, and only the other experts have a loss in the
+    second run. In each of the other rounds, `others` names the experts with a loss: "first", "others" (all except the
+    first), "all" or "none".
     """
     before, after = others[:round_], others[round_:]
     one, other = (first_or_others(num_experts, *before, who, *after) for who in ("first", "others"))

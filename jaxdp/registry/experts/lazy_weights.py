@@ -39,9 +39,9 @@ def lazy_weights_distribution(
     """Returns the distribution of the plays and of `public`.
 
     After each batch except the last the sequence is kept with probability (1 - p) * exp(-rate * loss), where p is
-    `fake_switch_prob` and loss is the sequence's loss in the batch; it is always kept after `budget` resamples.
-    Otherwise a sequence is drawn with probability proportional to prior * exp(-rate * total loss so far). All sequences
-    of the class are enumerated.
+    `fake_switch_prob` and loss is the sequence's loss in the batch. After `budget` resamples, the sequence is always
+    kept. Otherwise a sequence is drawn with probability proportional to prior * exp(-rate * total loss so far). All
+    sequences of the class are enumerated.
     """
     rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
     batch, budget, losses = int(params.batch), int(params.budget), losses_of(data)
@@ -153,7 +153,7 @@ ENTRIES = {
         reached=0.5,  # the true fraction is 0.590; a loss before a switch says little about later plays
         variant={"sequences": classes.markov(switch_rate=0.05)},
         environment=shifting,
-        # Nearly every decision asks for another sequence, and only one may be drawn.
+        # Nearly every decision abandons the sequence, but only one new sequence may be drawn.
         second=Second(
             {"horizon": 5},
             {"batch": 1, "fake_switch_prob": 0.5, "budget": 1, "learning_rate": 0.8},

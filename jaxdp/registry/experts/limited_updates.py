@@ -21,8 +21,8 @@ def limited_updates_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of plays.
 
-    In rounds 2^k to 2^(k+1) - 1, counted from 1, the learner plays the expert with the smallest total loss, after
-    noise, of rounds 2^(k-1) to 2^k - 1. In round 1 it plays a uniform expert.
+    In rounds 2^k to 2^(k+1) - 1, counted from 1, the learner plays the expert with the smallest noisy total loss in
+    rounds 2^(k-1) to 2^k - 1. In round 1 it plays a uniform expert.
     """
     seen, epsilon = losses_of(data, binary=losses == "binary"), float(params.epsilon)
 
@@ -40,16 +40,17 @@ def limited_updates_distribution(
 def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of three rounds, who differ in round two; rounds two and three are one block.
 
-    Only the first expert has losses, except in round two of the second run, in which only the other experts have one.
+    Only the first expert has losses, except in round two of the second run, in which only the other experts have
+    losses.
     """
     return loss_moves(num_experts, 1, "first", "first")
 
 
 def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs of twelve rounds, the blocks 1, 2-3, 4-7 and most of 8-15, who differ in round two.
+    """Returns users of two runs of twelve rounds, who differ in round two.
 
-    In rounds 1 to 3 only the first expert has a loss, except in round two of the second run, in which only the others
-    have one. Later rounds have no losses.
+    The blocks are the rounds 1, 2-3, 4-7 and most of 8-15. In rounds 1 to 3 only the first expert has a loss, except in
+    round two of the second run, in which only the others have a loss. Later rounds have no losses.
     """
     return loss_moves(num_experts, 1, "first", "first", *["none"] * 9)
 

@@ -43,7 +43,7 @@ def the_first_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
 def the_first_of_a_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of four rounds, who differ in the first round.
 
-    In round two only the first expert has a loss, so that it is rarely drawn. Later rounds have no losses.
+    In round two only the first expert has a loss, so that this expert is rarely drawn. Later rounds have no losses.
     """
     return loss_moves(num_experts, 0, "first", "none", "none")
 

@@ -27,9 +27,9 @@ class Watched(NamedTuple):
 def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> OutputDistribution:
     """Returns the distribution of plays and of `public`.
 
-    AboveThreshold compares the played expert's losses since the last draw with a threshold. One round after it answers
-    "above", an expert is drawn with probability proportional to exp(-rate * total), where total is the expert's loss in
-    all rounds so far. There are at most `max_switches` such draws; the first expert is uniform.
+    AboveThreshold compares the played expert's losses since the last draw with a threshold. One round after
+    AboveThreshold answers "above", an expert is drawn with probability proportional to exp(-rate * total), where total
+    is the expert's loss in all rounds so far. There are at most `max_switches` such draws; the first expert is uniform.
     """
     losses, rate, budget = losses_of(data), float(params.learning_rate), float(params.monitor_epsilon)
 
@@ -53,17 +53,18 @@ def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> O
 def replaced_late(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in round one.
 
-    Later, all experts except the first have losses (three rounds), then none (three rounds), then all (four rounds). If
-    an expert other than the first survives the rounds without losses, the noise of the threshold is revealed. If this
-    expert is later replaced, but not by the first one, the selection reveals as much as possible.
+    Later, all experts except the first have losses (three rounds), then no expert (three rounds), then all experts
+    (four rounds). If an expert other than the first survives the rounds without losses, the noise of the threshold is
+    revealed. If this expert is later replaced, but not by the first one, the selection reveals as much as possible.
     """
     return loss_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
 
 
 def replaced_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in round one, which decides if and by which expert the first is replaced.
+    """Returns users of two runs who differ in round one.
 
-    All experts have losses in round two, and only the first expert in rounds three and four.
+    This round decides whether the first expert is replaced, and by which expert. All experts have losses in round two,
+    and only the first expert in rounds three and four.
     """
     return loss_moves(num_experts, 0, "all", "first", "first")
 
@@ -71,8 +72,8 @@ def replaced_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
 def replaced_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of `horizon` rounds who differ in round one.
 
-    Later, all experts except the first have losses (three rounds), then none (three rounds), then all. The last rounds
-    are beyond the cap on selections.
+    Later, all experts except the first have losses (three rounds), then no expert (three rounds), then all experts. The
+    last rounds are beyond the cap on selections.
     """
     return loss_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 

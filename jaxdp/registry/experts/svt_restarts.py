@@ -31,9 +31,10 @@ def svt_restarts_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of limited updates with epsilon / 2, restarted by AboveThreshold with epsilon / 2.
 
-    Every `check_every` rounds, AboveThreshold gets a query of sensitivity 2, with the threshold `margin`: the largest
-    amount by which the regret in a window exceeds the window's slack. Windows end in this round. They start with the
-    epoch, or at one of the last two multiples of 2^k * check_every. If the answer is "above", a new epoch starts.
+    Every `check_every` rounds, AboveThreshold compares a query of sensitivity 2 with the threshold `margin`. The query
+    is the largest amount by which the regret in a window exceeds the window's slack. Windows end in this round, and
+    start with the epoch, or at one of the last two multiples of 2^k * check_every, for any k. If the answer is "above",
+    a new epoch starts.
     """
     losses, budget = losses_of(data), float(params.epsilon) / 2
     slack = np.cumsum([0.0, *(float(params.block_slack[n.bit_length() - 1]) for n in range(1, len(losses) + 1))])
@@ -71,17 +72,17 @@ def svt_restarts_distribution(
 def a_query_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of three rounds who differ in round two.
 
-    Round one has no losses. In round two only the first expert has a loss (first run), or only the others have one
+    Round one has no losses. In round two only the first expert has a loss (first run), or only the others have a loss
     (second run). In round three only the first expert has a loss.
     """
     return loss_moves(num_experts, 1, "none", "first")
 
 
 def an_epoch_and_more(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs of twelve rounds, long enough for a restart, who differ in round two.
+    """Returns users of two runs of twelve rounds, who differ in round two; the runs are long enough for a restart.
 
-    In round two only the first expert has a loss (first run), or only the others have one (second run). In rounds 3 and
-    7 to 9 only the first expert has a loss; other rounds have none.
+    In round two only the first expert has a loss (first run), or only the others have a loss (second run). In rounds 3
+    and 7 to 9 only the first expert has a loss; other rounds have no losses.
     """
     return loss_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
 

@@ -25,7 +25,7 @@ def claim(
         trust_model: trust model of the claim.
         unit: privacy unit.
         argument: reason why the claim holds.
-        added: (epsilon, delta) -> bound on the delta that computer arithmetic adds, or None.
+        added: (epsilon, delta) -> bound on the delta that floating-point error adds; None if there is no bound.
     """
 
     def guarantee(

@@ -54,7 +54,7 @@ def _k_norm(key, params, data):
 
 
 def _one_counted(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """Returns two vectors of `num_counts` counts: all zeros, and zeros except for the last, which is `sensitivity`."""
+    """Returns two vectors of `num_counts` counts: all are 0, or all except the last, which is `sensitivity`."""
     never = np.zeros(num_counts, np.float32)
     once = never.copy()
     once[-1] = sensitivity

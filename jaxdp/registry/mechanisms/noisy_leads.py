@@ -19,7 +19,7 @@ def _leads(data):
 
 
 def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """Returns two vectors of large equal counts, except that the second has `sensitivity` more in its first entry.
+    """Returns two vectors of large equal counts; the first entry of the second vector is larger by `sensitivity`.
 
     Rounding to float32 would turn a difference of 1 into 64.
     """

@@ -30,7 +30,7 @@ ORDER = 20  # position of the entries in lists
 def sign_distribution(params: Any, data: Any) -> OutputDistribution:
     """Returns the distribution of a random sign that reports the number `data` in [-1, 1].
 
-    Its mean is the number times (e^epsilon - 1) / (e^epsilon + 1).
+    The mean of the sign is the number times (e^epsilon - 1) / (e^epsilon + 1).
     """
     return dict(zip((1, -1), two_ends((float(data) + 1) / 2, budget_of(params)), strict=True))
 

@@ -50,7 +50,7 @@ def worst_bits(num_users: int) -> Bits:
 
 
 def _all_others_hold_one(num_users: int) -> Bits:
-    """Returns two batches of bits: the first user has 0 or 1, all others 1, an extreme case for any accounting."""
+    """Returns two batches: the first user has bit 0 or 1, all others have 1 (an extreme case for any accounting)."""
     one = np.ones(num_users, np.int32)
     zero = one.copy()
     zero[0] = 0

@@ -35,8 +35,9 @@ def _first_above(data):
 def _last_above(num_queries: int, sensitivity: float = 1.0) -> Pair:
     """Returns the queries 0, ..., 0, s and s, ..., s, 0, with s the sensitivity.
 
-    An audit distinguishes them by the event that only the last query is above the threshold. With the second input this
-    event is rare: the noisy threshold must exceed the noisy queries s, and noise must lift the last query, 0, above it.
+    An audit distinguishes these inputs by the event that only the last query is above the threshold. With the second
+    input this event is rare: the noisy threshold must exceed the noisy queries s, and noise must lift the last query,
+    0, above the threshold.
     """
     last = np.zeros(num_queries, np.float32)
     last[-1] = sensitivity

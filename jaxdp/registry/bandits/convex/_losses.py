@@ -19,7 +19,7 @@ BEYOND = 7.0
 
 
 def one_loss_moves() -> tuple[UserData, UserData]:
-    """Returns users of two runs of two rounds: the first loss is NaN in the first run, above the bound in the second.
+    """Returns users of two runs of two rounds: the first loss is NaN (first run) or above the bound (second run).
 
     NaN counts as the smallest loss. The loss of round two is 0.
     """

@@ -12,7 +12,7 @@ ENTRIES = {
         "Chan, Shi & Song (2011), the hybrid mechanism",
         "Laplace mechanism on blocks; an entry is in one tree, once in each level",
         other_sizes=({"horizon": 7},),
-        moved=1,  # in the second epoch, of two levels
+        moved=1,  # in the second epoch, which has two levels
     ),
 }
 USES = {  # shown on pages of the site

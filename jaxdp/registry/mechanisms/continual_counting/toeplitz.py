@@ -8,7 +8,7 @@ ORDER = 110  # position of the entries in lists
 
 
 def _numerical_delta(epsilon: float, delta: float) -> float | None:
-    """Returns a bound on the delta that computer arithmetic adds to the longest stream's counter, or None."""
+    """Returns a bound on the delta that floating-point error adds for the longest stream; None if there is no bound."""
     return normal_delta(LONGEST, rho=gaussian_rho(epsilon, delta), steps=TOEPLITZ_STEPS)
 
 

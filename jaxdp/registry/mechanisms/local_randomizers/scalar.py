@@ -18,10 +18,11 @@ ORDER = 60  # position of the entries in lists
 
 
 def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
-    """Returns the distribution of a report, which is one of two numbers and has the clipped number as its mean.
+    """Returns the distribution of a report: one of two numbers, with the clipped number as the mean.
 
     Both numbers are at a distance of c times the interval's width from its centre, with c = (e^epsilon + 1) / (2
-    (e^epsilon - 1)). For a number at an end of the interval, one report is e^epsilon times as likely as the other.
+    (e^epsilon - 1)). For a number at an end of the interval, one report is e^epsilon times as likely as the other
+    report.
     """
     low, high = float(params.low), float(params.high)
     value = clip_number(float(data), low, high)
