@@ -1,4 +1,4 @@
-"""Checks that mechanisms, learners and estimators keep their contract. A check that fails raises an AssertionError."""
+"""Checks that mechanisms, learners and estimators satisfy their contracts; a failed check raises an AssertionError."""
 
 from jaxdp.testing.checks import Check
 from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism

@@ -11,12 +11,12 @@ STRUCTURE, DISTRIBUTION = "structure", "distribution"
 
 @dataclass(frozen=True)
 class Check:
-    """A check of one duty of an algorithm. Call it to run it.
+    """A check of one property that an algorithm must have. Call the check to run it.
 
-    Checks from one call of `checks_of` share their computations: what several checks need is computed once.
+    Checks from one call of `checks_of` share their computations: a value that several checks need is computed once.
 
     Attributes:
-        name: the duty, in a few words.
+        name: the property, in a few words.
         kind: "distribution" for properties that a learner's blocks and counts must share with its single rounds;
             "structure" for all other properties.
         run: raises an exception if the algorithm fails.
@@ -48,11 +48,11 @@ def run_checks(checks: Sequence[Check], *, skip: Collection[str] = (), only: Col
 
     Args:
         checks: the checks.
-        skip: names of checks to leave out.
-        only: names of the checks to run; empty for all.
+        skip: names of checks to skip.
+        only: names of the checks to run; empty to run all.
 
     Raises:
-        AssertionError: if checks failed. Its message has the name and the reason of each failed check.
+        AssertionError: if checks failed. The message lists each failed check with the reason.
         ValueError: if skip or only is a string, or has a name that no check has.
     """
     all_names = [check.name for check in checks]

@@ -26,17 +26,17 @@ def check_estimator(
 ) -> None:
     """Runs the checks of an estimator on one data set.
 
-    - Arguments have the names that callers use. `params` and `guarantee` take the same values; `params` refuses a bad
-      epsilon.
-    - Compiled and eager runs have the same results, and so have `jax.vmap` over seeds and epsilons and a loop over
-      them. One trace serves all epsilons. The program suits a GPU (see below).
+    - Arguments have the names that callers use. `params` and `guarantee` take the same values; `params` rejects an
+      invalid epsilon.
+    - A compiled run has the same results as an eager run, and `jax.vmap` over seeds and epsilons has the same results
+      as a loop. One trace serves all epsilons. The program suits a GPU (see below).
     - No key is used twice in a function, and none is the same in every run, such as `jax.random.key(0)`.
-    - A guarantee that claims something claims the epsilon of the values, or implies it at their delta. At epsilon = inf
-      it claims infinity, and the report does not depend on the key.
+    - If the guarantee claims anything, it claims the epsilon of the values, or implies this epsilon at their delta. At
+      epsilon = inf the guarantee claims infinity, and the report does not depend on the key.
     - If features are not declared public, the estimate depends on them only through the report.
 
-    A program suits a GPU if it lowers for CUDA, without operations that are slow, inexact or random there. This is read
-    from the trace, and needs no GPU.
+    A program suits a GPU if it lowers for CUDA, without operations that are slow, inexact or random there. The check
+    reads the trace, and needs no GPU.
 
     The checks cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.audit`
     attacks the claim.
@@ -47,12 +47,13 @@ def check_estimator(
         features: [num_samples, dim] float.
         labels: [num_samples] int32.
         key: key of the checks.
-        tolerance: relative and absolute difference that is allowed between programs that should compute the same.
-        skip: names of checks to leave out; `checks_of` lists them.
-        only: names of the checks to run; empty for all.
+        tolerance: relative and absolute difference that is allowed between programs that should compute the same
+            values.
+        skip: names of checks to skip; `checks_of` lists them.
+        only: names of the checks to run; empty to run all.
 
     Raises:
-        AssertionError: if checks fail. Its message has the name and the reason of each failed check.
+        AssertionError: if checks fail. The message lists each failed check with the reason.
         ValueError: if skip or only has a name that no check has, or estimator is not an `Estimator`.
     """
     programs = EstimatorPrograms(estimator, values, features, labels, key=key, tolerance=tolerance)
@@ -76,50 +77,52 @@ def check_learner(
 ) -> None:
     """Runs the checks of a learner on one environment.
 
-    - Arguments have the names that callers use. `params` and `guarantee` take the same values; `params` refuses a bad
-      epsilon.
-    - Shapes fit, and states keep their shapes and dtypes. Compiled and eager rounds have the same results, and so have
-      `jax.vmap` over seeds and epsilons and a loop over them. One trace serves all epsilons. The program suits a GPU
-      (see `check_estimator`).
+    - Arguments have the names that callers use. `params` and `guarantee` take the same values; `params` rejects an
+      invalid epsilon.
+    - Shapes fit, and states keep their shapes and dtypes. Compiled rounds have the same results as eager rounds, and
+      `jax.vmap` over seeds and epsilons has the same results as a loop. One trace serves all epsilons. The program
+      suits a GPU (see `check_estimator`).
     - In single rounds no key is used twice in a function, and no key is the same in every run.
-    - A guarantee that claims something claims the epsilon of the values, or implies it at their delta (but see
-      `may_claim_less` and `multiple`). At epsilon = inf neither `privatize` nor `update` depends on its key, in any
-      round; for `update` see `draws_in_update`.
-    - Every play, by rounds and blocks, is an action that the environment (or else the learner) declares, and no action
-      has a negative count. This is checked in nine lanes: three seeds at epsilon, at epsilon / 2 and at infinity (three
-      lanes if values have no epsilon).
-    - If the learner and the environment have blocks, blocks give the results of rounds, bit for bit, including released
-      values, and results do not depend on the checkpoints.
+    - If the guarantee claims anything, it claims the epsilon of the values, or implies this epsilon at their delta (for
+      exceptions see `may_claim_less` and `multiple`). At epsilon = inf neither `privatize` nor `update` depends on its
+      key, in any round; for `update` see `draws_in_update`.
+    - Every play, by rounds and blocks, is an action that the environment declares (or the learner, if the environment
+      declares none), and no action has a negative count. This is checked in nine lanes: three seeds at epsilon, at
+      epsilon / 2 and at infinity (three lanes if values have no epsilon).
+    - If the learner and the environment have blocks, blocks give the same results as rounds, bit for bit, including
+      released values, and results do not depend on the checkpoints.
     - If the learner has counts and the environment has totals of feedback, counts play the right number of rounds up to
-      each checkpoint (not checked for a learner that may stop). Their outcomes, metrics and released values have the
-      same distribution as with rounds, at epsilon, epsilon / 4, epsilon / 16 and infinity.
+      each checkpoint (not checked for a learner that may stop). Outcomes, metrics and released values have the same
+      distribution with counts as with rounds, at epsilon, epsilon / 4, epsilon / 16 and infinity.
 
     The checks cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.grey_box`
-    measures it. The checks find a difference in the distribution of counts only if it occurs within the horizon, which
-    should be longer than two blocks.
+    measures the noise. The checks find a difference in the distribution of counts only if it occurs within the horizon,
+    which should be longer than two blocks.
 
     Args:
         learner: the learner to check.
-        environment: the environment that it plays.
-        values: a grid point of both; if it has `epsilon`, other values of epsilon are checked, too.
+        environment: the environment that the learner plays.
+        values: a grid point of the learner and the environment; if it has `epsilon`, other values of epsilon are
+            checked, too.
         horizon: number of rounds to play, >= 2.
         key: key of the checks.
-        tolerance: relative and absolute difference that is allowed between programs that should compute the same.
-        num_lanes: number of lanes of each engine and epsilon for comparisons of distributions, >= 1. With 10,000 lanes
-            the checks find counts with noise of half the scale, if noise matters about as much as the data.
-        draws_in_update: whether `update` draws the next play even without privacy, from weights or among equal scores.
-            At epsilon = inf the key of `update` may then decide integers of the public state, but no float of the
-            public state and nothing in the private state. The checks do not test that these integers have the
+        tolerance: relative and absolute difference that is allowed between programs that should compute the same
+            values.
+        num_lanes: number of lanes for each engine and each epsilon in comparisons of distributions, >= 1. With 10,000
+            lanes the checks find counts with noise of half the scale, if noise matters about as much as the data.
+        draws_in_update: whether `update` draws the next play even in the non-private case, from weights or among equal
+            scores. At epsilon = inf the key of `update` may then decide integers of the public state, but no float of
+            the public state and nothing in the private state. The checks do not test that these integers have the
             distribution of the non-private algorithm.
         may_claim_less: whether the guarantee may have a smaller epsilon than the values, because the learner does not
             spend all of the given epsilon.
         multiple: the guarantee's epsilon divided by the epsilon of the values. It differs from 1 if the published claim
             of an algorithm is too small.
-        skip: names of checks to leave out; `checks_of` lists them.
-        only: names of the checks to run; empty for all.
+        skip: names of checks to skip; `checks_of` lists them.
+        only: names of the checks to run; empty to run all.
 
     Raises:
-        AssertionError: if checks fail. Its message has the name and the reason of each failed check.
+        AssertionError: if checks fail. The message lists each failed check with the reason.
         ValueError: if skip or only has a name that no check has; if learner or environment has another type; or if
             horizon or num_lanes is too small.
     """
@@ -152,8 +155,8 @@ def check_mechanism(
 ) -> None:
     """Runs the checks of a mechanism on one input.
 
-    These are the checks of `check_estimator`, except the names of arguments, equal values of `params` and `guarantee`,
-    and features. In addition, the release must equal `exact(data)` at epsilon = inf.
+    These are the checks of `check_estimator`, except the checks of argument names, of equal values of `params` and
+    `guarantee`, and of features. In addition, the release must equal `exact(data)` at epsilon = inf.
 
     Args:
         params: (**values) -> pytree.
@@ -163,11 +166,11 @@ def check_mechanism(
         data: the input, arrays that the mechanism takes ([...], of any dtype).
         exact: data -> the output without noise; None to skip this check.
         key: key of the checks.
-        skip: names of checks to leave out; `checks_of` lists them.
-        only: names of the checks to run; empty for all.
+        skip: names of checks to skip; `checks_of` lists them.
+        only: names of the checks to run; empty to run all.
 
     Raises:
-        AssertionError: if checks fail. Its message has the name and the reason of each failed check.
+        AssertionError: if checks fail. The message lists each failed check with the reason.
         ValueError: if skip or only has a name that no check has.
     """
     programs = MechanismPrograms(params, guarantee, release, values, [data], exact=exact, key=key)

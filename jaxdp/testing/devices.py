@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxdp.numerics.equations import equations
 from jaxdp.testing.keys import place_of
 
-# Calls that CUDA has begin with one of these: cuSOLVER, cuBLAS, and the GPU's Threefry, for example.
+# Prefixes of the calls that CUDA supports, such as the calls of cuSOLVER, of cuBLAS and of the GPU's Threefry.
 OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")
 
 

@@ -1,4 +1,4 @@
-"""Tests by two samples whether a learner's outputs have one distribution with the engines "rounds" and "counts"."""
+"""Tests, with two samples, whether the engines "rounds" and "counts" give a learner's outputs the same distribution."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from jaxdp.simulation import Snapshot, simulator
 from jaxdp.simulation.run.snapshot import RecordFn, is_at_stop
 from jaxdp.simulation.run.values import select_values
 
-FALSE_ALARM = 1e-9  # largest probability that a correct learner fails any of the comparisons, from 458 lanes on
+FALSE_ALARM = 1e-9  # maximum probability that a correct learner fails any comparison, with 458 lanes or more
 PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon; noise should matter in at least one of them
 NUM_CHECKPOINTS = 8
 TILE = 1024  # lanes that are computed together; bounds the memory
@@ -46,7 +46,7 @@ class Sampling(NamedTuple):
     tolerance: float
 
 
-# By output: [num_lanes, num_epsilons, num_checkpoints, ...]; no checkpoints for outputs read when a learner stops.
+# By output: [num_lanes, num_epsilons, num_checkpoints, ...]; outputs at a learner's stop have no axis of checkpoints.
 Samples = dict[str, np.ndarray]
 
 
@@ -74,7 +74,7 @@ def sampling(
 
 
 def draw(plan: Sampling, engine: str) -> Samples:
-    """Returns the outputs of the lanes by the engine "rounds" or "counts". The two engines get independent keys."""
+    """Returns the outputs of the lanes with the engine "rounds" or "counts". The two engines get independent keys."""
     learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
     key = jax.random.split(plan.key)[int(engine != "rounds")]
     record = record_public(learner, learner.params(**select_values(learner.params, values)))
@@ -102,7 +102,7 @@ def draw(plan: Sampling, engine: str) -> Samples:
 
 
 def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) -> None:
-    """Compares all outputs of two samples, by rounds and by counts.
+    """Compares all outputs of two samples: one from rounds, and one from counts.
 
     Raises:
         AssertionError: if the distribution of an outcome, a metric, the stopping time or a released number differs at a
@@ -155,7 +155,7 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
 def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
     """Returns functions, by name, that record the leaves of the public state, except empty leaves and random keys.
 
-    Some entries and the mean of a large leaf are recorded.
+    For a large leaf, only some entries and the mean are recorded.
     """
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 

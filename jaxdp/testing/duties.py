@@ -1,4 +1,4 @@
-"""Checks names of arguments, refusals and claims of algorithms of all kinds, and compares outputs."""
+"""Checks argument names, rejected values and claims of algorithms of all kinds, and compares outputs."""
 
 import inspect
 import math

@@ -1,7 +1,7 @@
 """Tests whether a traced function uses a random key twice, including uses in branches and loops.
 
-`jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way hold the
-same keys. For example, two calls of `fold_in(key, 1)` give the same key. Reading the 32-bit words of a key by
+`jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way contain
+the same keys. For example, two calls of `fold_in(key, 1)` give the same key. Reading the 32-bit words of a key by
 `key_data`, as `jaxdp.random` does, is a use. A key that depends on no random number, such as `key(0)`, is the same in
 every run, and must not be used.
 """
@@ -35,7 +35,7 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
         free: indices of inputs that may be used freely, together with all keys derived from them.
 
     Raises:
-        AssertionError: if a key is used twice, or is the same in every run. Its message has the places of the uses.
+        AssertionError: if a key is used twice, or is the same in every run. The message has the places of the uses.
     """
     walk = _Walk()
     jaxpr = closed.jaxpr
@@ -52,13 +52,13 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
 
 
 class _Walk:
-    """A walk through a jaxpr that numbers the values and records the uses of keys.
+    """A walk through a jaxpr, which gives each value a number and records the uses of keys.
 
     Values have the same number if they are computed in the same way.
     """
 
     def __init__(self) -> None:
-        # Keys and words are given by their numbers, places as text.
+        # Keys and words are represented by their numbers, places by text.
         self.numbers: dict[Hashable, int] = {}
         self.loops: dict[int, frozenset[int]] = {}  # by number of a value: the loops in which it changes
         self.wholes: dict[int, set[int]] = {}  # by key: the arrays with this key, or the keys that it may be equal to
@@ -122,7 +122,7 @@ class _Walk:
         self.once.setdefault(key, set()).update(set(self.active) - set(loops))
 
     def _wholes_of(self, number: int) -> list[int]:
-        """Returns all entries of `wholes` for a key, and the entries for these, and so on."""
+        """Returns the entries of `wholes` for a key, the entries for these entries, and so on."""
         wholes = [*self.wholes.get(number, ())]
         for whole in wholes:  # grows during the loop
             wholes += [outer for outer in self.wholes.get(whole, ()) if outer not in wholes]

@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class LearnerPrograms(Programs):
-    """Programs that run a learner against an environment, round by round and by the learner's other engines.
+    """Programs that run a learner against an environment, round by round and with the learner's other engines.
 
     The class takes the arguments of `jaxdp.testing.check_learner`.
     """
@@ -152,7 +152,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def lane_outputs(self) -> list[Any]:
-        """Outputs of lanes that are played by single steps, with the checkpoints and in the form of `batch_outputs`."""
+        """Outputs of lanes that are played by single steps, at the checkpoints and in the form of `batch_outputs`."""
         shapes = self.trace.out_info
 
         def outputs_at_checkpoints(steps: list[Step]) -> dict[str, jax.Array]:
@@ -173,7 +173,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """The first rounds of the first lane, operation by operation; and the error of a reused key, or None."""
+        """The first rounds of the first lane, run eagerly; and the error of a reused key (None if no key is reused)."""
         assert self.trace is not None
         params = jax.tree.map(jnp.asarray, self.first_point)
 

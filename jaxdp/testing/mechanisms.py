@@ -16,8 +16,7 @@ from jaxdp.testing.programs import Programs
 class MechanismPrograms(Programs):
     """A mechanism that releases a function of its data.
 
-    An argument is as the argument of `jaxdp.testing.check_mechanism` with the same name, except that `data` is a list
-    of inputs.
+    The class takes the arguments of `jaxdp.testing.check_mechanism`, except that `data` is a list of inputs.
     """
 
     def __init__(

@@ -14,18 +14,19 @@ from jaxdp.testing.duties import check_arguments, check_claim, check_close, chec
 from jaxdp.testing.keys import check_keys_of
 
 NUM_SEEDS = 3
-TOLERANCE = 1e-4  # relative and absolute difference that is allowed between programs that should compute the same
+TOLERANCE = 1e-4  # allowed relative and absolute difference between programs that should compute the same values
 
 
 class Programs:
-    """An algorithm at a grid point and at other epsilons. Results of each way to run it are computed when first used.
+    """An algorithm at a grid point and at other epsilons. The results of each way to run it are computed at first use.
 
     Attributes:
         params: (**values) -> params of `run`, on the host.
         guarantee: (**values) -> Guarantee, on the host.
         values: the grid point; if it has `epsilon`, other values of epsilon are used, too.
         key: key of the checks.
-        tolerance: relative and absolute difference that is allowed between programs that should compute the same.
+        tolerance: relative and absolute difference that is allowed between programs that should compute the same
+            values.
         inputs: for each input, the arguments of `run` after key and params.
         traces: a list with one entry for each trace of `run`.
         algorithm: the learner, estimator or mechanism.
@@ -117,7 +118,7 @@ class Programs:
 
     @Shared
     def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """Outputs of the first lane, operation by operation, for each input; and the error of a reused key, or None."""
+        """Outputs of the first lane, run eagerly, for each input; and the error of a reused key (None if none is)."""
         assert self.trace is not None
         key, point = self.keys[0], jax.tree.map(jnp.asarray, self.first_point)
         runs = [find_reuse(lambda: self.run(jax.random.clone(key), point, *inputs)) for inputs in self.inputs]  # noqa: B023
@@ -174,7 +175,7 @@ class Programs:
         check_keys_of(self.trace.jaxpr)
 
     def duties(self) -> list[Check]:
-        """Returns the checks of argument names, of refused values and of the claim, and then the checks of `ways`."""
+        """Returns the checks of argument names, of rejected values and of the claim, and then the checks of `ways`."""
         checks = [
             Check("argument names", STRUCTURE, self.check_arguments),
             Check("values of params and guarantee", STRUCTURE, self.check_values),
@@ -182,7 +183,7 @@ class Programs:
         return [*checks, *self.claims(), *self.ways()]
 
     def claims(self) -> list[Check]:
-        """Returns the checks of an epsilon among the values, if there is one."""
+        """Returns the checks that need an epsilon; an empty list if the values have no epsilon."""
         if not self.has_epsilon:
             return []
         return [
@@ -212,7 +213,7 @@ class Programs:
 
 
 def find_reuse(run: Callable[[], Any]) -> tuple[Any, jax.errors.KeyReuseError | None]:
-    """Runs a function, and returns its result and JAX's error of a key that it uses twice, or None."""
+    """Runs a function; returns its result, and JAX's error if the function uses a key twice (otherwise None)."""
     try:
         with jax.debug_key_reuse(True):
             return run(), None

@@ -77,11 +77,11 @@ def check_registered(
         name: a name from `python -m jaxdp list`.
         seed: seed of the checks' keys, in [0, 2**32).
         num_lanes: for a learner, the number of lanes of each engine for comparisons of distributions.
-        skip: names of checks to leave out; `checks_of` lists them.
-        only: names of the checks to run; empty for all.
+        skip: names of checks to skip; `checks_of` lists them.
+        only: names of the checks to run; empty to run all.
 
     Raises:
-        AssertionError: if checks fail. Its message has the name and the reason of each failed check.
+        AssertionError: if checks fail. The message lists each failed check with the reason.
         ValueError: if the name is not registered, or skip or only has a name that no check has.
 
     Examples:
