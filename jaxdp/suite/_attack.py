@@ -1,4 +1,4 @@
-"""An attack on a learner's claim at the suite's sizes and horizon: one answer, or all of a person, is flipped."""
+"""Attacks a learner's claim at the suite's sizes and horizon: flips one answer, or all answers of one person."""
 
 import math
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from jaxdp.core import Environment, Learner
 
 TARGETS = {"arms": "arms.easy", "duels": "duels.utilities", "experts": "experts.stochastic"}  # by family
 EPSILON = 1.0
-WINDOW = 16  # plays after the changed answer that are compared one by one
-LARGEST_STATE = 64  # numbers of a final public state that are compared
+WINDOW = 16  # number of plays after the changed answer that are compared one by one
+LARGEST_STATE = 64  # a final public state is compared if it has at most this count of numbers
 TRIALS = {"quick": 2_000, "full": 1_000}
 FLIPS = (np.int32(0), np.int32(1))
-AGAIN = 5  # times the trials of a second attack, which must confirm that a claim is refuted
+AGAIN = 5  # a second attack, which must confirm a refutation, has the trials multiplied by this number
 
 
 def attack(
@@ -26,18 +26,18 @@ def attack(
     """Attacks a learner's claim with two runs on the same data of the suite, except for one user's answer.
 
     There are up to two attacks: this user answers in round horizon / 3, or 64 rounds before the end. If the world has
-    visits, the two runs differ in all answers of one person: the person who comes first after a third of the others, or
-    the person who comes last. In the local model the attacked output is this user's report, or the person's first
-    report and the sum of the later ones. In other models it has the following values, if the adversary sees them: the
-    next 16 plays after the first changed answer, the number of later plays of each action, and the public state at the
-    end if it is small.
+    visits, the two runs differ in all answers of one person. This person's first visit comes after the first visits of
+    a third of the people (first attack), or after all other first visits (second attack). In the local model the
+    attacked output is this user's report, or the person's first report and the sum of the person's later reports. In
+    other models it has the following values, if the adversary sees them: the next 16 plays after the first changed
+    answer, the number of later plays of each action, and the public state at the end if it is small.
 
     Returns:
         A record with `rounds`, the round of the first changed answer in each attack; `claimed`, the claimed number; and
-        `bound`, the largest lower bound on it. The bounds of all attacks hold together with 95% confidence. `refuted`
-        is whether an attack refutes the claim. If one does, all attacks are repeated with a new key and five times the
-        trials, and the record has the results of the repetition. Without it, a true claim that a learner spends in full
-        would be refuted in up to one of twenty cases.
+        `bound`, the largest lower bound on the true number. The bounds of all attacks hold together with 95%
+        confidence. `refuted` is whether an attack refutes the claim. If an attack does, all attacks are repeated with a
+        new key and five times the trials, and the record has the results of the repetition. Without the repetition, a
+        true claim that a learner spends in full would be refuted in up to one of twenty cases.
     """
     claim, params = learner.guarantee(**values), (learner.params(**values), world.params())
     rounds = sorted({horizon // 3, max(horizon - 64, horizon // 3)})

@@ -1,4 +1,4 @@
-"""Plays the suite with one learner or estimator, and keeps every seed's value in one JSON file."""
+"""Plays the suite with one learner or estimator, and stores every seed's value in one JSON file."""
 
 import ast
 import hashlib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LIST = re.compile(r"\[\n([^][]*)\n *\]")  # of numbers: JSON texts have no line breaks
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
-# Required arguments that are the same for every learner: a size, or its function of the number of rounds that are used.
+# Required arguments that are the same for every learner, as functions of the number of rounds that are used.
 FIXED: Mapping[str, Callable[[int], int]] = {
     "explore_rounds": lambda horizon: 64 * max(1, horizon // 640),  # a multiple of every number of arms
     "num_rounds": lambda horizon: horizon // 10,
@@ -91,12 +91,12 @@ def bench(
         path: the JSON file; new, or written by an earlier call with the same arguments.
         quick: whether to use few seeds and short horizons. Standings do not mix quick and full results.
         verify: whether to use the second set of seeds.
-        unit: the privacy unit, "round" or "person". With "person" people come by the schedule `v1.schedule`, and
-            learners use the first visit of each person, by `jaxdp.per_person`.
+        unit: the privacy unit, "round" or "person". With "person", people come according to `v1.schedule`, and learners
+            use the first visit of each person, by `jaxdp.per_person`.
         tuned: arguments and values, other than epsilon and delta, that you chose for this learner; its row is then
             marked.
         family: family of the instances to play; None plays all.
-        proof: link to a proof of the claim. If it is empty, the link of an earlier call stays.
+        proof: link to a proof of the claim. If it is empty, the link of an earlier call is kept.
         report: function that is called with one line for each instance.
 
     Returns:
@@ -238,7 +238,7 @@ def _contestant(
     made, horizon = instance.make_for(unit, quick), instance.horizon(quick)
     num_used = made.visits.num_heard(1, horizon) if unit == "person" else horizon
     completed, sizes = dict(arguments), instance.sizes_for(unit)
-    if name in LEARNERS and "horizon" in LEARNERS[name].sizes:  # some variants of a factory need it, others refuse it
+    if name in LEARNERS and "horizon" in LEARNERS[name].sizes:  # some variants of a factory need it, others reject it
         completed.setdefault("horizon", num_used)
     if callable(factory) and not isinstance(factory, Learner | Estimator):
         for argument, parameter in inspect.signature(factory).parameters.items():
@@ -267,14 +267,14 @@ def _contestant(
 
 
 def _values(algorithm: Any, values: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
-    """Returns the values with this epsilon, if the algorithm accepts an epsilon."""
+    """Returns the values, with this epsilon if the algorithm accepts an epsilon."""
     return {**values, "epsilon": epsilon} if "epsilon" in parameters(algorithm.params) else dict(values)
 
 
 def _attack_instance(
     name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, unit: str, quick: bool
 ) -> dict[str, Any]:
-    """Attacks the claim at epsilon 1 on one instance; returns the attack's record, or why there was no attack."""
+    """Attacks the claim at epsilon 1 on one instance; returns the attack's record, or the reason why there was none."""
     world, _, (learner, own_values), fixed = _contestant(name, factory, arguments, instance, unit, quick)
     horizon = instance.horizon(quick)
     values = _values(learner, {**fixed, **own_values}, _attack.EPSILON)
@@ -288,7 +288,7 @@ def _attack_instance(
 
 
 def _read(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the results of an earlier call, or None; raises ValueError if the file does not match `head`."""
+    """Returns the results of an earlier call, or None if there is no file; raises ValueError if `head` differs."""
     if not path.exists():
         return None
     try:
@@ -326,7 +326,7 @@ def code_hash(name: str) -> str:
 
 
 def _without_comments(source: bytes) -> bytes:
-    """Returns a text that stays equal if docstrings, comments or line breaks change; `source` if it is not Python."""
+    """Returns a text that does not depend on docstrings, comments or line breaks; `source` if it is not Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):

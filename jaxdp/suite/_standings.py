@@ -19,13 +19,13 @@ from jaxdp.stats import mean_interval
 from jaxdp.suite import v1
 
 Group = tuple[str, str, str, str]  # family, trust model, privacy unit (with the number of visits), kind of claim
-LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # smaller mean scores count as this in geometric means
-LEAST_SCORES["rewards"] = 1e-2  # where data have no truth, the estimate without privacy has the error 0
+LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # replaces smaller mean scores in geometric means
+LEAST_SCORES["rewards"] = 1e-2  # if data have no truth, the non-private estimate has the error 0
 FORMATS = ("markdown", "text", "latex", "csv")
 
 
 def read_results(folder: Path) -> dict[str, dict[str, Any]]:
-    """Reads all results in a folder, by the learner's name, with " (tuned)", " (person)" or both if they apply.
+    """Returns all results in a folder, by the learner's name; " (tuned)" and " (person)" are added if they apply.
 
     Raises:
         ValueError: if the folder has no results, or results of another suite, of several protocols, or of one learner
@@ -73,7 +73,7 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
 
 
 def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
-    """Draws the mean log score of every learner that played all instances of its table; a panel for each table.
+    """Draws the mean log score of every learner that played all instances of its table, with one panel for each table.
 
     Raises:
         ValueError: if no learner played all instances of its table.
@@ -150,7 +150,7 @@ def _group(record: Mapping[str, Any], instance: str) -> Group | None:
     visits, unit = f" of {v1.VISITS} visits", claim["privacy_unit"]
     if record["unit"] == "person":
         unit += visits
-    elif unit.endswith(visits):  # a learner writes this text itself: rows per round are in no table of a person
+    elif unit.endswith(visits):  # the learner wrote this text itself; rows per round are in no table of persons
         unit += ", played per round"
     return instance.partition(".")[0], claim["trust_model"], unit, claim["kind"]
 
@@ -161,9 +161,9 @@ def _instances_of(record: Mapping[str, Any], group: Group) -> dict[str, Mapping[
 
 
 def _scores(records: Mapping[str, Mapping[str, Any]], group: Group) -> xr.DataArray:
-    """Returns regret over the regret of uniform play: (learner, instance, epsilon, seed).
+    """Returns regret divided by the regret of uniform play: (learner, instance, epsilon, seed).
 
-    It is NaN if the instance was not played, and infinite if the regret of a played instance is NaN.
+    The score is NaN if the instance was not played, and infinite if the regret of a played instance is NaN.
     """
     names = [name for name in v1.INSTANCES if any(name in _instances_of(record, group) for record in records.values())]
     rows = []
@@ -261,7 +261,7 @@ def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], gro
 
 
 def _proof(record: Mapping[str, Any]) -> str:
-    """Returns the link to the proof that a result has; for a registered learner else the state of its proof."""
+    """Returns the link to the proof in a record; if there is none, the state of a registered learner's proof."""
     entry = {**LEARNERS, **ESTIMATORS}.get(record["learner"])
     return record["proof"] or (entry.proof if entry else "none")
 

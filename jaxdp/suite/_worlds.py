@@ -21,7 +21,7 @@ PER_MILLE = 2**32 // 1000  # threshold of a probability of 1/1000
 
 @pytree_dataclass
 class Frozen:
-    """An instance: the integer thresholds that decide answers, and the parameters that outcomes are computed from.
+    """An instance: the integer thresholds that decide answers, and the parameters from which outcomes are computed.
 
     Attributes:
         thresholds: [num_stages, ...] uint32.
@@ -57,10 +57,10 @@ def _stage(params: Frozen, round_: jax.Array) -> jax.Array:
 
 
 def arms_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,)) -> Environment:
-    """Returns a bandit with rewards in {0, 1/n, ..., 1}: the share of the arm's n thresholds that exceed a random word.
+    """Returns a bandit with rewards in {0, 1/n, ..., 1}: the fraction of an arm's n thresholds above a random word.
 
     Args:
-        base: the bandit of the same means, which computes outcomes.
+        base: the bandit with the same means, which computes outcomes.
         per_mille: [num_stages, num_arms, n] integers in thousandths, not increasing along the last axis.
         starts: the first round of each stage.
     """
@@ -79,7 +79,7 @@ def duels_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,
     """Returns duels in which the arm with the lower index wins if a random word is below the pair's threshold.
 
     Args:
-        base: the duels of the same preferences, which compute outcomes.
+        base: the duels with the same preferences, which compute outcomes.
         per_mille: [num_stages, num_arms, num_arms] integers in thousandths; entries above the diagonal are used.
         starts: the first round of each stage.
     """
@@ -131,7 +131,7 @@ def _frozen(base: Environment, thresholds: np.ndarray, starts: tuple[int, ...], 
 
 
 def first_arm(size: int) -> int:
-    """Returns the arm of an instance with this number of arms that is arm 0 in rows per person."""
+    """Returns the arm that becomes arm 0 in rows per person, for an instance with this number of arms."""
     return size // 2
 
 
@@ -150,9 +150,9 @@ def with_people(world: Environment, visits: Visits) -> Environment:
     """Returns the world with a public schedule of people, and without the outcomes in `world.drawn`.
 
     These outcomes are drawn in each round, so a run that has them cannot sum the rounds between two heard rounds. Arms,
-    unlike experts, get other numbers: arm 0 is `first_arm`, and the others follow in a circle. The reason is that many
-    learners play arm 0 in rounds that are not heard before the first release, and arm 0 is the best arm of several
-    instances.
+    unlike experts, get other numbers: the new arm 0 is `first_arm`, and the other arms follow cyclically. The reason is
+    that many learners play arm 0 in rounds that are not heard before the first release, and arm 0 is the best arm of
+    several instances.
 
     Raises:
         ValueError: if the world has contexts or no interface.
@@ -161,7 +161,7 @@ def with_people(world: Environment, visits: Visits) -> Environment:
     size = _number_of_arms(world)
 
     def arm_of(action: Any) -> Any:
-        """Returns the instance's arms for a learner's action, which may be a pair; wrong numbers stay."""
+        """Returns the instance's arms for a learner's action, which may be a pair; invalid numbers are not changed."""
         if not size:
             return action
         return jnp.where((action >= 0) & (action < size), (action + first_arm(size)) % size, action)
@@ -196,7 +196,7 @@ def experts_world(
         per_mille: [num_stages, num_experts] integers in thousandths.
         starts: the first round of each stage.
         switches: `dynamic_regret` compares with sequences of experts that switch at most this number of times; None
-            leaves this metric out.
+            omits this metric.
         punish: whether the expert that was played in the previous round always has the loss 1.
     """
     frozen = Frozen(thresholds=thresholds_of(per_mille), starts=np.asarray(starts, np.int32))
@@ -240,7 +240,8 @@ def contexts_world(theta: Any, *, num_arms: int, logistic: bool = False, turn: i
         theta: [dim], of norm at most 1.
         num_arms: number of arms.
         logistic: whether means are logistic(x.theta) instead of x.theta.
-        turn: index, from 0, of the round from which on the first coordinate of all contexts is 0; None for never.
+        turn: index, from 0, of the round from which on the first coordinate of all contexts is 0; None if there is no
+            such round.
     """
     make = generalized_linear_contexts if logistic else linear_contexts
     base = make("cube", num_arms=num_arms, dim=len(theta), theta=theta, rewards="uniform")
@@ -277,7 +278,8 @@ def rewards_problem(spectrum: Any, num_samples: int) -> Problem:
     """Returns a problem of comparisons with a random parameter of norm 1 and normal features of norm at most 2.
 
     Args:
-        spectrum: [dim] in (0, 1], standard deviation of each feature before long vectors are shortened to norm 2.
+        spectrum: [dim] in (0, 1], standard deviation of each feature before vectors with a larger norm are rescaled to
+            norm 2.
         num_samples: number of comparisons.
     """
     factors = np.asarray(spectrum, np.float32)
@@ -300,7 +302,7 @@ def rewards_problem(spectrum: Any, num_samples: int) -> Problem:
 
 
 def ranking_problem(base: Problem, reference: Any) -> Problem:
-    """Adds a metric to a problem of ranking: `ability_error`, the l2 distance from the reference abilities."""
+    """Adds a metric to a problem of ranking: `ability_error`, the L2 distance from the reference abilities."""
     exact = np.asarray(reference, default_float())
 
     def metrics(params, sample, estimate):

@@ -84,7 +84,7 @@ def bench_all(
     family: str | None = None,
     **options: Any,
 ) -> list[str]:
-    """Plays the suite with each learner, one after the other, and writes a file for each.
+    """Plays the suite with each learner, one after the other, and writes one file for each learner.
 
     Args:
         names: names of learners or estimators, as for `resolve`.
@@ -145,7 +145,7 @@ def print_standings(
 
 
 def _named_number(text: str) -> tuple[str, float | int | str]:
-    """Parses NAME=NUMBER; a value that is not a number stays a text."""
+    """Parses NAME=NUMBER; a value that is not a number remains a string."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(f"value must be NAME=NUMBER, got {text!r}")

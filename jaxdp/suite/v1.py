@@ -12,14 +12,14 @@ True
 
 Answers that are 0, 1 or one of a few levels come from comparing a random 32-bit word with committed integer thresholds.
 So these answers are equal on every version of JAX, in both precisions and on every processor. `answers` computes an
-instance's first answers. `frozen.json` beside this file has the SHA-256 of these instances' first answers, the first
+instance's first answers. `frozen.json` in this folder has the SHA-256 of these instances' first answers, the first
 answers of all other instances, and the regret of uniform play, which is the unit of scores. These numbers never change.
 
 One instance in each of the families arms, duels and experts has late feedback, by `jaxdp.delayed`. The other families
-have none, because `delayed` refuses their learners: contextual learners read contexts, the actions of convex learners
-are points, and estimators get all labels at once.
+have no late feedback, because `delayed` rejects their learners: contextual learners read contexts, the actions of
+convex learners are points, and estimators get all labels at once.
 
-Every instance without contexts is also a world for claims for a person (`make_for`): in `horizon` rounds there are
+Every instance without contexts can also be played for claims about a person (`make_for`). Then `horizon` rounds have
 `horizon / 20` people with 20 visits each, by a fixed public schedule. A learner uses the first visit of each person.
 Arms then have other numbers, because many learners play arm 0 before their first release.
 """
@@ -60,13 +60,13 @@ EPSILONS = (0.1, 1.0, 10.0, math.inf)
 DELTA = 1e-6
 SEEDS = 100
 QUICK_SEEDS = 10
-ROOT_SEEDS = {"scores": 71, "verify": 72}  # the second is for checks of published numbers
+ROOT_SEEDS = {"scores": 71, "verify": 72}  # "verify" is for checks of published numbers
 HORIZONS = {"arms": 100_000, "duels": 100_000, "experts": 100_000, "contextual": 20_000, "convex": 100_000}
 QUICK_HORIZONS = {"arms": 2_000, "duels": 2_000, "experts": 2_000, "contextual": 1_000, "convex": 2_000}
 NUM_ANSWERS = 10_000
 UNITS = ("round", "person")  # privacy units for which instances are played
-VISITS = 20  # of each person, if the unit is a person
-VISITS_SEED = 1987  # of the order of visits
+VISITS = 20  # number of visits of each person, if the unit is a person
+VISITS_SEED = 1987  # seed of the order of visits
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Instance:
         metric: the output that is compared; smaller is better.
         exact: whether answers are integers or few levels, so that their SHA-256 is committed.
         sizes: further arguments of factories that the instance determines, such as features of arms.
-        rounds: the largest horizon, or None.
+        rounds: maximum horizon; None if there is no maximum.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Instance:
         return sizes
 
     def uniform(self, quick: bool) -> float:
-        """Returns the metric of uniform play (of the estimate 0 in the family "rewards"), the unit of scores."""
+        """Returns the unit of scores: the metric of uniform play, or of the estimate 0 in the family "rewards"."""
         return frozen()[self.name]["uniform"]["quick" if quick else "full"]
 
 
@@ -152,7 +152,7 @@ def _arms(means: list[int], depths: tuple[int, ...] = (0,), starts: tuple[int, .
 
 
 def _duels(above: list[list[int]], regret: str = "strong") -> Environment:
-    """Makes duels from arms' winning probabilities in thousandths: rows of the matrix, each above the diagonal."""
+    """Makes duels from the entries above the diagonal of a matrix of winning probabilities, in thousandths, by row."""
     size = len(above) + 1
     parts = np.full((size, size), 500)
     for row, entries in enumerate(above):
@@ -187,7 +187,7 @@ def _shifting(good: tuple[int, ...], size: int, gap: int, starts: tuple[int, ...
 
 
 def season_losses() -> np.ndarray:
-    """Returns forty seasons of the games of 1987: [10920, 7] uint8, 0 for a team that won, 2 if it lost, else 1.
+    """Returns forty seasons of the games of 1987: [10920, 7] uint8, 0 for a winner, 2 for a loser, 1 for all others.
 
     Each season has the 273 games of `jaxdp.preferences.baseball1987` in another order.
     """
