@@ -53,10 +53,10 @@ def estimate(
 
     Large features have more than 512 columns or more than 2^24 entries. On a CPU, `mle`, `debiased_rr` and
     `objective_perturbation` with Gaussian noise read large features in blocks of rows, so NumPy may map them into
-    memory from a file, such as a float16 .npy file. With an `offset` they read features of any size in this way.
-    Newton's method then finds its steps by conjugate gradients, without the Hessian; `max_steps` does not limit these
-    steps. `predict_fit_cost` predicts time and memory. Features are copied if there are intervals, a link that is not
-    logistic, zero_sum or an optimizer.
+    memory from a file, such as a float16 .npy file. If there is an `offset`, they read features of any size in blocks.
+    In blocks, Newton's method finds its steps by conjugate gradients, without the Hessian; `max_steps` does not limit
+    these steps. `predict_fit_cost` predicts time and memory. Features are copied if there are intervals, a link that is
+    not logistic, zero_sum or an optimizer.
 
     Do not use features phi(chosen) - phi(rejected) with labels that are all 1: they are not private at any epsilon,
     because the features then contain the preference and the label is constant. Orient every pair first, by a public
@@ -68,10 +68,10 @@ def estimate(
         features: [num_samples, dim] float, differential features x = phi(s, a1) - phi(s, a0); for K-wise estimators,
             [num_samples, K, dim] float, the features of K actions; for ballots, the features of `Ballots.design`.
             Public, unless the claim covers them.
-        labels: [num_samples] in {0, 1}, 1 where a1 was preferred, or floats in {0, 1/2, 1}, 1/2 for a tie. The order of
-            the two actions must not depend on the preference. For K-wise estimators, [num_samples] indices of the
-            preferred actions or, for `plackett_luce_mle`, also [num_samples, K] rankings. For ballots, the labels of
-            `Ballots.design`. Private.
+        labels: [num_samples] in {0, 1}, where 1 means that a1 was preferred; or floats in {0, 1/2, 1}, where 1/2 is a
+            tie. The order of the two actions must not depend on the preference. For K-wise estimators, [num_samples]
+            indices of the preferred actions or, for `plackett_luce_mle`, also [num_samples, K] rankings. For ballots,
+            the labels of `Ballots.design`. Private.
         key: JAX key for privatizing and fitting.
         persons: [num_samples] public ids of the persons who gave the labels, for estimators made with
             `privacy_unit="person"`. `claims_for_persons` returns the claims for one label and for one person of any
@@ -85,7 +85,7 @@ def estimate(
             robust: if the link is wrong, they still hold for the parameter to which the estimator then converges.
             Intervals of `objective_perturbation` rely on the link, because its labels are not released, and do not
             allow for the bias of its regularization.
-        confidence: probability in (0, 1) that the interval of a parameter covers it.
+        confidence: coverage probability of each parameter's interval, in (0, 1).
         **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). If
             feature_norm (L) is given, every differential feature must have norm at most 2 L, and an action's features
             norm at most L.
@@ -96,22 +96,22 @@ def estimate(
     Warns:
         UserWarning: if delta is above 1 / num_samples: such a claim allows whole labels to be published.
         RuntimeWarning: if the solver did not converge; if it converged without a radius, but the objective seems to
-            have no minimum; if a constant learning rate is far too large or too small for the features. In 32 bits,
-            also if theta is inaccurate because columns of public features are nearly dependent, or because rows differ
-            much in length. The warnings depend only on the output of `privatize` and on public features, so they are
+            have no minimum; if a constant learning rate is far too large or too small for the features. In 32-bit mode,
+            also if theta is inaccurate because columns of public features are nearly dependent, or because the norms of
+            rows differ much. The warnings depend only on the output of `privatize` and on public features, so they are
             post-processing.
 
-        RuntimeWarning: with intervals: if the radius bounds the estimate, because intervals do not allow for this; if
-            features do not determine the estimate (intervals are then NaN); or if the curvature of `mle_rr` is not
-            positive definite (intervals then come from Fisher information, and rely on the link).
+        RuntimeWarning: with intervals: if the norm of the estimate equals the radius, because intervals do not allow
+            for this; if features do not determine the estimate (intervals are then NaN); or if the curvature of
+            `mle_rr` is not positive definite (intervals then come from Fisher information, and rely on the link).
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or the estimator does not take a value.
         ValueError: if the function is called inside a JAX transformation; if estimator is a factory that was not
-            called, or key is not a typed key; if shapes are wrong; if a feature is not finite, is too long for
-            feature_norm, or is so large or small that squares leave the dtype's range; if the estimator does not accept
-            a label; if a value is out of range; or if intervals, persons or an offset are passed to an estimator that
-            does not support them.
+            called, or key is not a typed key; if shapes are wrong; if features are not finite, have norms that are too
+            large for feature_norm, or are so large or small that squares leave the dtype's range; if the estimator does
+            not accept a label; if a value is out of range; or if intervals, persons or an offset are passed to an
+            estimator that does not support them.
         MemoryError: if the copies of a fit in blocks need more than the free memory.
         RuntimeError: if the solver did not converge and the estimator therefore releases nothing.
 
@@ -214,7 +214,7 @@ def estimate(
 
 
 def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | None:
-    """Returns an offset as [num_samples] float64, or None; raises a ValueError if shape or values are invalid."""
+    """Returns the offset, if any, as [num_samples] float64; raises a ValueError if its shape or values are invalid."""
     if offset is None:
         return None
     margins = np.asarray(offset, np.float64)
@@ -226,7 +226,7 @@ def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | Non
 
 
 def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray, feature_norm: float) -> None:
-    """Calls `check` for blocks of rows. If it refuses one, calls it for all rows: the error then counts all faults."""
+    """Calls `check` on blocks of rows, and if it rejects a block, on all rows, so that the error counts all faults."""
     step = max(1, BLOCK_SIZE // features.shape[1])
     try:
         for start in range(0, max(len(features), len(labels)), step):
@@ -236,7 +236,7 @@ def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray
 
 
 def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> None:
-    """Warns if intervals are NaN, if the radius bounds theta, or if intervals are valid only for the right link."""
+    """Warns if intervals are NaN, if |theta| equals the radius, or if intervals are valid only for the right link."""
     if np.isnan(covariance.matrix).any():
         warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
     elif np.linalg.norm(theta) >= radius * (1 - ROUNDING):
@@ -280,7 +280,8 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
         feature_norm: L; a differential feature's norm is at most 2 L.
 
     Raises:
-        ValueError: if shapes are wrong, a feature is NaN, infinite or too long, or a label is not 0, 1/2 or 1.
+        ValueError: if shapes are wrong, a feature is NaN or infinite, a norm is too large, or a label is not 0, 1/2 or
+            1.
     """
     values, choices = _check_features("features", features, "[num_samples, dim]"), np.asarray(labels)
     if choices.shape != values.shape[:1]:
@@ -309,8 +310,8 @@ def check_choices(
         rankings: whether labels may be rankings.
 
     Raises:
-        ValueError: if shapes are wrong, K < 2, a feature is NaN, infinite or too long, or a label is neither an action
-            nor a ranking of all actions.
+        ValueError: if shapes are wrong, K < 2, a feature is NaN or infinite, a norm is too large, or a label is neither
+            an action nor a ranking of all actions.
     """
     values, choices = _check_features("features", features, "[num_samples, K, dim]"), np.asarray(labels)
     num_samples, num_actions, _ = values.shape

@@ -46,10 +46,10 @@ class Params:
         output_multiplier: [] float >= 0, standard deviation of the noise on the solver's 2 L theta, divided by 2
             tolerance, the sensitivity of this point given the exact minimiser.
         regularization: [] float >= 0, beta / L^2; beta is on the scale of the sum over samples.
-        feature_norm: [] float > 0, L: longer differential features are shrunk to norm 2 L. It must not depend on the
-            data.
-        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, 2 L times the largest distance of the solver's point from the exact minimiser. No
+        feature_norm: [] float > 0, L; differential features with a norm above 2 L are rescaled to norm 2 L. L must not
+            depend on the data.
+        radius: [] float > 0, bound B on the parameter's norm; infinity means no bound.
+        tolerance: [] float > 0, 2 L times the maximum distance of the solver's point from the exact minimiser. No
             margin changes by more than this.
     """
 
@@ -74,7 +74,7 @@ class Release(NamedTuple):
 
 
 def least_regularization(epsilon: float, constants: str) -> float:
-    """Returns the least allowed beta / L^2: 2 / epsilon ("tight") or 4 / epsilon ("paper")."""
+    """Returns the smallest allowed beta / L^2: 2 / epsilon ("tight") or 4 / epsilon ("paper")."""
     return {"tight": 2, "paper": 4}[check_choice("constants", constants, CONSTANTS)] / check_epsilon(epsilon)
 
 
@@ -108,20 +108,20 @@ def output_multiplier(epsilon: float, delta: float, regularization: float) -> fl
 def objective_perturbation_full(
     *, constants: str = "tight", weights: str = "none", zero_sum: bool = False, max_steps: int = MAX_STEPS
 ) -> Estimator:
-    r"""Builds a BTL estimator with central privacy for whole comparisons, features and label.
+    r"""Builds a BTL estimator with central privacy for whole comparisons (features and label).
 
     The objective is the logistic loss plus a ridge and a random linear term w.theta (see Math). The solver comes within
     `tolerance` / (2 L) of the minimiser over |theta| <= radius. Gaussian noise hides the solver's error; the noisy
     point is projected onto the ball and released. All of this happens in `privatize`: `fit` does not read the features.
 
     Invalid records raise no error, since an error would reveal private data. Each record is corrected separately: a
-    differential feature longer than 2 L is shrunk to norm 2 L, a feature that is not finite is replaced by zero, and
-    labels are clipped to [0, 1].
+    differential feature with a norm above 2 L is rescaled to norm 2 L, a feature that is not finite is replaced by
+    zero, and labels are clipped to [0, 1].
 
     Args:
-        constants: "tight" or "paper", which determines the least beta.
+        constants: "tight" or "paper"; determines the smallest allowed beta.
         weights: only "none": features are private here, and weights would reveal them.
-        zero_sum: constrain sum(theta) = 0; features are centred first.
+        zero_sum: whether to constrain sum(theta) = 0; features are centred first.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -281,9 +281,9 @@ def distance_bound(
         beta: [] float >= 0, regularization on the scale of the sum over samples: num_samples times each eigenvalue of
             the mean objective's Hessian is at least beta.
         radius: [] float > 0, radius of the ball.
-        private: [] bool, whether epsilon is finite. If not, beta may be 0, and the function is no bound: it returns the
-            norm of the mean gradient. At a finite radius it returns the smaller of this norm and a sum: the distance to
-            the sphere, plus the norm of the mean gradient without its part along -theta.
+        private: [] bool, whether epsilon is finite. If it is not, beta may be 0, and the function returns no bound, but
+            the norm of the mean gradient. At a finite radius the function then returns the smaller of this norm and a
+            sum: the distance to the sphere, plus the norm of the mean gradient without its part along -theta.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:
@@ -325,8 +325,8 @@ def distance_bound(
 
 
 def check_records(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
-    """Checks on the host only the public parts of private records: their shapes, and that dtypes are numeric."""
-    del feature_norm  # an error would reveal that some record is longer
+    """Checks, on the host, only the public properties of private records: their shapes, and that dtypes are numeric."""
+    del feature_norm  # an error would reveal that some record has a larger norm
     features, labels = np.asarray(features), np.asarray(labels)
     for name, values in (("features", features), ("labels", labels)):
         if not (np.issubdtype(values.dtype, np.number) or values.dtype == bool) or np.iscomplexobj(values):
@@ -338,7 +338,7 @@ def check_records(features: ArrayLike, labels: ArrayLike, *, feature_norm: float
 
 
 def check_released(estimate: Estimate) -> None:
-    """Raises a RuntimeError if the solver did not converge, since then nothing was released."""
+    """Raises a RuntimeError if the solver did not converge, because in that case nothing was released."""
     if not estimate.converged:
         raise RuntimeError(
             "nothing was released: the solver did not come within tolerance of the minimiser; use zero_sum=True for "

@@ -1,4 +1,4 @@
-"""An offline contextual bandit problem: the suboptimality of policies learned from a reference policy's comparisons."""
+"""An offline contextual bandit problem: learning policies from comparisons of a reference policy's actions."""
 
 from typing import NamedTuple
 
@@ -32,7 +32,8 @@ class BanditParams:
 
     Attributes:
         radius: [] float > 0, norm of the reward parameter.
-        expertise: [] float >= 0, how strongly the reference policy prefers actions of high reward; 0 is uniform.
+        expertise: [] float >= 0, strength of the reference policy's preference for actions with high rewards; 0 is the
+            uniform policy.
     """
 
     radius: Scalar
@@ -45,7 +46,7 @@ class Bandit(NamedTuple):
     Attributes:
         parameter: [dim] float, theta*.
         action_features: [num_states, num_actions, dim] float, |phi| <= 1.
-        state_weights: [num_states] float, uniform.
+        state_weights: [num_states] float, probabilities of the states (uniform).
         reference: [num_states, num_actions] float, the policy that collected the data.
     """
 
@@ -59,20 +60,21 @@ class Bandit(NamedTuple):
 def offline_bandit(
     *, num_samples: int, dim: int, num_states: int = 20, num_actions: int = 10, max_steps: int = MAX_STEPS
 ) -> Problem:
-    """Builds an offline bandit problem: comparisons of a reference policy's actions, from which policies are learned.
+    """Builds an offline bandit problem, in which policies are learned from comparisons of a reference policy's actions.
 
     Each seed draws a new bandit with linear rewards phi(s, a).theta*. The parameter theta* is uniform on the sphere of
-    radius `radius`; features are N(0, I / dim), shrunk to norm 1; states are uniform. Both actions of a comparison are
-    drawn from the reference policy, with odds exp(expertise phi(s, a).theta*). The better the reference policy is, the
-    less the data show about the actions that it avoids, and the larger are a greedy policy's errors about these
-    actions. Features, states, actions and the reference policy are public; labels are private.
+    radius `radius`; features are drawn from N(0, I / dim), and rescaled to norm 1 if their norm is larger; states are
+    uniform. Both actions of a comparison are drawn from the reference policy, with probabilities proportional to
+    exp(expertise phi(s, a).theta*). The better the reference policy is, the less the data show about the actions that
+    it avoids, and the larger are a greedy policy's errors about these actions. Features, states, actions and the
+    reference policy are public; labels are private.
 
     Args:
-        num_samples: comparisons, >= 1.
+        num_samples: number of comparisons, >= 1.
         dim: number of features, >= 1.
         num_states: number of states, >= 1.
         num_actions: number of actions in each state, >= 2.
-        max_steps: largest number of steps of the search for the pessimistic policy, >= 1.
+        max_steps: maximum number of steps of the search for the pessimistic policy, >= 1.
 
     Returns:
         A problem for estimators made by `with_confidence`. Its metrics are `suboptimality`, one float for each policy,
@@ -84,8 +86,8 @@ def offline_bandit(
         learned policies are NaN.
 
     Raises:
-        ValueError: if a count is too small; from `params`, if radius is not finite and > 0, or expertise not finite and
-            >= 0.
+        ValueError: if a count is too small; from `params`, if radius is not finite and > 0, or expertise is not finite
+            and >= 0.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 2 (data) and eq. (9).

@@ -47,17 +47,17 @@ def release_head(
     margin_stddev: float = 1.0,
     radius: float = np.inf,
 ) -> ReleasedHead:
-    r"""Releases one reward head with central label privacy: whitened noise from the operating system's random words.
+    r"""Releases one reward head with central label privacy, with whitened noise from the operating system's randomness.
 
     The head is computed as in `objective_perturbation(geometry="whitened", weights="cut")`, but its noise is not drawn
-    from a JAX key. The weighted whitened features are rounded to whole numbers, and their sum over labels gets exact
-    discrete Gaussian noise. The noise's standard deviation is 4% to 9% larger than in the simulation, because discrete
+    from a JAX key. The weighted whitened features are rounded to integers, and exact discrete Gaussian noise is added
+    to their sum over labels. The noise's standard deviation is 4% to 9% larger than in the simulation, because discrete
     noise is calibrated through zCDP. Every call releases the labels again, which adds its epsilon and delta: keep the
     result.
 
     Args:
         features: [num_samples, dim] float, public: features of the first response minus features of the second one,
-            in an order that does not depend on who won. They may be mapped from a file.
+            in an order that does not depend on the label. They may be mapped from a file.
         labels: [num_samples] in {0, 1/2, 1}, private; 1 if the first response won, 1/2 for a tie. Other numbers are
             rounded to one of these, and NaN counts as a tie, so that no error depends on them.
         epsilon: the privacy budget, in (0, inf).
@@ -79,17 +79,17 @@ def release_head(
 
     Warns:
         RuntimeWarning: if the solver did not converge; without a ridge (infinite margin_stddev), also if theta makes
-            answers nearly certain, or a row is far longer than the median row.
+            answers nearly certain, or the norm of a row far exceeds the median norm.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model.
         - Unit: one label; with `persons`, all labels of one person. Adjacency: replace one; features, ids and numbers
           of labels are public.
-        - Why: Labels enter only one vector of whole numbers, the sum of 2 y_i v_i with public vectors v_i of whole
-          numbers, which do not depend on an offset. Its L2 sensitivity is 2 max |v_i|, or for persons twice the bound
-          of `objective_perturbation`. The vector is released once with discrete Gaussian noise that is rho-zCDP, for
-          the rho of `zcdp_rho(epsilon, delta)`. Everything else is post-processing. The function has no defence against
-          an adversary who measures running times.
+        - Why: Labels enter only one vector of integers, the sum of 2 y_i v_i. The integer vectors v_i are public, and
+          do not depend on an offset. The sum's L2 sensitivity is 2 max |v_i|, or for persons twice the bound of
+          `objective_perturbation`. The sum is released once with discrete Gaussian noise that is rho-zCDP, for the rho
+          of `zcdp_rho(epsilon, delta)`. Everything else is post-processing. The function has no defence against an
+          adversary who measures running times.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Algorithm 2; Canonne, Kamath & Steinke (2020), Theorem 14, for
@@ -160,8 +160,8 @@ def _secret_report(
     Args:
         rho: the zCDP budget.
         persons: [num_samples] indices of persons; None if the unit is one label.
-        rows: [num_samples, dim] float, public; overwritten with the weighted rows divided by a step and rounded to
-            whole numbers.
+        rows: [num_samples, dim] float, public; overwritten with the weighted rows, divided by a step and rounded to
+            integers.
         doubled_labels: [num_samples] in {0, 1, 2}, private.
         weights: [num_samples] float64 in [0, 1].
     """
@@ -169,7 +169,7 @@ def _secret_report(
     if largest == 0:
         raise ValueError("features must have a row that is not zero")
     step = 2.0 ** (math.ceil(math.log2(largest)) - BITS)
-    total = np.zeros(rows.shape[1])  # whole numbers below 2^53 for up to 2^32 samples: their sums are exact
+    total = np.zeros(rows.shape[1])  # integers below 2^53 for up to 2^32 samples: their sums are exact
     for samples, block in blocks(rows):
         integers = np.rint(block * (weights[samples, None] / step))
         rows[samples] = integers

@@ -1,4 +1,4 @@
-"""One-pass stochastic gradient descent, from labels in the clear or from randomized labels.
+"""One-pass stochastic gradient descent, from exact labels or from randomized labels.
 
 This list maps the lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) to the code of `sgd_rr`:
 
@@ -40,8 +40,8 @@ class Params:
     """Values that a sweep may vary.
 
     Attributes:
-        epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
-        radius: [] float > 0, bound B on the parameter's norm; infinity is no projection.
+        epsilon: [] float > 0, budget of the randomized response; at infinity the labels themselves are reported.
+        radius: [] float > 0, bound B on the parameter's norm; infinity means no projection.
         learning_rate: [] float > 0, the constant step size eta; used only for "constant" without an optimizer.
         coverage: [] float > 0, kappa, smallest eigenvalue of the covariance of the differential features; used only for
             "inverse_time".
@@ -63,7 +63,7 @@ class Model(NamedTuple):
         slope: (margins, targets) -> derivative of one sample's loss with respect to its margins; see `Recipe`.
         targets: (report, epsilon, features) -> [num_samples, ...], an unbiased estimate of each label.
         gain: (epsilon, features) -> [] float in (0, 1], the factor by which randomizing shrinks the expected gradient:
-            2p - 1 for a comparison, p = sigmoid(epsilon).
+            2p - 1 for a comparison, where p = sigmoid(epsilon).
         curvature: (feature_norm, radius) -> [] float, gamma, a lower bound on the curvature of the loss as a function
             of the margins, for all theta in the ball.
     """
@@ -75,12 +75,12 @@ class Model(NamedTuple):
 
 
 def pairwise(link: Link) -> Model:
-    """Returns the model of comparisons of two actions, in which `link` gives the probability that the first wins."""
+    """Returns the model of comparisons of two actions, in which `link` gives the probability of the label 1."""
     return Model(
         slope=label_loss(link).slope,
         targets=lambda report, epsilon, features: unbiased_labels(report, epsilon),
         gain=lambda epsilon, features: jnp.tanh(epsilon / 2),  # 2p - 1
-        # Every link here has its least curvature over |z| <= 2 L B at the margin 2 L B.
+        # Every link here has its smallest curvature over |z| <= 2 L B at the margin 2 L B.
         curvature=lambda feature_norm, radius: link.curvature(2 * feature_norm * radius),
     )
 
@@ -147,7 +147,7 @@ def one_pass_estimator(
                 raise ValueError(f"{name} must be finite for step_size='inverse_time', got {getattr(point, name)}")
         return point
 
-    read_names = {"epsilon", "radius"}  # all other values are refused
+    read_names = {"epsilon", "radius"}  # all other values are rejected
     if optimizer is None:
         read_names |= {"learning_rate"} if step_size == "constant" else {"coverage", "feature_norm"}
     read_params = only(functools.wraps(params)(checked_params), read_names)
@@ -189,7 +189,7 @@ def randomized_params(
 def clear_params(
     *, radius: float = np.inf, learning_rate: float = 0.1, coverage: float = np.inf, feature_norm: float = np.inf
 ) -> Params:
-    """Checks the values of a grid point for labels in the clear, and builds its `Params`, with infinite epsilon."""
+    """Checks the values of a grid point of a non-private estimator, and builds its `Params` with infinite epsilon."""
     return randomized_params(
         epsilon=np.inf, radius=radius, learning_rate=learning_rate, coverage=coverage, feature_norm=feature_norm
     )
@@ -204,19 +204,19 @@ def sgd(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    r"""Builds an estimator that makes one pass of SGD over labels in the clear: the non-private baseline of `sgd_rr`.
+    r"""Builds an estimator that makes one pass of SGD over exact labels, the non-private baseline for `sgd_rr`.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma kappa t) at sample t.
-        average: "none" (last iterate), "all" or "last_half" of the iterates.
-        zero_sum: constrain sum(theta) = 0.
+        average: the iterates that are averaged: "none" (the last iterate is returned), "all" or "last_half".
+        zero_sum: whether to constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
-        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. It visits
-        samples in order. Its `params` take radius (default inf) and values for the steps: learning_rate (0.1); for
-        "inverse_time" coverage kappa and feature_norm L instead; with an optimizer none.
+        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. The samples
+        are processed in order. The `params` take radius (default inf). For constant steps they also take learning_rate
+        (0.1), and for "inverse_time" coverage kappa and feature_norm L.
 
     Raises:
         ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time"; from `params`, if
@@ -273,10 +273,10 @@ def sgd_rr(
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        step_size: "constant" (learning_rate), or "inverse_time": the corrected step 1 / (gamma_eps kappa t) at sample
-            t (see Math), which needs a finite radius B, and kappa and L as `coverage` and `feature_norm`.
-        average: "none" (last iterate), "all" or "last_half" of the iterates.
-        zero_sum: constrain sum(theta) = 0.
+        step_size: "constant" (learning_rate), or "inverse_time": the corrected step 1 / (gamma_eps kappa t) at sample t
+            (see Math), which requires a finite radius B, and kappa and L as `coverage` and `feature_norm`.
+        average: the iterates that are averaged: "none" (the last iterate is returned), "all" or "last_half".
+        zero_sum: whether to constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:

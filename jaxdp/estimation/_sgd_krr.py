@@ -37,18 +37,18 @@ def sgd_krr(
     r"""Builds an estimator that makes one pass of SGD on the de-biased Plackett-Luce loss of randomized choices.
 
     The gradient of a sample (see Math) equals the paper's sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report.
-    In expectation it is g times the gradient at the label itself. At epsilon = inf this is SGD without privacy.
+    In expectation it is g times the gradient at the label itself. At epsilon = inf this is non-private SGD.
 
     Args:
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.
-        average: "none" (last iterate), "all" or "last_half" of the iterates.
-        zero_sum: constrain sum(theta) = 0.
+        average: the iterates that are averaged: "none" (the last iterate is returned), "all" or "last_half".
+        zero_sum: whether to constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
         An estimator of theta from features [num_samples, K, dim] float, |phi| <= L, and labels [num_samples] int in [0,
-        K). It visits samples in order. Its `params` take epsilon, radius (default inf) and values for the steps:
-        learning_rate (0.1); for "inverse_time" coverage kappa and feature_norm L instead; with an optimizer none.
+        K). The samples are processed in order. The `params` take epsilon and radius (default inf). For constant steps
+        they also take learning_rate (0.1), and for "inverse_time" coverage kappa and feature_norm L.
 
     Raises:
         ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time"; from `params`, if

@@ -1,4 +1,4 @@
-"""Estimators of Bradley-Terry abilities that protect a whole ballot: all preferences, and which items it ranks.
+"""Estimators of Bradley-Terry abilities that protect a whole ballot: its preferences and the set of items it ranks.
 
 Features and labels are as in `Ballots.design`. Features are e_i - e_j for all pairs of items i < j, [num_pairs,
 num_items] float. Labels are [num_ballots, num_pairs] integers: 2 if a ballot ranks i above j, 0 if it ranks j above i,
@@ -6,9 +6,9 @@ num_items] float. Labels are [num_ballots, num_pairs] integers: 2 if a ballot ra
 
 A ballot also reveals *which* items its voter ranked. So in the private estimators the pairs that a voter answers about
 do not depend on the ballot, and "no preference" is an answer, y = 1/2. The private estimators minimise over theta the
-sum over ballots and all pairs of log(1 + exp(x.theta)) - y x.theta. This is the BTL likelihood in which no preference
-is half a win for either item. This likelihood ranks items by their Borda scores, the sums of y over opponents and
-ballots. `ballot_mle` uses only stated preferences; without ties and unranked items both objectives are the same.
+sum over ballots and all pairs of log(1 + exp(x.theta)) - y x.theta. This BTL likelihood counts a missing preference as
+half a win for each item. It ranks items by their Borda scores, the sums of y over opponents and ballots. `ballot_mle`
+uses only stated preferences; without ties and unranked items both objectives are the same.
 """
 
 import math
@@ -130,7 +130,7 @@ def _claim(
 
 @reusing_factory
 def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
-    r"""Builds BTL maximum likelihood from the exact ballots, without privacy: the baseline of the private estimators.
+    r"""Builds the non-private BTL maximum-likelihood estimator for ballots, a baseline for the private estimators.
 
     Every stated preference counts as one comparison; ties and unranked items do not count. This equals `mle` on
     `Ballots.comparisons`.
@@ -189,16 +189,16 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
 def ballot_objective_perturbation(
     *, weights: str = "none", noise: str = "gaussian", max_dim: int | None = None, max_steps: int = MAX_STEPS
 ) -> Estimator:
-    r"""Builds a BTL estimator that protects ballots centrally: the loss of all pairs with a noisy sufficient statistic.
+    r"""Builds a BTL estimator that protects ballots centrally, by noise on the sufficient statistic of the loss.
 
     Ballots enter the loss only through S, the sum of y x over ballots and all pairs, where x = e_i - e_j and y is
     half the label. S is released once with noise, and the estimator minimises the loss with the noisy S (see Math).
 
     Args:
         weights: "none" or "cut", as for `objective_perturbation`. Both give the same estimator here, since the features
-            of all pairs of items are equally long. `params` take no `cut`.
+            of all pairs of items have equal norms. `params` take no `cut`.
         noise: "gaussian", or "k_norm", which takes no delta.
-        max_dim: largest number of items; the claim allows for rounding errors up to this number. None means 4,096 with
+        max_dim: maximum number of items; the claim allows for rounding errors up to this number. None means 4,096 with
             Gaussian noise, and 100 with K-norm noise.
         max_steps: maximum number of gradient evaluations, >= 1.
 
@@ -207,8 +207,8 @@ def ballot_objective_perturbation(
 
     Raises:
         ValueError: as `ballot_mle`; if weights or noise is unknown; from `params`, if epsilon <= 0 or delta is outside
-            (0, 1); from `privatize`, if there are more than max_dim items, or more ballots than floats count exactly
-            (2^24 / (m - 1) in 32 bits).
+            (0, 1); from `privatize`, if there are more than max_dim items, or more ballots than floats can count
+            exactly (2^24 / (m - 1) in 32-bit mode).
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
@@ -225,7 +225,7 @@ def ballot_objective_perturbation(
 
     Deviations:
         A whole ballot is protected; the paper protects one comparison. The noise is on the statistic, as in
-        `objective_perturbation`. No preference is half a win for either item.
+        `objective_perturbation`. A missing preference counts as half a win for each item.
 
     Math:
         With $n$ ballots, the statistic of all pairs $x = e_i - e_j$ of the $m$ items is released as
@@ -267,7 +267,7 @@ def ballot_objective_perturbation(
         check_dim(num_items, limit, "labels", "items")
         design = pair_features(num_items).astype(np.int32)  # `features` might have a larger sensitivity
         largest = 2 ** (jnp.finfo(features.dtype).nmant + 1)
-        if num_ballots * (num_items - 1) > largest:  # up to this number floats hold sums of 2 y - 1 exactly
+        if num_ballots * (num_items - 1) > largest:  # floats represent sums of 2 y - 1 exactly up to this number
             raise ValueError(
                 f"labels must have at most {largest // (num_items - 1)} ballots in {features.dtype}, got {num_ballots}"
             )
@@ -297,7 +297,7 @@ BUDGET_PER_ANSWER = 2.1773
 
 @reusing_factory
 def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
-    r"""Builds a BTL estimator that protects ballots locally: voters answer about a few random pairs of items.
+    r"""Builds a BTL estimator that protects ballots locally; each voter answers about a few random pairs of items.
 
     A voter is asked about k consecutive pairs in the cyclic order of pairs, from a uniform starting pair that does not
     depend on the ballot. An answer is the item that the ballot ranks higher, or a fair coin if the ballot has no

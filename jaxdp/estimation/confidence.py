@@ -67,10 +67,10 @@ class ConfidenceSet(NamedTuple):
         return solved.reshape(*vectors.shape[:-1], solved.shape[-1])
 
     def interval(self, direction: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the least and the largest direction.theta over the set.
+        """Returns the minimum and the maximum of direction.theta over the set.
 
-        If the true parameter lies in the set, the intervals of all directions hold at once, without a correction for
-        multiple intervals.
+        If the true parameter lies in the set, the intervals of all directions cover their true values simultaneously,
+        without a correction for multiple intervals.
 
         Args:
             direction: [..., dim] float; under `zero_sum` its mean is subtracted.
@@ -131,11 +131,11 @@ def confidence_set(
         noise: the noise between the labels and the minimised objective.
         ridge: [] float >= 0, lambda; at 0 the width is NaN unless features span the subspace in which theta is sought.
         radius: [] float > 0, radius of the ball of the minimisation; the ball must contain the true parameter. Infinity
-            needs ridge = 0, curvature > 0 and noise.regularization = 0.
+            requires ridge = 0, curvature > 0 and noise.regularization = 0.
         failure_prob: [] float in (0, 1).
-        curvature: [] float in [0, 1/4]; replaces gamma if it is larger. Coverage is proved only for 0. But gamma falls
-            exponentially with radius |x_i|, so for a large radius the set contains all parameters. 1/4, the curvature
-            at even odds and the largest possible value, is a heuristic.
+        curvature: [] float in [0, 1/4]; replaces gamma if it is larger. Coverage is proven only for 0. But gamma falls
+            exponentially with radius |x_i|, so for a large radius the set contains all parameters. 1/4, the maximum,
+            which is the curvature at even odds, is a heuristic.
 
     Returns:
         The set. If curvature is at most gamma, the set contains the true parameter with probability >= 1 -
@@ -270,7 +270,7 @@ class Params:
 
 @reusing_factory
 def with_confidence(estimator: Estimator) -> Estimator:
-    """Returns an estimator like the given one, with a confidence set around its estimate.
+    """Returns an estimator like the given one that adds a confidence set to its estimate.
 
     Args:
         estimator: an estimator that has `Estimator.noise` and public features: `mle`, `debiased_rr` or
@@ -278,7 +278,7 @@ def with_confidence(estimator: Estimator) -> Estimator:
 
     Returns:
         An estimator with the same claim; its `fit` returns a `ConfidentEstimate`. Its `params` also take ridge (default
-        0), failure_prob (0.1) and curvature (0, for which coverage is proved).
+        0), failure_prob (0.1) and curvature (0, for which coverage is proven).
 
     Raises:
         ValueError: if the estimator has no `noise` or keeps features private; from `params`, if ridge < 0, failure_prob

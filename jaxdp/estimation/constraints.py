@@ -26,11 +26,11 @@ def center(vectors: jax.Array) -> jax.Array:
 
 
 def project(theta: jax.Array, radius: jax.Array, *, zero_sum: bool = False) -> jax.Array:
-    """Returns the point of {theta : |theta| <= radius}, within sum(theta) = 0 if `zero_sum`, closest to theta.
+    """Projects theta onto the ball |theta| <= radius or, if `zero_sum`, onto the ball's part with sum(theta) = 0.
 
     Args:
         theta: [dim] float.
-        radius: [] float > 0; infinity is no bound.
+        radius: [] float > 0; infinity means no bound.
         zero_sum: whether the components must sum to zero, for features that cannot determine a constant added to theta.
 
     Returns:

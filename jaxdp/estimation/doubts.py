@@ -17,13 +17,13 @@ OVERSHOOT = 8.0  # largest learning rate times squared norm: 2 / (1/4), since th
 STANDSTILL = 0.1
 SATURATED = 0.04  # Fisher information at theta over its value at 0: below this ratio, answers are nearly certain
 RANK = 1e-9  # eigenvalues below this fraction of the largest one are rounding errors
-FEWEST_NATS = 4.0  # Fisher information about the logarithm of theta's size; at 4, its estimate has variance 1 / 4
+FEWEST_NATS = 4.0  # Fisher information about log |theta|; at 4, the estimate of log |theta| has variance 1 / 4
 
 
 def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:
     """Warns that a solver stopped early, with advice that depends on the estimator's `values`, such as the radius.
 
-    `features` are read only if they are public.
+    Reads `features` only if they are public.
     """
     radius, advice = values.get("radius"), "Bring the columns of features to similar sizes, of about 1"
     size = _size(features) if estimator.features_public else 0.0
@@ -109,7 +109,7 @@ def warn_saturated(theta: np.ndarray) -> None:
 
 
 def warn_rounded_features(features: np.ndarray) -> None:
-    """Warns if features do not determine theta in float32: nearly dependent columns, or a few much longer rows."""
+    """Warns if float32 loses information in features with nearly dependent columns or a few rows of large norm."""
     wide = features.astype(np.float64)
     if wide.ndim == 3:  # a vector added to the features of all actions does not change choices
         wide = wide[:, 1:] - wide[:, :1]
@@ -119,7 +119,7 @@ def warn_rounded_features(features: np.ndarray) -> None:
     lengths = np.linalg.norm(wide, axis=1)
     rows = wide[lengths > 0] / lengths[lengths > 0, None]
     eps = np.finfo(features.dtype if np.issubdtype(features.dtype, np.floating) else np.float64).eps
-    direction_values = _singular_values(rows)  # the lengths of rows do not change the span
+    direction_values = _singular_values(rows)  # the norms of rows do not change the span
     rank = int(np.sum(direction_values > 8 * np.sqrt(len(sizes)) * eps))
     least = min(_singular_values(wide)[:rank], default=1.0)
     if least >= NEARLY_DEPENDENT:
@@ -136,7 +136,7 @@ def warn_rounded_features(features: np.ndarray) -> None:
 
 
 def warn_long_row(lengths: np.ndarray) -> None:
-    """Warns that a row of features is much longer than the median row; lengths are > 0."""
+    """Warns that the norm of a row of features is much larger than the median norm; `lengths` are the norms, > 0."""
     warn_caller(
         f"the longest row of features is {lengths.max() / np.median(lengths):.1g} times as long as the median row: "
         f"32-bit floats lose the information in shorter rows, even if `converged` is True. Bring rows to similar "
@@ -166,7 +166,7 @@ def _singular_values(columns: np.ndarray) -> np.ndarray:
 def warn_doubts(
     estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any], *, repeats: int, ridge: bool
 ) -> None:
-    """Warns if a solver stopped early, an unbounded search has no minimum, or features do not suit float32 or steps.
+    """Warns if a solver stopped early, an unbounded search has no minimum, or features do not suit float32 or the step.
 
     Args:
         estimator: the estimator that returned the estimate.

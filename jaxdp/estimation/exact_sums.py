@@ -1,4 +1,4 @@
-"""Sums terms exactly, as integers on a public grid. All functions must be traced in 64 bits."""
+"""Sums terms exactly, as integers on a public grid. All functions must be traced in 64-bit mode."""
 
 import math
 from typing import NamedTuple
@@ -14,8 +14,8 @@ class Grid(NamedTuple):
 
     Attributes:
         power: [dim] float64, powers of two; absolute values of terms are smaller than 2 * power.
-        bits: number of bits of the number of terms.
-        error: [] float64, a bound on how much rounding can increase the L2 norm of the sum's change.
+        bits: ceil(log2(number of terms)).
+        error: [] float64, a bound on how much rounding can increase the L2 sensitivity of the sum.
     """
 
     power: jax.Array
@@ -34,7 +34,7 @@ class Grid(NamedTuple):
         return cls(power, bits, error)
 
     def add(self, terms: jax.Array) -> jax.Array:
-        """Returns the sum of terms, [num_terms, dim] float64, in steps of the grid: [dim] int64, below 2^61 in size."""
+        """Returns the sum of terms, [num_terms, dim] float64, in steps of the grid: [dim] int64, magnitudes < 2^61."""
         units = jnp.round(terms / self.power[None] * 2.0 ** (60 - self.bits))
         return jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64)
 
@@ -48,12 +48,12 @@ def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | in
 
     Args:
         terms: [num_samples, dim] float64.
-        bounds: [dim] float64, public: the largest absolute value of a term.
-        changed: [] integer >= 1, public: the largest number of terms that change together.
+        bounds: [dim] float64, public: the maximum absolute value of a term.
+        changed: [] integer >= 1, public: the maximum number of terms that change together.
 
     Returns:
-        [dim] float64, the sum, NaN in columns with a term that is not finite; and [] float64, a bound on how much
-        rounding can increase the L2 norm of the sum's change.
+        The sum, [dim] float64, with NaN in columns that have a non-finite term; and a bound on how much rounding can
+        increase the L2 sensitivity of the sum, [] float64.
     """
     grid = Grid.of(bounds, len(terms), changed)
     total = grid.value(grid.add(terms))

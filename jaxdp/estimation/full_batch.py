@@ -30,12 +30,12 @@ def full_batch_estimator(
     covariance: CovarianceFn | None = None,
     large: LargeFitFn | None = None,
 ) -> Estimator:
-    """Builds an estimator from public features that minimises an objective over the ball of `params.radius`.
+    """Builds an estimator for public features, which minimises an objective over the ball of radius `params.radius`.
 
     The solver gets features scaled to a root mean square in [1, 2), so that the tolerance means the same in any unit of
     the features. The estimate is scaled back. Without a radius, a column gets a separate scale if its root mean square
-    differs from the overall root mean square by a factor of 2^7 or more, since rounding would hide its curvature.
-    Scales are powers of two and do not round. A user's optimiser gets the unscaled features.
+    differs from the overall root mean square by a factor of 2^7 or more, since rounding would otherwise hide the
+    column's curvature. Scales are powers of two and do not round. A user's optimiser gets the unscaled features.
 
     If features do not determine theta (dependent columns, or fewer samples than columns), theta is the minimiser of
     least norm, measured in the scaled parameters. If the objective has noise in such directions (as from a noisy
@@ -46,7 +46,7 @@ def full_batch_estimator(
         claim: (**values) -> Guarantee; it may take only some of the values of `params`.
         privatize: as `Estimator.privatize`.
         objective: (params, scaled features, report, scale) -> objective of scale * theta, where scale is [] or [dim].
-        zero_sum: constrain sum(theta) = 0.
+        zero_sum: whether to constrain sum(theta) = 0.
         optimizer: see `mle`.
         max_steps: see `mle`.
         noise: as `Estimator.noise`.

@@ -1,4 +1,4 @@
-"""Describes the noise between labels and the minimised objective, which confidence sets need."""
+"""Describes the noise between labels and the minimised objective, for confidence sets and standard errors."""
 
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
             maps the first axis to the direction (1, ..., 1).
 
     Returns:
-        [dim, dim - 1] float, or None without the constraint.
+        [dim, dim - 1] float; None if there is no constraint.
     """
     if not zero_sum:
         return None
@@ -55,7 +55,7 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
 
 
 def randomized_labels(zero_sum: bool) -> NoiseFn:
-    """Returns `Estimator.noise` for randomized labels: the two de-biased values are 1 / tanh(epsilon / 2) apart.
+    """Returns `Estimator.noise` for randomized labels; their two de-biased values are 1 / tanh(epsilon / 2) apart.
 
     `zero_sum` says whether the estimator constrains theta to sum to zero.
     """

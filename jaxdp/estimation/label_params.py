@@ -1,4 +1,4 @@
-"""Values and claims of the estimators that use labels in the clear or after randomized response."""
+"""Values and claims of the estimators that use exact labels, or labels after randomized response."""
 
 from dataclasses import replace
 
@@ -19,11 +19,11 @@ class Params:
     """Values that a sweep may vary.
 
     Attributes:
-        epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
-        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, largest norm of the projected gradient of the mean objective at which the search
-            stops, for features scaled to root mean square in [1, 2). In 32 bits rounding may keep this norm at about
-            1e-7 sqrt(dim).
+        epsilon: [] float > 0, budget of the randomized response; at infinity the labels themselves are reported.
+        radius: [] float > 0, bound B on the parameter's norm; infinity means no bound.
+        tolerance: [] float > 0; the search stops when the norm of the projected gradient of the mean objective is at
+            most this, for features scaled to a root mean square in [1, 2). In 32-bit mode, rounding may keep this norm
+            at about 1e-7 sqrt(dim).
     """
 
     epsilon: Scalar
@@ -43,7 +43,7 @@ def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TO
 def person_params(
     *, epsilon: float, persons: ArrayLike, radius: float = np.inf, tolerance: float = TOLERANCE
 ) -> Params:
-    """Checks the values of a grid point and builds its `Params`; labels of a person with k labels get epsilon / k each.
+    """Checks the values of a grid point and builds its `Params`; each label of a person with k labels gets epsilon / k.
 
     `persons` are the [num_samples] public ids of the persons who gave the labels.
     """
@@ -52,7 +52,7 @@ def person_params(
 
 
 def clear_labels_claim() -> Guarantee:
-    """Returns the claim of estimators that use labels in the clear: none."""
+    """Returns the empty claim of the non-private estimators."""
     return Guarantee.none(
         trust_model="central",
         privacy_unit="one label",

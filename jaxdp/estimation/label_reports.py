@@ -1,4 +1,4 @@
-"""The labels that users report: unchanged, or by randomized response, before which a fair coin replaces a tie."""
+"""Reports of labels: unchanged, or by randomized response after a fair coin has replaced each tie."""
 
 from typing import Any
 

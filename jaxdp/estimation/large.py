@@ -1,4 +1,4 @@
-"""Moments, lengths and exact sums of features that are too large to copy, computed on the host in blocks of rows."""
+"""Moments, norms and exact sums of features that are too large to copy; the host computes them in blocks of rows."""
 
 import time
 from collections.abc import Iterator
@@ -19,16 +19,17 @@ from jaxdp.validation import check_count
 
 LARGE_DIM = 512  # up to this number of features, each Newton step forms the Hessian
 LARGE_SIZE = 2**24  # up to this number of entries, features are copied
-BLOCK_SIZE = 2**22  # entries of a block of rows
-PASSES = 60  # passes over the features that are assumed for a fit; most fits take 15 to 40
+BLOCK_SIZE = 2**22  # number of entries in a block of rows
+PASSES = 60  # assumed number of passes over the features in a fit; most fits take 15 to 40
 
 
 class FitCost(NamedTuple):
     """The predicted cost of a fit in blocks.
 
     Attributes:
-        processor_seconds: seconds of one core; more if other programs use the machine.
-        peak_bytes: resident memory, including the pages of features that are mapped from a file.
+        processor_seconds: predicted processor time of one core; the true time is longer if other programs use the
+            machine.
+        peak_bytes: predicted peak of resident memory, including the pages of features that are mapped from a file.
     """
 
     processor_seconds: float
@@ -79,7 +80,7 @@ def predict_fit_cost(
 
 
 def _new_bytes(num_samples: int, dim: int, *, whitened: bool, weighted: bool) -> int:
-    """Predicts the peak memory of a fit in blocks, in bytes, without its features."""
+    """Predicts the peak memory of a fit in blocks, in bytes, excluding the features."""
     copies = whitened * num_samples * dim * default_float().itemsize
     return int(copies + (6 if whitened or weighted else 4) * 8 * dim**2 + 80 * num_samples + 6e8)
 
@@ -170,7 +171,7 @@ def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
 
 
 def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
-    """Bounds, for each sample, how much its privacy unit changes the statistic in L2 norm: [num_samples] float64.
+    """Bounds, for each sample, the L2 sensitivity of the statistic to its privacy unit: [num_samples] float64.
 
     If the unit is one label, the bound is the norm of the sample's features, rounded up.
 
@@ -191,10 +192,10 @@ def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
 def block_statistic(
     features: np.ndarray, factors: np.ndarray, largest: np.ndarray, changed: int = 1, *, block_size: int | None = None
 ) -> tuple[np.ndarray, float]:
-    """Returns sum_i factors_i x_i, [dim] float64, and a bound on what rounding adds to the norm of the sum's change.
+    """Returns sum_i factors_i x_i, [dim] float64, and a bound on how much rounding adds to the sum's L2 sensitivity.
 
     Terms are summed as integers, so the sum is the same for any block size, bit for bit. `largest`, [dim], bounds the
-    absolute values of terms. `changed` is the number of terms that change together. `block_size` is the largest number
+    absolute values of terms. `changed` is the number of terms that change together. `block_size` is the maximum number
     of entries of a block; None means `BLOCK_SIZE`.
     """
     factors, largest = np.asarray(factors, np.float64), np.asarray(largest, np.float64)
@@ -255,7 +256,7 @@ def block_predicted_errors(
 
 
 def block_cut(features, lengths: np.ndarray, requested: float, noise_variance: float, moments: Moments | None) -> float:
-    """Returns the requested cut or, if it is 0, the cut of least predicted error; at most the largest length.
+    """Returns the requested cut or, if it is 0, the cut with the least predicted error, capped at the largest length.
 
     `noise_variance` is the variance of the noise for a cut of 1. `moments` are None if the features are whitened.
     """

@@ -32,7 +32,7 @@ from jaxdp.estimation.whitening import ridge_of_spectrum
 def fit_large_labels(
     params: Any, features: np.ndarray, targets: jax.Array, cut: float = 0.0, *, offset: np.ndarray | None = None
 ) -> Estimate:
-    """Fits theta by the logistic loss, in blocks of rows, to targets: labels in the clear or unbiased reports.
+    """Fits theta to targets (exact labels or unbiased reports) by the logistic loss, in blocks of rows.
 
     Args:
         params: parameters of an estimator; `radius` and `tolerance` are used.
@@ -128,10 +128,10 @@ def fit_large_statistic(
 def _noisy_statistic(
     release, key, params: Params, rows, labels, largest, weights, scales: tuple[float, float]
 ) -> np.ndarray:
-    """Returns the noisy statistic, [dim] float64, which is the only value that depends on labels.
+    """Returns the noisy statistic, [dim] float64. No other released value depends on labels.
 
     `largest`, [dim], is the largest absolute entry of each column of `rows`. `scales` are the statistic's sensitivity,
-    and the standard deviation of the noise for a noise multiplier of 1; both leave out rounding errors.
+    and the standard deviation of the noise for a noise multiplier of 1; both ignore rounding errors.
     """
     factors = np.clip(np.asarray(labels, np.float64), 0, 1) * (1 if weights is None else weights)
     changed = 1 if params.persons is None else int(np.bincount(np.asarray(params.persons)).max())
@@ -155,12 +155,12 @@ def warn_large_doubts(
     values: Mapping[str, Any],
     offset: np.ndarray | float = 0.0,
 ) -> None:
-    """Warns if a solver stopped early; without a ridge, also if answers are nearly certain or a row is too long.
+    """Warns if a solver stopped early; without a ridge, also if answers are nearly certain or a norm is too large.
 
     Whether theta makes answers nearly certain is checked only if the solver converged and the radius does not bound the
-    search. A row is too long if it is far longer than the median row and floats have 32 bits. Features may be mapped
-    from a file. `values` are the estimator's values, with defaults. `offset`, [num_samples] or a number, is the public
-    part of the margins.
+    search. A norm is too large if it far exceeds the median norm and floats have 32 bits. Features may be mapped from a
+    file. `values` are the estimator's values, with defaults. `offset`, [num_samples] or a number, is the public part of
+    the margins.
     """
     has_ridge = bool(values.get("regularization")) or np.isfinite(values.get("margin_stddev", np.inf))
     if not estimate.converged:
@@ -172,6 +172,6 @@ def warn_large_doubts(
     if not has_ridge and default_float() == np.float32:
         lengths = block_lengths(features, None)
         lengths = lengths[lengths > 0]
-        # A column's norm is then nearly its entry in the long row.
+        # A column's norm is then nearly its entry in the row of large norm.
         if len(lengths) and np.sqrt(len(lengths)) * np.median(lengths) < NEARLY_DEPENDENT * lengths.max():
             warn_long_row(lengths)

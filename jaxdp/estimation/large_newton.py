@@ -14,10 +14,10 @@ from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.solver import Estimate
 
 MAX_STEPS, MAX_INNER = 40, 40  # Newton steps, and conjugate gradient steps in each of them
-MOST_HALVINGS, MOST_DOUBLINGS = 30, 60  # how often a step is halved, and a bound on the multiplier doubled
+MOST_HALVINGS, MOST_DOUBLINGS = 30, 60  # of a step, and of a bound on the multiplier
 JITTER = 1e-8  # added to the diagonal of the preconditioner, for columns of norm 1
 SMALL_JITTER = 1e-10  # added to the small Hessian, as a fraction of its diagonal
-STRICTNESS = 10  # largest preconditioned norm of the gradient, divided by the tolerance
+STRICTNESS = 10  # maximum preconditioned norm of the gradient, divided by the tolerance
 
 
 class _Point(NamedTuple):
@@ -81,7 +81,7 @@ class _Problem:
         return gradient - self.linear, product
 
     def multiplier(self, theta: np.ndarray, gradient: np.ndarray) -> float:
-        """Returns the Lagrange multiplier >= 0 that makes the Lagrangian's gradient shortest; 0 inside the ball."""
+        """Returns the multiplier >= 0 that minimises the norm of the Lagrangian's gradient; 0 inside the ball."""
         if not np.linalg.norm(theta) >= self.radius * (1 - 1e-6):
             return 0.0
         return max(0.0, -float(gradient @ theta) / float(theta @ theta))
@@ -232,7 +232,7 @@ def fit_blocks(
         statistic: [dim] float64, the statistic or an unbiased version of it, divided by the mean weight.
         regularization: beta / mean weight, >= 0.
         weights: [num_samples] float64 of mean 1; None means that all are 1.
-        radius: radius of the ball; infinity is no bound.
+        radius: radius of the ball; infinity means no bound.
         tolerance: bound on the norm of the projected gradient, for features of root mean square 1 to 2.
         offset: [num_samples] float64, public parts of the margins; None means 0.
 

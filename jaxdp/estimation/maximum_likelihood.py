@@ -1,4 +1,4 @@
-"""Maximum-likelihood estimators over a ball, from labels in the clear or from randomized labels."""
+"""Maximum-likelihood estimators over a ball, from exact labels or from randomized labels."""
 
 from functools import partial
 
@@ -50,7 +50,7 @@ class WeightedParams(Params):
     """Values that a sweep may vary if samples are weighted.
 
     Attributes:
-        cut: [] float >= 0, largest weighted norm w_i |x_i| of a sample's features; 0 and infinity cut nothing.
+        cut: [] float >= 0, maximum weighted norm w_i |x_i| of a sample's features; 0 and infinity mean no maximum.
     """
 
     cut: Scalar
@@ -78,26 +78,26 @@ def mle(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    r"""Builds the maximum-likelihood estimator from labels in the clear: the non-private baseline.
+    r"""Builds the non-private maximum-likelihood estimator, a baseline for the private estimators.
 
     Minimises the mean of -w [y log F(x.theta) + (1 - y) log F(-x.theta)] over |theta| <= radius. The weights are 1 by
-    default. With `weights="cut"` they are w_i = min(1, cut / |x_i|), as in private estimators, which shows how much
-    error these weights add without any noise. Without noise weights 1 have the least predicted error, so cut = 0
-    selects them.
+    default. With `weights="cut"` they are w_i = min(1, cut / |x_i|), as in private estimators. This shows how much
+    error the weights alone add. Without noise, the predicted error is least if all weights are 1, so cut = 0 selects
+    these weights.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
         weights: "none" or "cut".
-        optimizer: Optax optimiser of shape-[dim] parameters; None is Newton's method on the ball. Iterates are
-            projected, and the search stops by the norm of the projected gradient. If the minimiser lies at the radius,
-            an optimiser with momentum (such as Adam) may not reach it; check `converged`.
+        optimizer: Optax optimiser for parameters of shape [dim]; None means Newton's method on the ball. Iterates are
+            projected, and the search stops when the projected gradient is within the tolerance. If the norm of the
+            minimiser equals the radius, an optimiser with momentum (such as Adam) may not reach it; check `converged`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, or float in
-        {0, 1/2, 1}; 1/2 is a tie and counts as half a win for either action. Its `params` take radius (default inf),
-        tolerance (default 1e-5), and for weights="cut" cut (default 0).
+        {0, 1/2, 1}; 1/2 is a tie and counts as half a win for each action. Its `params` take radius (default inf),
+        tolerance (default 1e-5) and, for weights="cut", cut (default 0).
 
     Raises:
         ValueError: if max_steps < 1 or weights is unknown; from `params`, if radius or tolerance is not > 0, or cut is
@@ -178,7 +178,7 @@ def debiased_rr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    r"""Builds the minimiser of the de-biased loss of randomized labels, which is convex for the logistic link.
+    r"""Builds the estimator that minimises the de-biased loss of randomized labels (convex for the logistic link).
 
     The label loss is linear in the label. The estimator replaces the label by the unbiased version of its report,
     (report - (1 - p)) / (2p - 1) with p = sigmoid(epsilon). For the logistic link the objective is convex at every
@@ -189,15 +189,15 @@ def debiased_rr(
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
         privacy_unit: "label" or "person". With "person", `params` also take persons, and a person with k labels reports
             each of them at epsilon / k.
-        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
+        optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
-        An estimator like `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5); for
-        privacy_unit="person" also persons, [num_samples] public ids.
+        An estimator like `mle`. Its `params` take epsilon, radius (default inf), tolerance (default 1e-5) and, for
+        privacy_unit="person", persons, [num_samples] public ids.
 
     Raises:
         ValueError: if max_steps < 1 or the unit is unknown; from `params`, if epsilon, radius or tolerance is not > 0.
@@ -276,8 +276,8 @@ def mle_rr(
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
-        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
+        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:

@@ -1,6 +1,6 @@
 """Releases a sufficient statistic of labels with noise, and computes the scale of the noise and the claim.
 
-Sum and noise are computed in 64 bits, even in programs of 32 bits. Each term is rounded to a multiple of a public step,
+The sum and the noise are computed in 64 bits, even in 32-bit mode. Each term is rounded to a multiple of a public step,
 and the sum is an integer number of steps. The noise covers the change that rounding can add to a label's term. "The
 paper" is DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
@@ -49,10 +49,10 @@ class Params:
         feature_norm: [] float > 0, bound L on the norm of an action's features, used only for the paper's constants.
             Infinity, or an L below half the largest |x_i|, is replaced by this half. x_i is the difference between the
             features of two actions.
-        cut: [] float >= 0, largest weighted norm w_i |x_i| of a sample's features, used only if samples are weighted. 0
-            selects the cut of least predicted error, and infinity leaves all weights 1.
+        cut: [] float >= 0, maximum weighted norm w_i |x_i| of a sample's features, used only if samples are weighted. 0
+            selects the cut with the least predicted error, and infinity leaves all weights 1.
         regularization: [] float >= 0, beta, on the scale of the sum over samples.
-        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
+        radius: [] float > 0, bound B on the parameter's norm; infinity means no bound.
         learning_rate: [] float > 0, used only by SGD.
         tolerance: [] float > 0, bound on the norm of the projected gradient of the mean objective; used only by
             full-batch solvers.
@@ -73,7 +73,7 @@ class Params:
     margin_stddev: Scalar | None = None
 
     def lengths(self, features: jax.Array) -> jax.Array:
-        """Bounds, for each sample, how much its privacy unit changes sum_i y_i x_i: [num_samples] float, L2 norms."""
+        """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to its privacy unit: [num_samples] float."""
         if self.persons is None:
             return feature_norms(features)
         return person_norms(features, jnp.asarray(self.persons))
@@ -94,7 +94,7 @@ class Weighted(NamedTuple):
 
     @classmethod
     def of(cls, lengths: jax.Array, report: WithCut, scale: jax.Array) -> "Weighted":
-        """Builds weights for features of these lengths; divides the noisy statistic by the mean weight and the scale.
+        """Builds weights from the `lengths` of features; divides the noisy statistic by the mean weight and by `scale`.
 
         The scale is [] or [dim] float.
         """
@@ -112,7 +112,7 @@ class Release(NamedTuple):
         noise: "gaussian" or "k_norm".
         of_persons: whether the unit of privacy is one person.
         whitened: whether noise is added in coordinates that whiten the features.
-        max_dim: largest length of the statistic.
+        max_dim: maximum dimension of the statistic.
     """
 
     constants: str
@@ -133,7 +133,7 @@ class Release(NamedTuple):
 
 
 def check_dim(dim: int, max_dim: int, name: str = "features", things: str = "columns") -> None:
-    """Raises a ValueError if a vector is longer than `max_dim`, up to which the claim covers rounding errors."""
+    """Raises a ValueError if a vector has more than `max_dim` entries; the claim covers no more rounding errors."""
     if dim > max_dim:
         raise ValueError(
             f"{name} must have at most max_dim={max_dim} {things}, since the claim covers rounding errors up to there, "
@@ -184,7 +184,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
         The multiplier, >= 0.
 
     Raises:
-        ValueError: if epsilon, delta or constants is out of range, or constants are classical at finite epsilon >= 1.
+        ValueError: if epsilon, delta or constants is out of range, or constants is "classical" at finite epsilon >= 1.
     """
     check_epsilon(epsilon)
     check_delta(delta)
@@ -197,7 +197,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
-    """Builds the `params` of the estimator `owner`; `reads` is the solver's value, "tolerance" or "learning_rate"."""
+    """Builds the `params` of the estimator `owner`; `reads` is the solver's option, "tolerance" or "learning_rate"."""
 
     def params(
         *,
@@ -229,7 +229,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
         )
 
     params.__qualname__ = f"{owner}.params"  # shown in errors
-    read = {"epsilon", "regularization", "radius", reads}  # `only` refuses all other values
+    read = {"epsilon", "regularization", "radius", reads}  # `only` rejects all other values
     read |= {"delta"} if release.noise == "gaussian" else set()
     read |= {"feature_norm"} if release.constants == "paper" else set()
     read |= {"persons"} if release.of_persons else set()
@@ -278,12 +278,12 @@ def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
 
 
 def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
-    """Returns the number that `noise_multiplier` is multiplied by without weights: the sensitivity, or the paper's L.
+    """Returns the factor of `noise_multiplier` if samples have no weights: the sensitivity, or the paper's L.
 
     Args:
         params: parameters of the estimator.
-        lengths: [num_samples] float, for each sample the largest change of the statistic, in L2 norm, by its label or,
-            if the unit of privacy is one person, by all labels of its person.
+        lengths: [num_samples] float, for each sample the L2 sensitivity of the statistic to its label or, if the unit
+            of privacy is one person, to all labels of its person.
         release: the options of the release.
 
     Returns:
@@ -300,7 +300,7 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
 def cut_of(params: Params, lengths: jax.Array, rows: jax.Array, release: Release, basis: jax.Array | None) -> jax.Array:
     """Returns the cut c of the weights min(1, c / length), at most the largest length.
 
-    It is `params.cut` or, if this is 0, the cut of least predicted error. `rows` and `basis` are as for
+    The cut is `params.cut` or, if that is 0, the cut with the least predicted error. `rows` and `basis` are as for
     `effective_cut`.
     """
     dtype, rank = lengths.dtype, rows.shape[-1] if basis is None else basis.shape[1]
@@ -324,9 +324,9 @@ def release_statistic(
         key: key of the noise.
         params: parameters of the estimator.
         terms: [num_samples, dim] float.
-        sizes: [num_samples, dim] float, public: the largest absolute value of each term.
-        lengths: [num_samples] float, public, L2 norms: the largest change of each term by its label. If the unit of
-            privacy is one person, the largest change of the sum of a person's terms by the person's labels.
+        sizes: [num_samples, dim] float, public: the maximum absolute value of each term.
+        lengths: [num_samples] float, public: the L2 sensitivity of each term to its label. If the unit of privacy is
+            one person, the L2 sensitivity of the sum of a person's terms to the person's labels.
         rows: () -> [num_samples, num_rows, dim] float; see `effective_cut`.
         release: the options of the release.
         basis: [dim, rank] float, orthonormal columns that span the changes of all terms; None means the whole space.
@@ -377,10 +377,10 @@ def add_noise(
         key: key of the noise.
         params: parameters of the estimator.
         statistic: [dim] float64.
-        error: [] float64, a bound on how much rounding can increase the L2 norm of the statistic's change.
-        reach: [] float64, the L2 norm of the change by one privacy unit, without rounding.
-        unit: [] float64, the number that `noise_multiplier` (or 1 / epsilon) is multiplied by: the cut if samples have
-            weights, otherwise the result of `sensitivity_unit`.
+        error: [] float64, a bound on how much rounding can increase the L2 sensitivity of the statistic.
+        reach: [] float64, the L2 sensitivity to one privacy unit, without rounding.
+        unit: [] float64, the factor of `noise_multiplier` (or of 1 / epsilon): the cut if samples have weights,
+            otherwise the result of `sensitivity_unit`.
         release: the options of the release.
         basis: [dim, rank] float, orthonormal columns that span the changes; None means the whole space.
     """

@@ -1,4 +1,4 @@
-"""Full-batch objectives: mean negative log likelihoods with value, gradient and curvature in one pass over the data.
+"""Full-batch objectives: mean negative log likelihoods. One pass over the data gives value, gradient and curvature.
 
 The likelihood parts depend on the parameter only through the margins `features @ theta`. Values are means over samples.
 """
@@ -21,7 +21,7 @@ class Evaluation(NamedTuple):
     Attributes:
         value: [] float.
         magnitude: [] float, mean absolute value of the terms of `value`; the rounding error of `value` is proportional
-            to it.
+            to this magnitude.
         gradient: [dim] float.
         hessian: [dim, dim] float; may be indefinite if the loss is not convex.
         ridge: [] or [dim] float >= 0, the part of the Hessian's diagonal that a quadratic penalty adds.
@@ -74,7 +74,7 @@ def label_loss(link: Link) -> Loss:
 
 
 def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
-    """Builds the loss of a randomized label: -log[2 P(z)] / (2p - 1)^2 for y = 1; for y = 0 the same at -z.
+    """Builds the loss of a randomized label: -log[2 P(z)] / (2p - 1)^2 if y = 1, and the same function of -z if y = 0.
 
     P(z) = p F(z) + (1 - p) F(-z) = [1 + (2p - 1) (F(z) - F(-z))] / 2 is the probability of the report 1, and p =
     sigmoid(epsilon). The loss is the negative log likelihood plus a constant, times a factor. Constant and factor keep

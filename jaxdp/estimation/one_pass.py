@@ -24,14 +24,15 @@ class Pass(NamedTuple):
     """The arrays that one pass of SGD reads: samples, step size and terms of the gradient.
 
     Attributes:
-        features: [num_samples, dim] float, visited in order; or [num_samples, K, dim], with K margins for each sample.
+        features: [num_samples, dim] float, processed in order; or [num_samples, K, dim], with K margins for each
+            sample.
         targets: [num_samples] or [num_samples, K] float.
         gain: [] float, factor of every sample's slope.
         rate: [] float > 0, step size at the first sample.
-        radius: [] float > 0, radius of the ball onto which iterates are projected; infinity is no bound.
+        radius: [] float > 0, radius of the ball onto which iterates are projected; infinity means no bound.
         linear: [dim] float, added to every gradient; None adds nothing.
         ridge: [] float >= 0; ridge times theta is added to every gradient; None adds nothing.
-        weights: [num_samples] float >= 0, factors of the samples' slopes; None means all 1.
+        weights: [num_samples] float >= 0, factors of the samples' slopes; None means that all are 1.
     """
 
     features: jax.Array
@@ -53,7 +54,7 @@ class Recipe(NamedTuple):
         average: the iterates that are averaged: "none" (only the last one), "all" or "last_half" (the last
             ceil(num_samples / 2)). The starting point 0 is not counted.
         inverse_time: whether the step at sample t = 1, 2, ... is rate / t; otherwise it is rate.
-        zero_sum: constrain the components' sum to zero.
+        zero_sum: whether to constrain the components' sum to zero.
     """
 
     slope: Callable[[jax.Array, jax.Array], jax.Array]
@@ -67,7 +68,7 @@ class Recipe(NamedTuple):
 
 
 def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """Visits every sample once, from theta = 0: theta <- P(theta - eta_t g_t), with P the projection onto the ball.
+    """Runs one pass of SGD from theta = 0: theta <- P(theta - eta_t g_t), with P the projection onto the ball.
 
     The gradient at sample t, with features x, target y and weight w, is g_t = gain * w * slope(x.theta, y) * x + linear
     + ridge * theta. With K margins for each sample, slope(x.theta, y) * x is the sum over k of the k-th slope times the
@@ -90,7 +91,7 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
     """Returns the mean of the iterates that `recipe.average` selects, [dim] float, for one lane, in plain JAX.
 
-    Tests compare the kernel with it.
+    Tests compare the kernel with this function.
     """
     num_samples, dim = data.features.shape[0], data.features.shape[-1]
     first_averaged = recipe.first_averaged(num_samples)

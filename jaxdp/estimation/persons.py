@@ -15,7 +15,7 @@ from jaxdp.validation import check_choice
 
 PRIVACY_UNITS = ("label", "person")
 PERSON = "one person"
-_LARGEST_GRAM = 4096  # largest number of labels of one person for which all inner products are computed
+_LARGEST_GRAM = 4096  # maximum number of labels of one person for which all inner products are computed
 _SLACK = 1 + 1e-9  # covers the rounding of sums and eigenvalues in float64
 
 
@@ -24,8 +24,8 @@ class UnitClaims(NamedTuple):
 
     Attributes:
         label: the claim for one label.
-        person: the claim for one person; it may be no claim.
-        most_labels: the largest number of labels of one person.
+        person: the claim for one person, which may be empty.
+        most_labels: the maximum number of labels of one person.
     """
 
     label: Guarantee
@@ -40,8 +40,8 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
     """Returns the claims of an estimator's release for one label and for one person, to be printed together.
 
     A claim for one label also protects a person with k labels, as a group: at k epsilon and, in the central model,
-    delta * (e^(k epsilon) - 1) / (e^epsilon - 1). With many labels this delta exceeds 1, which is no claim. Estimators
-    made with `privacy_unit="person"` claim epsilon for a person directly.
+    delta * (e^(k epsilon) - 1) / (e^epsilon - 1). With many labels this delta exceeds 1, and the claim is empty.
+    Estimators made with `privacy_unit="person"` claim epsilon for a person directly.
 
     Args:
         estimator: the estimator.
@@ -50,8 +50,8 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
 
     Returns:
         Both claims. For `privacy_unit="person"` in the central model, the claim for one label equals the claim for one
-        person; it holds, but need not be tight. In the local model, a label's epsilon is the person's, divided by the
-        least number of labels of a person.
+        person; it holds, but need not be tight. In the local model, a label's epsilon is the person's epsilon, divided
+        by the minimum number of labels per person.
 
     Raises:
         ValueError: if persons are not a vector, or a value is out of range.
@@ -105,7 +105,7 @@ def person_budgets(epsilon: float, persons: ArrayLike) -> np.ndarray:
 
 
 def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
-    """Bounds, for each sample, how much all labels of its person change sum_i y_i x_i: [num_samples] float.
+    """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to all labels of its person: [num_samples] float.
 
     If a person's k labels change by v in [-1, 1]^k, the sum changes by X^T v. The rows of X, which are public, are the
     features of these labels. |X^T v| is at most the sum of |x_i|, the root of the sum of all |x_i . x_j|, and sqrt(k)
@@ -119,7 +119,7 @@ def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
 
 
 def most_labels(index: jax.Array) -> jax.Array:
-    """Returns the largest number of labels that one person gave, [] integer."""
+    """Returns the maximum number of labels that one person gave, [] integer."""
     return jnp.max(jnp.bincount(index, length=len(index)))
 
 
@@ -131,7 +131,7 @@ def _norms_on_host(features: Any, index: Any) -> np.ndarray:
 
 
 def person_lengths(features: np.ndarray, index: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """Bounds, for each sample, how much all labels of its person change sum_i y_i x_i: [num_samples] float64.
+    """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to all labels of its person: [num_samples] float64.
 
     `index` has the person of each sample. Features are first cast to `dtype`.
     """

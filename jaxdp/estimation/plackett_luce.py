@@ -1,4 +1,4 @@
-"""Full-batch Plackett-Luce estimators from K-wise choices and rankings: non-private, local and central.
+"""Non-private, local and central full-batch Plackett-Luce estimators for K-wise choices and rankings.
 
 Features are [num_samples, K, dim], one row for every action. Adding one vector to all K rows of a sample does not
 change the model, so estimators first subtract the mean row.
@@ -44,14 +44,14 @@ def plackett_luce_mle(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    r"""Builds the maximum-likelihood estimator from K-wise labels in the clear: the non-private baseline.
+    r"""Builds the non-private maximum-likelihood estimator for K-wise labels, a baseline for the private estimators.
 
     Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius. For rankings the loss is
     summed over the ranks; at each rank, the ranking chooses among the remaining actions.
 
     Args:
-        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
-        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
+        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -110,15 +110,15 @@ def plackett_luce_debiased_krr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    r"""Builds the minimiser of the de-biased Plackett-Luce loss of K-ary randomized labels.
+    r"""Builds the estimator that minimises the de-biased Plackett-Luce loss of K-ary randomized labels.
 
     The label's one-hot vector is replaced by an unbiased estimate, computed from the randomized label. The loss is
     linear in this vector, so the objective is convex at every epsilon, and its expectation is the objective of the true
     labels.
 
     Args:
-        zero_sum: constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
-        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
+        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -197,9 +197,9 @@ def plackett_luce_objective_perturbation(
         constants: the calibration of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
         weights: "none" or "cut".
         noise: "gaussian", or "k_norm", which takes no delta.
-        zero_sum: constrain sum(theta) = 0; features are centred first, which never increases their norms.
-        max_dim: largest dimension of the feature vectors; see `objective_perturbation`.
-        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
+        zero_sum: whether to constrain sum(theta) = 0; features are centred first, which never increases their norms.
+        max_dim: maximum dimension of the feature vectors; see `objective_perturbation`.
+        optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -285,7 +285,7 @@ def relative(features: jax.Array) -> jax.Array:
 
 
 def chosen_sum(features: jax.Array, targets: jax.Array) -> jax.Array:
-    """Returns sum_ik targets_ik phi_ik ([num_samples, K, dim] float, [num_samples, K] float -> [dim] float)."""
+    """Returns sum_ik targets_ik phi_ik, [dim], for features [num_samples, K, dim] and targets [num_samples, K]."""
     return jnp.einsum("nk,nkd->d", targets, features, precision="highest")
 
 

@@ -1,4 +1,4 @@
-"""Policies for linear contextual bandits from an estimated reward, greedy and pessimistic, and their suboptimality.
+"""Greedy and pessimistic policies for linear contextual bandits from an estimated reward, and their suboptimality.
 
 A policy over finitely many states is an array of probabilities, [num_states, num_actions] float with rows that sum to
 one; a deterministic policy has a single 1 in each row. Rewards phi(s, a).theta are linear in public features.
@@ -25,14 +25,14 @@ from jaxdp.estimation.confidence import ConfidenceSet
 from jaxdp.numerics.eigen import eigh
 from jaxdp.validation import check_count, check_finite, check_within
 
-MAX_STEPS = 500  # default of the largest number of steps of the search
+MAX_STEPS = 500  # default maximum number of steps of the search
 STEPS_PER_CHECK = 50  # steps between two evaluations of the gap
-TOLERANCE = 1e-4  # default of the gap at which the search stops, in the units of rewards
+TOLERANCE = 1e-4  # default gap at which the search stops, in the units of rewards
 LARGEST_ENUMERATION = 10**6
 
 
 class PessimisticPolicy(NamedTuple):
-    """A policy with its lower bound on the reward, and the gap to the best possible lower bound.
+    """A policy with a lower bound on its expected reward, and the gap to the maximum of this bound over policies.
 
     Attributes:
         policy: [num_states, num_actions] float, probabilities.
@@ -88,7 +88,7 @@ def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.A
 
 
 def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Plays the action a with the largest phi(s, a).theta in each state s, the first one if there are ties.
+    """Returns the policy that plays the action a with the largest phi(s, a).theta in state s; the first one wins ties.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -107,10 +107,11 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 
 
 def per_state_pessimistic_policy(action_features: jax.Array, confidence: ConfidenceSet) -> jax.Array:
-    """Plays argmax_a phi(s, a).center - width |phi(s, a)|_(1/shape): a separate worst parameter in each state.
+    """Returns the policy argmax_a phi(s, a).center - width |phi(s, a)|_(1/shape).
 
-    This is the usual lower confidence bound. It adds up the worst cases of all states, which perhaps no single
-    parameter attains together. So it is more pessimistic than eq. (9), where one worst parameter applies to all states.
+    Each state has a separate worst parameter. This is the usual lower confidence bound. It adds up the worst cases of
+    all states, which perhaps no single parameter attains together. So it is more pessimistic than eq. (9), where one
+    worst parameter applies to all states.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -133,7 +134,7 @@ def per_state_pessimistic_policy(action_features: jax.Array, confidence: Confide
 def pessimistic_value(
     policy: jax.Array, action_features: jax.Array, state_weights: jax.Array, confidence: ConfidenceSet
 ) -> jax.Array:
-    """Returns the least expected reward of a policy over the confidence set: f.center - width |f|_(1/shape).
+    """Returns the minimum expected reward of a policy over the confidence set: f.center - width |f|_(1/shape).
 
     f = E_s phi(s, policy(s)) is the mean feature vector. The infimum in eq. (9) is over one parameter for all states.
 
@@ -163,7 +164,7 @@ def best_of_policies(
     state_weights: jax.Array,
     confidence: ConfidenceSet,
 ) -> PessimisticPolicy:
-    """Returns the policy with the largest pessimistic value among finitely many: eq. (9), exactly.
+    """Returns the policy with the largest pessimistic value among the given policies; this solves eq. (9) exactly.
 
     Args:
         policies: [num_policies, num_states, num_actions] float; `every_policy` returns all deterministic policies.
@@ -207,7 +208,7 @@ def pessimistic_policy(
     max_steps: int = MAX_STEPS,
     tolerance: ArrayLike = TOLERANCE,
 ) -> PessimisticPolicy:
-    """Returns the policy of eq. (9): the largest expected reward under the worst parameter of the confidence set.
+    """Returns the policy of eq. (9), which maximises the reward under the worst parameter in the confidence set.
 
     Maximises E_s phi(s, pi(s)).center - width |E_s phi(s, pi(s))|_(1/shape) over policies that may randomise. This
     function is concave, and by the minimax theorem its maximum equals the minimum over the set of sum_s rho_s max_a
@@ -220,7 +221,8 @@ def pessimistic_policy(
         state_weights: [num_states] float >= 0 with sum one, rho.
         confidence: confidence set for theta. Width 0 gives the greedy policy. If the set is not finite, or its shape is
             not positive definite, the policy, value and gap are NaN.
-        max_steps: largest number of steps, >= 1; the search compares its steps with this number every 50 steps.
+        max_steps: maximum number of steps, >= 1; the search checks it only every 50 steps, so it may take a few steps
+            more.
         tolerance: [] float > 0, gap at which the search stops, in the units of rewards.
 
     Returns:
@@ -308,7 +310,7 @@ def pessimistic_policy(
 def suboptimality(
     policy: jax.Array, action_features: jax.Array, state_weights: jax.Array, parameter: jax.Array
 ) -> jax.Array:
-    """Returns the loss against the best policy: E_s [max_a phi(s, a).theta* - phi(s, policy(s)).theta*].
+    """Returns the loss relative to the best policy: E_s [max_a phi(s, a).theta* - phi(s, policy(s)).theta*].
 
     Args:
         policy: [num_states, num_actions] float.
@@ -325,7 +327,7 @@ def suboptimality(
 
 
 def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
-    """Returns the least expected reward of a policy over a confidence set of this width, [] float.
+    """Returns the minimum expected reward of a policy over a confidence set of this width, [] float.
 
     `scores` and `penalties` are from `_scores_and_penalties`.
     """

@@ -49,15 +49,16 @@ def gaussian_rewards(
     zero_sum: bool = False,
     known: tuple[str, ...] = KNOWLEDGE,
 ) -> Problem:
-    """Builds a problem: comparisons with Gaussian features and a Gaussian reward parameter, drawn for every seed.
+    """Builds a problem of comparisons with Gaussian features and a Gaussian reward parameter, drawn for every seed.
 
     Args:
         num_samples: number of comparisons, >= 1.
         dim: number of features, >= 1.
         link: preference model F.
-        feature_norm: L; longer features of actions are shrunk to this norm. None leaves them unchanged, and L is the
-            largest norm.
-        parameter_norm: B; a longer parameter is shrunk to this norm. None leaves it unchanged.
+        feature_norm: L, the maximum norm of an action's features; features with a larger norm are rescaled to norm L.
+            None leaves features unchanged, and L is then their largest norm.
+        parameter_norm: B, the maximum norm of the parameter; a parameter with a larger norm is rescaled to norm B. None
+            leaves the parameter unchanged.
         zero_sum: whether the parameter is centred.
         known: names of values that the problem passes to estimators: "radius" and "feature_norm". "radius" is the true
             parameter's norm, which no analyst knows; leave it out to compare with estimators that do not take a radius.
@@ -75,7 +76,7 @@ def gaussian_rewards(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
 
     Deviations:
-        Features and parameter can be shrunk, and the parameter centred.
+        Features and the parameter can be rescaled, and the parameter can be centred.
     """
     check_count("num_samples", num_samples)
     check_count("dim", dim)
@@ -103,16 +104,17 @@ def plackett_luce_rewards(
     zero_sum: bool = False,
     known: tuple[str, ...] = KNOWLEDGE,
 ) -> Problem:
-    """Builds a problem: choices among K actions with Gaussian features and parameter, drawn for every seed.
+    """Builds a problem of choices among K actions with Gaussian features and parameter, drawn for every seed.
 
     Args:
         num_samples: number of choices, >= 1.
         num_actions: K, >= 2.
         dim: number of features, >= 1.
         rankings: whether labels rank all K actions instead of naming the best one.
-        feature_norm: L; longer features of actions are shrunk to this norm. None leaves them unchanged, and L is the
-            largest norm.
-        parameter_norm: B; a longer parameter is shrunk to this norm. None leaves it unchanged.
+        feature_norm: L, the maximum norm of an action's features; features with a larger norm are rescaled to norm L.
+            None leaves features unchanged, and L is then their largest norm.
+        parameter_norm: B, the maximum norm of the parameter; a parameter with a larger norm is rescaled to norm B. None
+            leaves the parameter unchanged.
         zero_sum: whether the parameter is centred.
         known: names of values that the problem passes to estimators; see `gaussian_rewards`.
 
@@ -193,7 +195,7 @@ def _reward_problem(
 
 @pytree_dataclass
 class TableParams:
-    """The data: features [num_rows, num_items] float, public; labels int, private, as estimators take them."""
+    """The data: public features [num_rows, num_items] float, and private integer labels as estimators take them."""
 
     features: jax.Array | np.ndarray
     labels: jax.Array | np.ndarray
@@ -249,7 +251,7 @@ def _ranking(features: np.ndarray, labels: np.ndarray, items: tuple[str, ...]) -
     data = TableParams(features=features.astype(default_float()), labels=labels)
 
     def params() -> TableParams:
-        return data  # all grid points share the arrays, so a sweep holds them once
+        return data  # all grid points share the arrays, so a sweep stores them once
 
     def sample(key, params: TableParams) -> Sample:
         del key

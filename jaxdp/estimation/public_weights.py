@@ -1,7 +1,7 @@
 """Chooses weights of samples from public features, and predicts the error of the weighted estimate.
 
-A label enters a sufficient statistic multiplied by its feature, so the longest feature determines the privacy noise.
-With weights w_i = min(1, cut / |x_i|) the sensitivity is the cut, so less noise is needed. The estimate stays
+A label enters a sufficient statistic multiplied by its feature, so the largest feature norm determines the privacy
+noise. With weights w_i = min(1, cut / |x_i|) the sensitivity is the cut, so less noise is needed. The estimate stays
 consistent for any such weights, since they depend only on features.
 """
 
@@ -20,7 +20,7 @@ from jaxdp.validation import check_at_least, check_choice, check_count, check_ep
 
 WEIGHTS = ("none", "cut")
 NOISES = ("gaussian", "k_norm")
-CANDIDATES = 64  # largest number of groups of samples; a candidate cut is the largest length in a group
+CANDIDATES = 64  # maximum number of groups of samples; a candidate cut is the largest length in a group
 
 
 class WithCut(NamedTuple):
@@ -28,7 +28,7 @@ class WithCut(NamedTuple):
 
     Attributes:
         report: the noisy weighted statistic, in the form that `privatize` returns without weights.
-        cut: [] float >= 0, largest weighted length of a sample's features: the user's value, or a value computed from
+        cut: [] float >= 0, maximum weighted norm of a sample's features: the user's value, or a value computed from
             features only.
     """
 
@@ -42,7 +42,7 @@ def feature_norms(features: jax.Array) -> jax.Array:
 
     A nonzero norm never becomes 0, since this would be a sensitivity of 0. Each vector is divided by a power of two, so
     that squares neither overflow nor underflow; this division does not round. Nonzero norms that would be subnormal
-    become the smallest float that is not subnormal.
+    become the smallest normal float.
     """
     wide = features.astype(jnp.float64)
     unit = power_below(jnp.max(jnp.abs(wide), axis=-1, keepdims=True))
@@ -52,7 +52,7 @@ def feature_norms(features: jax.Array) -> jax.Array:
 
 
 def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Casts float64 numbers >= 0 to `dtype` without rounding down; results are 0 or not subnormal. Needs 64 bits."""
+    """Casts nonnegative float64 to `dtype`, never rounding down; results are zero or normal. Requires 64-bit mode."""
     limits = jnp.finfo(dtype)
     cast = norms.astype(dtype)
     cast = jnp.where(cast.astype(jnp.float64) < norms, cast * (1 + limits.eps), cast)
@@ -62,8 +62,7 @@ def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
 def power_below(values: jax.Array) -> jax.Array:
     """Returns the largest power of two that is at most the value, elementwise: [...] float.
 
-    Positive subnormal values give the smallest float that is not subnormal. Values that are not positive and finite
-    give 1/2.
+    Positive subnormal values give the smallest normal float. Values that are not positive and finite give 1/2.
     """
     positive = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
     limits = jnp.finfo(positive.dtype)
@@ -90,11 +89,11 @@ def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
 def effective_cut(
     cut: Scalar, lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array, basis: jax.Array | None
 ) -> jax.Array:
-    """Returns the requested cut or, if it is 0, the cut of least predicted error; at most the largest length.
+    """Returns the requested cut or, if it is 0, the cut with the least predicted error, capped at the largest length.
 
     Args:
         cut: [] float >= 0.
-        lengths: [num_samples] float, the lengths of samples' features that the cut bounds.
+        lengths: [num_samples] float, the norms of samples' features, which the cut bounds.
         rows: [num_samples, num_rows, dim] float; a sample's Fisher information at 0 is rows^T rows.
         noise_variance: [] float >= 0, variance of the privacy noise on each coordinate of the statistic, divided by
             cut^2.
@@ -128,8 +127,8 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
 
     Returns:
         Cuts, [at most 65] float, and the predicted mean squared error of each cut, of the same shape; infinite for a
-        cut of 0. Cuts are in increasing order: the least length, and the lengths at up to 64 equally spaced quantiles,
-        the largest length last.
+        cut of 0. Cuts are in increasing order: the smallest length, and the lengths at up to 64 equally spaced
+        quantiles, the largest length last.
     """
     num_samples, num_rows, dim = rows.shape
     size = -(-num_samples // CANDIDATES)  # samples in a group; sums of groups give the matrices of all candidates
@@ -156,8 +155,8 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
     cuts = jnp.concatenate([grouped[:1, 0], grouped[:, -1]])
     factor = cuts[:, None, None]
     hessian, label_moments = below + factor * above(once), below + factor**2 * above(twice)
-    # The spanned directions are computed from features scaled to length 1. Otherwise rounding errors of one long
-    # feature would hide the directions of all others.
+    # The spanned directions are computed from features scaled to norm 1. Otherwise rounding errors of one large feature
+    # would hide the directions of all others.
     normalized = jnp.sum(twice, axis=0)
     eigenvalues, directions = eigh(normalized)
     spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(normalized)).astype(rows.dtype)
@@ -186,7 +185,7 @@ def noise_variance(noise_multiplier: jax.Array, epsilon: jax.Array, noise: str, 
 def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
     """Returns the name of the noise with the smaller predicted error, "gaussian" or "k_norm", from public values.
 
-    The predicted error depends on the noise only by its variance per coordinate, divided by sensitivity^2. This is
+    The predicted error depends on the noise only through the variance per coordinate, divided by sensitivity^2. This is
     sigma^2 of the analytic Gaussian mechanism, or (d + 1) / epsilon^2 for K-norm noise. So the choice is the same for
     all features. K-norm noise needs no delta. Its tails are heavier, so confidence sets may be wider (by a fifth) even
     if estimates are more accurate. The function runs on the host.

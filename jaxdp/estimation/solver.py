@@ -22,13 +22,13 @@ class Estimate(NamedTuple):
         theta: [dim] float, the estimate.
         certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective
             at theta; zero if and only if theta is a stationary point of the constrained problem. Infinity for one-pass
-            SGD, which has no certificate; `objective_perturbation_full` has another certificate.
+            SGD, which has no certificate; `objective_perturbation_full` has a different certificate.
         steps: [] int32, number of gradient evaluations.
         converged: [] bool, whether the certificate is at most the requested tolerance and, for Newton's method, the
             Newton decrement is at most 100 times the tolerance. With n samples, theta is then within 100 * tolerance *
             sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
-            Directions that the features do not determine, up to rounding, do not count. In 32 bits rounding may keep
-            the certificate at about 1e-7 sqrt(dim): with 256 features a tolerance of 1e-6 cannot be reached.
+            Directions that the features do not determine, up to rounding, do not count. In 32-bit mode, rounding may
+            keep the certificate at about 1e-7 sqrt(dim): with 256 features a tolerance of 1e-6 cannot be reached.
         stderr: [dim] float, standard errors; None unless `estimate` was called with `intervals`.
         interval: [dim, 2] float, ends of each parameter's confidence interval. The confidence is for one parameter, not
             for all at once. None unless `estimate` was called with `intervals`.
@@ -53,16 +53,16 @@ def minimize(
     max_steps: int,
     certify: Callable[[jax.Array, Evaluation], jax.Array] | None = None,
 ) -> Estimate:
-    """Minimises over the ball, from zero, until the projected gradient is within the tolerance.
+    """Minimises an objective over a ball, starting at zero, until the projected gradient is within the tolerance.
 
     Args:
         objective: theta [dim] -> Evaluation.
         dim: number of parameters.
-        radius: [] float > 0, radius of the ball; infinity is no bound. The solver uses the radius's dtype.
-        tolerance: [] float > 0, largest certificate (projected-gradient norm) of a converged point.
-        zero_sum: constrain the components' sum to zero.
-        optimizer: proposes steps from the gradient; iterates are projected after each step. None is Newton's method on
-            the ball, which uses the whole evaluation.
+        radius: [] float > 0, radius of the ball; infinity means no bound. The solver uses the radius's dtype.
+        tolerance: [] float > 0; a point has converged if its certificate (the projected-gradient norm) is at most this.
+        zero_sum: whether to constrain the components' sum to zero.
+        optimizer: proposes steps from the gradient; iterates are projected after each step. None means Newton's method
+            on the ball, which uses the whole evaluation.
         max_steps: maximum number of gradient evaluations.
         certify: (theta, evaluation) -> [] float >= 0, a certificate that replaces the projected-gradient norm.
 
@@ -144,8 +144,8 @@ def minimize(
 def scaling_units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> tuple[jax.Array, jax.Array]:
     """Returns two powers of two: the root mean square of all features, rounded down, and the divisor of each column.
 
-    The first is [], the second [] or [dim]. All columns are divided by the first; but without a radius and `zero_sum`,
-    a column of very different size has a separate divisor.
+    The first is [], the second [] or [dim]. All columns are divided by the first. Only if there is neither a radius nor
+    `zero_sum`, a column of very different size has a separate divisor.
     """
     features = jax.lax.stop_gradient(features)  # estimates do not depend on the scaling
     largest = jnp.max(jnp.abs(features))

@@ -1,4 +1,4 @@
-"""Coordinates in which the second moment of public features is the identity, and the ridge of least margin error.
+"""Coordinates in which the second moment of public features is the identity, and the ridge with the least margin error.
 
 Proof and derivation: docs/proofs/whitened_noise.md.
 """
@@ -20,7 +20,7 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_above, check_choice, check_delta, check_epsilon, check_finite
 
 GEOMETRIES = ("isotropic", "whitened")
-_HALVINGS = np.arange(0, 60.5, 0.5)  # how often the largest ridge is halved, for each ridge on the grid
+_HALVINGS = np.arange(0, 60.5, 0.5)  # number of halvings of the largest ridge, for each ridge on the grid
 
 
 class Whitening(NamedTuple):
@@ -70,7 +70,7 @@ def whiten(features: jax.Array, *, zero_sum: bool = False) -> Whitening:
 def least_error_ridge(
     back: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None = None
 ) -> jax.Array:
-    """Returns the ridge beta of least predicted margin error, [] float64, computed from public values only.
+    """Returns the ridge beta with the least predicted margin error, [] float64, from public values only.
 
     Args:
         back: [dim, dim] float, from `Whitening`.
@@ -88,7 +88,7 @@ def least_error_ridge(
 def ridge_of_spectrum(
     spectrum: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None
 ) -> jax.Array:
-    """Returns the ridge beta of least predicted margin error, [] float64.
+    """Returns the ridge beta with the least predicted margin error, [] float64.
 
     `spectrum`, [dim], are the eigenvalues of the features' second moment. The other arguments are as for
     `least_error_ridge`.
@@ -112,9 +112,9 @@ def predicted_margin_errors(
 ) -> dict[str, float]:
     """Predicts the root mean squared error of estimated margins for each kind of noise, from public features only.
 
-    Use it to choose an estimator before labels are used. The prediction assumes that theta is spread evenly over all
-    directions, so that margins have the standard deviation `margin_stddev`. If an error is above this value, the
-    estimate is worthless. The function runs on the host.
+    Use this function to choose an estimator before labels are used. The prediction assumes that theta is spread evenly
+    over all directions, so that margins have the standard deviation `margin_stddev`. If an error is above
+    `margin_stddev`, the estimate is worthless. The function runs on the host.
 
     Args:
         features: [num_samples, dim] float, public.
@@ -163,7 +163,7 @@ def predicted_margin_errors(
 def predicted_ridge(
     features: ArrayLike, *, epsilon: float, delta: float, sensitivity: float | None = None, margin_stddev: float = 1.0
 ) -> float:
-    """Returns the `regularization` of least predicted margin error for `objective_perturbation` without weights.
+    """Returns the `regularization` with the least predicted margin error for `objective_perturbation` without weights.
 
     With geometry="whitened" and regularization 0 the estimator itself chooses a ridge, for whitened noise. Neither the
     estimator nor this function uses labels for the ridge, so the choice costs no privacy.

@@ -91,7 +91,7 @@ def report_statistic(release: Release, zero_sum: bool):
 def _ridge(
     release: Release, params: Params, coordinates: _Coordinates, unit: jax.Array, weights: jax.Array | None
 ) -> jax.Array:
-    """Returns the requested beta; if it is 0 and noise is whitened, the beta of least predicted margin error."""
+    """Returns the requested beta or, if it is 0 and noise is whitened, the beta with the least predicted error."""
     rows = coordinates.features
     requested = jnp.asarray(params.regularization, rows.dtype)
     if coordinates.back is None or params.margin_stddev is None:
@@ -129,7 +129,7 @@ def objective_perturbation(
     `geometry="whitened"` adds the noise in coordinates in which the features' second moment is the identity on its
     range (directions outside the range get no noise). Every margin x.theta then gets about the same noise. Use it if
     the margins matter rather than theta, as for preferences; if columns have different units; or if the second moment
-    has very unequal or zero eigenvalues. It also chooses the ridge.
+    has very unequal or zero eigenvalues. This geometry also chooses the ridge.
 
     Args:
         constants: the calibration of Gaussian noise: "analytic", "classical" (raises for finite epsilon >= 1) or
@@ -137,14 +137,14 @@ def objective_perturbation(
         weights: "none" or "cut".
         noise: "gaussian", or "k_norm", which takes no delta.
         geometry: "isotropic", or "whitened"; |x_i| is then the norm in whitened coordinates, also in weights.
-        zero_sum: constrain sum(theta) = 0; features are centred first, which never increases their norms. K-norm noise
-            then lies in the remaining dim - 1 dimensions.
+        zero_sum: whether to constrain sum(theta) = 0; features are centred first, which never increases their norms.
+            K-norm noise then lies in the remaining dim - 1 dimensions.
         privacy_unit: "label" or "person". With "person", `params` also take persons, all labels of one person may
             change at once, and weights are w_i = min(1, c / D_i), with the D of the person who gave label i (see
             Privacy).
-        max_dim: largest dimension of the feature vectors; the claim allows for rounding errors up to this dimension.
+        max_dim: maximum dimension of the feature vectors; the claim allows for rounding errors up to this dimension.
             None means 4,096 with Gaussian noise, and 100 with K-norm noise.
-        optimizer: Optax optimiser; None is Newton's method on the ball. See `mle`.
+        optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
     Returns:
@@ -156,7 +156,8 @@ def objective_perturbation(
           this half).
         * For privacy_unit="person" they take persons, [num_samples] public ids.
         * For geometry="whitened" they take margin_stddev (1), a guess of the margins' standard deviation. If
-          regularization is 0, beta is the value of least predicted margin error for this guess (infinity: no ridge).
+          regularization is 0, beta is the value with the least predicted margin error for this guess (infinity: no
+          ridge).
 
         Its `privatize` returns S~; with weights, a `WithCut`.
 

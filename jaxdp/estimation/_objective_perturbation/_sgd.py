@@ -42,15 +42,15 @@ def sgd_objective_perturbation(
     r"""Builds an estimator that makes one pass of projected SGD on the objective of `objective_perturbation`.
 
     Labels enter gradients only through the noisy statistic S~. Weights, S~ and beta are divided by the mean weight, so
-    that weights do not change the size of steps.
+    that weights do not change the step size.
 
     Args:
         constants: "analytic", "classical" or "paper"; see `objective_perturbation`.
         weights: "none" or "cut"; see `objective_perturbation`.
         noise: "gaussian" or "k_norm"; see `objective_perturbation`.
-        average: "none" (last iterate), "all" or "last_half" of the iterates.
-        zero_sum: constrain sum(theta) = 0.
-        max_dim: largest dimension of the feature vectors; see `objective_perturbation`.
+        average: the iterates that are averaged: "none" (the last iterate is returned), "all" or "last_half".
+        zero_sum: whether to constrain sum(theta) = 0.
+        max_dim: maximum dimension of the feature vectors; see `objective_perturbation`.
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
 
     Returns:
@@ -107,7 +107,7 @@ def literal_objective_perturbation(
     n.
 
     Args:
-        average: "none" (last iterate), "all" or "last_half" of the iterates.
+        average: the iterates that are averaged: "none" (the last iterate is returned), "all" or "last_half".
         optimizer: an Optax optimiser in place of SGD with a constant learning_rate.
 
     Returns:
