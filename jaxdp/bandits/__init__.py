@@ -1,4 +1,4 @@
-"""Bandits: environments, one factory for each algorithm, and evaluation from logs."""
+"""Bandits: environments, learners (one factory for each algorithm), and evaluation from logged data."""
 
 from jaxdp.bandits import contextual, convex
 from jaxdp.bandits._adap_klucb import adap_klucb

@@ -1,4 +1,4 @@
-"""AdaP-KLUCB in the central model: KL-UCB from the noisy mean of each arm's last block."""
+"""AdaP-KLUCB in the central model: KL-UCB computed from the noisy mean of each arm's last block."""
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,12 @@ from jaxdp.validation import check_count, check_positive
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.
-        exploration_rate: [] float > 0. After t rounds, the noise of a total exceeds x / epsilon (see `adap_klucb`) with
-            probability at most (t + 1)^-exploration_rate / 2.
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        exploration_rate: [] float > 0. After t rounds, the noise in a total exceeds x / epsilon with probability at
+            most (t + 1)^-exploration_rate / 2; `adap_klucb` defines x.
     """
 
     epsilon: Scalar
@@ -32,23 +32,25 @@ class Params:
 def adap_klucb(*, num_arms: int) -> Learner:
     r"""Plays arms in doubling blocks, and chooses the next arm by KL-UCB from the noisy totals of the last blocks.
 
-    A block plays one arm as often as it was played before, and at least once: an arm's plays are 1, 2, 4, 8, ... At a
-    block's end its total is released with Laplace(1 / epsilon) noise, and replaces the arm's earlier total: rewards of
-    earlier blocks are forgotten. Let m be the number of rewards in an arm's total, x = exploration_rate ln(t + 1) after
-    t rounds, and p the arm's noisy mean plus x / (epsilon m), clipped to [0, 1]. The index of the arm is the largest q
-    with kl(p, q) <= x / m, where kl is the relative entropy of two Bernoulli distributions. The arm with the largest
-    index is played next. Arms that have not been played go first. Among equal indices, each arm is equally likely.
+    A block plays a single arm as often as this arm was played before the block, but at least once. So an arm has 1, 2,
+    4, 8, ... plays at the ends of its blocks. At the end of a block, the block's total reward is released with
+    Laplace(1 / epsilon) noise. This total replaces the arm's earlier total, so rewards of earlier blocks are forgotten.
+    Let m be the number of rewards in an arm's total, x = exploration_rate ln(t + 1) after t rounds, and p the arm's
+    noisy mean plus x / (epsilon m), clipped to [0, 1]. The index of the arm is the largest q with kl(p, q) <= x / m,
+    where kl is the relative entropy of two Bernoulli distributions. The arm with the largest index is played next. Arms
+    that have not been played are played first. Among equal indices, each arm is equally likely.
 
-    This is a published baseline. In 10^5 rounds on the paper's five arms, of means 0.75 to 0.25, `ucb_central` loses
-    less at epsilon 1/4, 1 and 10, and more at 0.03 and 0.1. On five arms of means 0.9 to 0.5, `ucb_central` loses more
-    at 0.1, 1 and 10. `imed_central` loses far less than both.
+    This is a published baseline. On the paper's five arms with means from 0.75 to 0.25, after 10^5 rounds,
+    `ucb_central` has less regret than this learner at epsilon 1/4, 1 and 10, and more at 0.03 and 0.1. On five arms
+    with means from 0.9 to 0.5, `ucb_central` has more regret at 0.1, 1 and 10. `imed_central` has far less regret than
+    both.
 
     Args:
         num_arms: number of arms, >= 2.
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). It can also play
-        many rounds at once, in blocks or as counts.
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). It can also be
+        simulated by blocks or counts.
 
     Raises:
         ValueError: if num_arms < 2; from `params`, if a value is out of range.
@@ -61,9 +63,9 @@ def adap_klucb(*, num_arms: int) -> Learner:
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: A reward adds at most 1 to one total of one arm, and each total is released once with
-          Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases, so blocks concern
-          different users and compose in parallel (docs/proofs/noisy_totals.md).
+        - Sensitivity: A reward adds at most 1 to one total of one arm, and each total is released once with Laplace(1 /
+          epsilon) noise. The arms and the ends of blocks are functions of earlier releases. So different blocks contain
+          different users, and parallel composition applies (docs/proofs/noisy_totals.md).
         - Released: `sums`.
         - Private: `total`.
 
@@ -71,10 +73,11 @@ def adap_klucb(*, num_arms: int) -> Learner:
         Azize & Basu (2022), Algorithm 1 with the index of AdaP-KLUCB.
 
     Deviations:
-        The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is then 1, the number of
-        rewards. The paper does not say how it breaks ties. It adds Laplace noise of scale 1 / (epsilon m) to the mean;
-        here noise is added to the total, before the division by m. Noise is integer, as in `laplace`. An anonymous
-        version of the paper, without its supplement, was at hand: the constants in its regret bound were not seen.
+        The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is 1 in this case, the
+        number of rewards. The paper does not say how it breaks ties. It adds Laplace noise of scale 1 / (epsilon m) to
+        the mean; here the noise is added to the total, before the division by m. The noise is an integer, as in
+        `laplace`. Only an anonymous version of the paper without its supplement was available, so the constants in its
+        regret bound could not be checked.
 
     Math:
         Let $\tilde\mu_i$ be the noisy total of arm $i$'s last block divided by its number of rewards $m_i$. After $t -

@@ -1,4 +1,4 @@
-"""Releases noisy totals of blocks, in which one arm is played; learners in the central model choose arms by them."""
+"""Plays blocks of rounds with a single arm each, and releases their noisy totals, for learners in the central model."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -25,14 +25,15 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """Public state: released values, and statistics of them. Parentheses say what differs for release="tree".
+    """Public state: released values and statistics of them; differences for release="tree" are in parentheses.
 
     Attributes:
         round: [] integer, rounds played.
         plays: [num_arms] integer, plays of each arm in blocks that have ended (tree: in all rounds).
-        sums: [num_arms] compensated noisy sums of each arm's rewards: in all its blocks that have ended, or only in the
-            last one if the learner forgets (tree: the counters' estimates, [num_arms] float).
-        arm: [] int32, the arm of the current block or, between two blocks, of the next block (tree: of the next round).
+        sums: [num_arms] compensated noisy sums of each arm's rewards, over all of the arm's blocks that have ended. If
+            the learner forgets, the sum of only the last such block. (tree: the counters' estimates, [num_arms] float.)
+        arm: [] int32, the arm of the current block; between two blocks, the arm of the next block (tree: the arm of the
+            next round).
         played: [] integer, rounds played in the current block (tree: 0).
     """
 
@@ -44,15 +45,17 @@ class Public(NamedTuple):
 
 
 class ArmBlocks(NamedTuple):
-    """Plays one arm in each block, and releases the block's total with Laplace(1 / epsilon) noise at its end.
+    """A rule that plays one arm per block, and releases each block's total with Laplace(1 / epsilon) noise at its end.
 
     Attributes:
         num_arms: number of arms.
-        choose: (key, params, rounds, num_rewards, sums) -> [] int32, the next arm. `sums` are [num_arms] floats, and
-            `num_rewards` the numbers of rewards in them, 0 for an arm without a release. `params` has the field
-            `epsilon`.
-        growth: (params) -> plays of a block divided by the arm's plays before it; a block has at least one play.
-        forgets: whether an arm's release replaces its sum, instead of being added to it; growth is then 1.
+        choose: (key, params, rounds, num_rewards, sums) -> [] int32, the next arm. `sums` are [num_arms] floats.
+            `num_rewards` are the numbers of rewards in these sums, 0 for an arm without a release. `params` has the
+            field `epsilon`.
+        growth: (params) -> the plays of a block divided by the arm's plays before this block. A block has at least one
+            play.
+        forgets: whether an arm's new release replaces the arm's sum; if False, it is added to the sum. If True, growth
+            must be 1.
     """
 
     num_arms: int
@@ -77,7 +80,7 @@ class ArmBlocks(NamedTuple):
     def length(self, params, public: Public) -> jax.Array:
         """Returns the length of the block in rounds: `growth` times the arm's plays before it, at least 1.
 
-        If the arm's plays would exceed the largest integer, the length is this integer, and the block never ends.
+        If the arm's number of plays would overflow, the length is the largest integer, and the block never ends.
         """
         before, largest = public.plays[public.arm], jnp.iinfo(public.plays.dtype).max
         grown = self.growth(params) * before.astype(default_float())
@@ -87,7 +90,7 @@ class ArmBlocks(NamedTuple):
     def advance(self, key, params, state: State, reward: jax.Array, num_rounds: jax.Array) -> State:
         """Advances the state by `num_rounds` rounds of a block, in which the rewards sum to `reward`.
 
-        If the block ends, releases its noisy total and chooses the next arm.
+        If the block ends with these rounds, the function releases the block's noisy total and chooses the next arm.
         """
         public = state.public
         total = jnp.where(public.played == 0, 0, state.private.total) + reward
@@ -110,8 +113,8 @@ class ArmBlocks(NamedTuple):
     def num_rewards(self, plays: jax.Array) -> jax.Array:
         """Returns the number of rewards in each arm's noisy sum, [num_arms] integer.
 
-        If the learner forgets, this is the length of the last block: an arm has 1, 2, 4, 8, ... plays, of them half,
-        rounded up, in the last block.
+        If the learner forgets, this is the length of the arm's last block. An arm then has 1, 2, 4, 8, ... plays, and
+        half of them, rounded up, are in its last block.
         """
         return (plays + 1) // 2 if self.forgets else plays
 
@@ -122,7 +125,7 @@ class ArmBlocks(NamedTuple):
         return jnp.argmax(jnp.where(count > 0, means, -jnp.inf)).astype(jnp.int32)
 
     def learner(self, params: Callable[..., Any], guarantee: Callable[..., Any]) -> Learner:
-        """Returns the learner for binary rewards, with blocks and counts, and with these `params` and `guarantee`."""
+        """Returns a learner for binary rewards with these `params` and `guarantee`; it supports blocks and counts."""
         algorithm = bulk.Algorithm(self.num_arms, jnp.result_type(int), self.length, self.advance)
         return Learner(
             params=params,

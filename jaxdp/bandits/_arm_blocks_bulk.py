@@ -1,7 +1,7 @@
-"""Plays many rounds of the learners of `_arm_blocks` at once: in blocks, and by counts of plays.
+"""Plays many rounds of the learners of `_arm_blocks` in one step: in blocks, or from the number of plays of each arm.
 
-The results of blocks equal the results of single rounds bit for bit. All rounds that are played at once lie in one
-block of the algorithm (`ArmBlocks`), in which one arm is played.
+Playing in blocks gives the same results as playing round by round, bit for bit. All rounds that are played in one step
+belong to one block of the algorithm (`ArmBlocks`), which plays a single arm.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Algorithm(NamedTuple):
 
     Attributes:
         num_arms: number of arms.
-        integer: the type of counts.
+        integer: the dtype of counts.
         length: (params, public) -> [] integer, rounds of the algorithm's block.
         advance: (key, params, state, total reward, rounds) -> state after this number of rounds.
     """
@@ -37,7 +37,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns the functions that plan up to 128 rounds of one arm, and play them at once."""
+    """Returns functions that plan a block of at most 128 rounds of a single arm, and play the block in one step."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del contexts
@@ -52,7 +52,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the functions that play many rounds at once, from each arm's number of plays and total reward."""
+    """Returns functions that play many rounds in one step, given each arm's number of plays and its total reward."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key

@@ -1,6 +1,6 @@
-"""Shared parts of best-arm learners: reports of rewards, sums of reports, and plays by sweeps.
+"""Shared parts of learners that identify the best arm: reports of rewards, sums of reports, and sweeps over arms.
 
-In a sweep each active arm is played once, in the order of indices.
+A sweep plays each active arm once, in the order of the arms' indices.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from jaxdp.validation import check_choice
 
 REPORTS = ("rr", "gaussian")
 
-Sums = jax.Array | compensated.Sum  # [num_arms] sums of reports: exact if integers, compensated if floats
+Sums = jax.Array | compensated.Sum  # [num_arms] sums of reports: exact sums of integers, or compensated sums of floats
 
 
 class Reports(NamedTuple):
@@ -29,7 +29,7 @@ class Reports(NamedTuple):
         params: (**values) -> Params of the randomizer.
         variance_proxy: (**values) -> float; reports are sub-Gaussian with this variance proxy.
         report: (key, params of the randomizer, reward) -> number.
-        total: as `LocalRandomizer.total` if reports are bits; else None.
+        total: as `LocalRandomizer.total` if reports are bits; otherwise None.
         is_exact: whether reports are integers.
         claim: (epsilon, delta=0.0) -> Guarantee.
         interface: as `Learner.interface`.
@@ -55,7 +55,7 @@ class Reports(NamedTuple):
         return compensated.zero(jnp.zeros(num_arms, default_float()))
 
     def add(self, sums: Sums, is_played: jax.Array, reports: jax.Array) -> Sums:
-        """Adds a report, [] or [num_arms], to the sum of each arm in `is_played`; the other sums do not change."""
+        """Adds `reports`, [] or [num_arms], to the sums of the arms in `is_played`; the other sums do not change."""
         if isinstance(sums, compensated.Sum):
             added = compensated.add(sums, reports.astype(sums.total.dtype))
             return jax.tree.map(lambda new, old: jnp.where(is_played, new, old), added, sums)
@@ -71,7 +71,7 @@ def lowest(dtype: Any) -> Any:
 
 
 def mean(sums: Sums, plays: jax.Array) -> jax.Array:
-    """Returns each arm's average report, [num_arms] float; 0 without plays."""
+    """Returns each arm's mean report, [num_arms] float; 0 for an arm without plays."""
     dtype = default_float()
     return total(sums).astype(dtype) / jnp.maximum(plays, 1).astype(dtype)
 
@@ -91,16 +91,16 @@ def sweep_counts(
     sweeps_ahead: Callable[[Any, Any], jax.Array],
     drop: Callable[[Any, Any, jax.Array], Any],
 ) -> Counts:
-    """Returns `Learner.counts` for a learner that plays its active arms in turn, with reports that are bits.
+    """Returns `Learner.counts` for a learner that plays its active arms in turn and receives bits as reports.
 
     The learner's public state has the fields `active`, `sweeps`, `turn` and `sums`, as in `successive_elimination`.
 
     Args:
         reports: the randomizer of rewards; a report is a bit.
-        sweeps_ahead: (params, public) -> [] number, number of sweeps until an arm can be dropped; values below 1 count
-            as 1.
-        drop: (params, public, is_over) -> public state after arms are dropped; `is_over`, [] bool, says whether a sweep
-            ended.
+        sweeps_ahead: (params, public) -> [] number, the number of sweeps until an arm can be dropped; values below 1
+            count as 1.
+        drop: (params, public, is_over) -> the public state after arms are dropped; `is_over`, [] bool, is whether a
+            sweep ended.
     """
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
@@ -134,7 +134,7 @@ def sweep_counts(
 
 
 def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
-    """Returns the randomizer of rewards for these options, with its claim and interface.
+    """Returns the randomizer of rewards for the given options, with its claim and interface.
 
     With randomized response, the report of a binary reward is a bit. If the mean reward is m, the mean report is 1/2 +
     (m - 1/2) / c with c = (e^epsilon + 1) / (e^epsilon - 1), and reports are 1/4-sub-Gaussian. All other reports are
@@ -146,7 +146,7 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
         num_arms: >= 2.
 
     Raises:
-        ValueError: if report or rewards is not one of the names above; the error for "laplace" gives the reason.
+        ValueError: if report or rewards is not one of the names above; for "laplace" the message gives the reason.
     """
     is_rr = check_report(report, REPORTS) == "rr"
     binary = check_choice("rewards", rewards, REWARDS) == "binary"

@@ -1,11 +1,11 @@
-"""Counts of plays and totals of rewards, for learners in the central model that play many rounds at once."""
+"""Numbers of plays and totals of rewards, for learners in the central model that play many rounds in one step."""
 
 import jax
 import jax.numpy as jnp
 
 
 def clip_rewards(feedback: jax.Array, length: jax.Array, integer: jnp.dtype) -> jax.Array:
-    """Clips the rewards of a block's first `length` rounds to {0, 1}, and sets the others to 0: [rounds] `integer`s."""
+    """Clips rewards of the first `length` rounds to {0, 1}, and sets all others to 0; returns [rounds] `integer`s."""
     planned = jnp.arange(len(feedback), dtype=length.dtype) < length
     return jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer)
 
@@ -18,7 +18,7 @@ def total_per_arm(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Arr
 def count_turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: jax.Array) -> jax.Array:
     """Counts how often an arm is played in the `ahead` rounds after `played` rounds.
 
-    `size` arms are played in turn, and `position` is the arm's index among them.
+    `size` arms are played in turn, and `position` is the arm's position among these arms.
     """
     last = played + ahead - 1
     return (last - position) // size - (played - 1 - position) // size

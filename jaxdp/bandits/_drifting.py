@@ -1,4 +1,4 @@
-"""A bandit with means that change over time while its gaps stay the same."""
+"""A bandit with means that change over time and gaps that stay the same."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ class DriftingParams:
 
     Attributes:
         means: [num_arms] float in [0, 1], the arms' mean rewards in phases 0, 2, 4, ...
-        gaps: [num_arms] float >= 0, how far each mean lies below the largest.
+        gaps: [num_arms] float >= 0, the largest mean minus each arm's mean.
         drift: [] float >= 0, how much lower all means are in phases 1, 3, 5, ...
     """
 
@@ -34,17 +34,17 @@ class DriftingParams:
 def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environment:
     """Rewards of 0 or 1; all means fall and rise together (a stochastically constrained adversary).
 
-    Phases grow in length: phase j starts in round 1.6^j (rounded up). In every second phase all means are lower by
-    `drift`. Gaps and the best arm stay the same. But an arm's mean reward differs between phases, which misleads
-    learners that average all rewards of an arm. One uniform number per round decides the reward of every arm.
+    Phases become longer over time: phase j starts in round 1.6^j (rounded up). In every second phase all means are
+    lower by `drift`. Gaps and the best arm stay the same. But an arm's mean reward differs between phases, so learners
+    that average all rewards of an arm are misled. A single uniform number per round determines the rewards of all arms.
 
     Args:
         means: [num_arms] in [0, 1], the means in the phases without drift.
-        drift: the default of the value `drift`; None stands for the smallest mean.
+        drift: the default of the value `drift`; if None, the default is the smallest mean.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks. Outcomes and
-        recommendations are as for `bernoulli_bandit`. Its world is the number of rounds played.
+        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}). It supports blocks. Outcomes and
+        recommendations are as for `bernoulli_bandit`. The world is the number of rounds played.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
@@ -52,12 +52,12 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
 
     Values:
         drift: in [0, the smallest mean]; by default the argument.
-        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
-            proportion, and the largest mean stays the same.
-        best_mean: in [0, 1], the largest mean, from which gaps are subtracted; by default the largest of `means`.
+        gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
+            All gaps are rescaled in proportion, and the largest mean stays the same.
+        best_mean: in [0, 1], the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.
 
     Source:
-        Zimmert & Seldin (2021), section 6: there, too, means alternate in phases of growing length.
+        Zimmert & Seldin (2021), section 6, where means also alternate in phases of growing length.
 
     Deviations:
         In float32 the uniform number is a multiple of 2^-23, and so are probabilities.

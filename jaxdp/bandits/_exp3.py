@@ -1,4 +1,4 @@
-"""Exp3, exponential weights for exploration and exploitation, on rewards that each user randomizes."""
+"""Exp3 (exponential weights for exploration and exploitation) on rewards that each user randomizes."""
 
 import math
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Params:
 
     Attributes:
         report: parameters of the local randomizer.
-        losses: maps reports to losses in [0, 1].
+        losses: the map from reports to losses in [0, 1].
         learning_rate: [] float > 0.
     """
 
@@ -49,17 +49,17 @@ class Public(NamedTuple):
 def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "binary") -> Learner:
     r"""Plays arm i with probability w_i proportional to exp(-learning_rate L_i) (Exp3).
 
-    L_i is the sum of estimated losses of arm i so far. An affine function maps each report to a loss y, clipped to
-    [0, 1]; if arm I was played, the loss of arm i is estimated by y 1[i = I] / w_i.
+    L_i is the sum of the estimated losses of arm i so far. An affine function maps each report to a loss y, which is
+    clipped to [0, 1]. If arm I was played, the estimated loss of arm i is y 1[i = I] / w_i.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        report: "rr" (randomized response; losses are bits), or the reward with noise: "laplace" (scale 1 / epsilon for
-            rewards in [0, 1]) or "gaussian". With noise the loss is (1 - report + m) / (1 + 2 m), clipped to [0, 1].
-            With probability >= 1 - failure_prob, no noise of the T rounds exceeds m in absolute value: m is ln(T /
-            failure_prob) / epsilon for Laplace noise, and s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of
-            standard deviation s.
+        report: "rr" (randomized response; losses are bits), or the reward with additive noise: "laplace" (scale 1 /
+            epsilon for rewards in [0, 1]) or "gaussian". With noise, the loss is (1 - report + m) / (1 + 2 m), clipped
+            to [0, 1]. Here m is ln(T / failure_prob) / epsilon for Laplace noise, and s sqrt(2 ln(2 T / failure_prob))
+            for Gaussian noise of standard deviation s. With probability >= 1 - failure_prob, no noise in the T rounds
+            exceeds m in absolute value.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
@@ -86,13 +86,12 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
 
     Source:
         Auer, Cesa-Bianchi, Freund & Schapire (2002), in the version for losses by Bubeck & Cesa-Bianchi (2012), Theorem
-        3.1: at epsilon = inf the learner is this version. Tossou & Dimitrakakis (2017), with Laplace reports scaled to
-        [0, 1].
+        3.1. At epsilon = inf the learner is this version. Tossou & Dimitrakakis (2017) scale Laplace reports to [0, 1].
 
     Deviations:
         Tossou & Dimitrakakis privatize in the central model; here each user adds the noise, after clipping the reward.
-        The algorithm of 2002 also plays uniformly with some probability. The version for losses does not, and neither
-        does this learner. Estimated losses are compensated sums.
+        The algorithm of 2002 also plays a uniformly random arm with some probability. The version for losses and this
+        learner do not. Estimated losses are compensated sums.
 
     Math:
         Round $t$ plays arm $i$ with probability
@@ -163,7 +162,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         losses = compensated.add(
             public.losses, jnp.where(is_played, unit_loss(params.losses, reported) / public.weights, 0)
         )
-        loss_gaps = (losses.total - losses.total.min()) - losses.excess  # differences of large numbers first
+        loss_gaps = (losses.total - losses.total.min()) - losses.excess  # subtracts large numbers first, for accuracy
         odds = jnp.exp(-params.learning_rate * jnp.maximum(loss_gaps, 0))  # rounding errors may exceed a gap
         return State((), Public(losses, odds / odds.sum()))
 

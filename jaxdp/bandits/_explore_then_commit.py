@@ -40,9 +40,9 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        low: [] float, lower end of the interval to which rewards are clipped.
-        high: [] float, upper end of this interval.
-        scale: [] float, the factor from a reward to the integer that is summed: 2^20 / (high - low).
+        low: [] float, the lower end of the interval to which rewards are clipped.
+        high: [] float, the upper end of this interval.
+        scale: [] float, 2^20 / (high - low), the factor that converts a bounded reward to integer units.
     """
 
     epsilon: Scalar
@@ -55,8 +55,8 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] sum of each arm's rewards in exploration. For binary rewards: int32 (int64 under x64). For
-            bounded rewards: a `fixed_point.Sum` of (reward - reward_low) / (reward_high - reward_low).
+        totals: [num_arms] sums of each arm's rewards during exploration. For binary rewards: int32 (int64 in 64-bit
+            mode). For bounded rewards: a `fixed_point.Sum` of (reward - reward_low) / (reward_high - reward_low).
     """
 
     totals: Any
@@ -82,12 +82,12 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     Args:
         num_arms: number of arms, >= 2.
-        explore_rounds: rounds of exploration, a positive multiple of num_arms.
+        explore_rounds: number of rounds of exploration, a positive multiple of num_arms.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
-        A learner that plays arms ([] int32), with blocks. For binary rewards it also has counts; bounded rewards have
-        none, because each reward must be clipped.
+        A learner that plays arms ([] int32). It supports blocks. It supports counts only for binary rewards, because
+        bounded rewards must be clipped one by one.
 
     Raises:
         ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or exceeds the largest integer, or
@@ -112,8 +112,9 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         Standard; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Bounded rewards are rounded to multiples of 2^-20 of their range, both ends exact, and summed as integers. Noisy
-        totals are compared by their leads (`noisy_leads`), which fit into floats; noise is as in `laplace`.
+        Bounded rewards are rounded to multiples of 2^-20 of their range, and summed as integers; both ends of the range
+        are exact. Noisy totals are compared by their differences from the largest one (`noisy_leads`), which are small
+        enough for floats. Noise is as in `laplace`.
 
     Math:
         After $m$ rounds of exploration the learner commits to the arm with the largest noisy total,
@@ -179,12 +180,12 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def update(key, params: Params, state: State, report) -> State:
         action, reward = report
         is_played = jnp.arange(num_arms, dtype=action.dtype) == action
-        integer_reward = own_kernel(to_integers, params, reward)  # so that it is not computed again for each arm
+        integer_reward = own_kernel(to_integers, params, reward)  # not recomputed for each arm
         totals = add(state, jnp.where(is_played, integer_reward, 0))
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
     def to_integers(params: Params, rewards: jax.Array) -> jax.Array:
-        """Returns clipped rewards as integers: 0 or 1 if binary, else 0 for `reward_low` to 2^20 for `reward_high`."""
+        """Converts clipped rewards to integers: 0 or 1 if binary, else 0 (`reward_low`) to 2^20 (`reward_high`)."""
         if binary:
             return jnp.clip(rewards, 0, 1).astype(jnp.result_type(int))
         return fixed_point.units(rewards - params.low, jnp.asarray(params.scale))
@@ -194,7 +195,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return state.private.totals + more if binary else fixed_point.add(state.private.totals, more)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Advances the state by `played` rounds to `totals`, and commits to an arm if these rounds end exploration."""
+        """Advances the state by `played` rounds to `totals`; commits to an arm if these rounds end the exploration."""
         public: Public = state.public
         round_ = public.round + played
         best_arm = branch(
@@ -210,7 +211,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def best_action(params: Params, public: Public) -> jax.Array:
         del params
-        return jnp.maximum(public.best_arm, 0)  # arm 0 before the release, when no arm is known to be better
+        return jnp.maximum(public.best_arm, 0)  # arm 0 before the release, because nothing is known about the arms
 
     algorithm = bulk.Algorithm(num_arms, explore_rounds, arm, to_integers, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))

@@ -1,8 +1,8 @@
-"""Plays many rounds of explore-then-commit at once: in blocks, and by counts of plays.
+"""Plays many rounds of explore-then-commit in one step: in blocks, or from the number of plays of each arm.
 
-The results of blocks equal the results of single rounds bit for bit. No block and no plan of counts contains both
-exploration and commitment. So `advance` can determine from the number of rounds whether exploration ends with the last
-of them.
+Playing in blocks gives the same results as playing round by round, bit for bit. A block or a plan of counts contains
+rounds of exploration or rounds after it, but never both. So `advance` can determine from the number of rounds whether
+exploration ends with the last of these rounds.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,10 @@ class Algorithm(NamedTuple):
     Attributes:
         num_arms: number of arms.
         explore_rounds: rounds of exploration.
-        arm: (round, best_arm) -> the arm to play in a round.
+        arm: (round, best_arm) -> the arm to play in this round.
         to_integers: (params, rewards) -> rewards as integers.
-        add: (state, [num_arms] integers) -> totals plus these integers; after exploration, the unchanged totals.
-        advance: (key, params, state, totals, rounds) -> state after this number of rounds.
+        add: (state, [num_arms] integers) -> the totals plus these integers; after exploration, the unchanged totals.
+        advance: (key, params, state, totals, rounds) -> the state after this number of rounds.
     """
 
     num_arms: int
@@ -38,12 +38,12 @@ class Algorithm(NamedTuple):
     advance: Callable[..., State]
 
     def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
-        left = self.explore_rounds - public.round  # to the end of exploration
+        left = self.explore_rounds - public.round  # rounds until exploration ends
         return jnp.where(public.round < self.explore_rounds, jnp.minimum(limit, left), limit)
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns the functions that plan a block of rounds, and play it at once; integer rewards add up in any order."""
+    """Returns functions that plan a block and play it in one step; integer rewards may be added in any order."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -62,7 +62,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the functions that play many rounds at once, from each arm's number of plays and total binary reward."""
+    """Returns functions that play many rounds in one step, given each arm's number of plays and total binary reward."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params

@@ -21,8 +21,8 @@ class Params:
     """The learner's parameters, which JAX traces.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.
-        growth: [] float > 0, plays of a block divided by the arm's plays before this block.
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        growth: [] float > 0, the plays of a block divided by the arm's plays before this block.
     """
 
     epsilon: Scalar
@@ -34,23 +34,23 @@ def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
     r"""Plays arms in growing blocks, and chooses the next arm by a divergence that accounts for the totals' noise.
 
     A block plays one arm. The first block of an arm has one play. A later block has `growth` times the arm's plays in
-    earlier blocks, rounded down, but at least one. At a block's end its total is released with Laplace(1 / epsilon)
-    noise, and the next arm is chosen. All totals of an arm are added: nothing is forgotten. Arms that have not been
-    played go first, one after the other. Among equal indices, each arm is equally likely.
+    earlier blocks, rounded down, but at least one. At the end of a block its total reward is released with Laplace(1 /
+    epsilon) noise, and the next arm is chosen. All totals of an arm are added, so no reward is forgotten. Arms that
+    have not been played are played first, one after another. Among equal indices, each arm is equally likely.
 
-    * "imed": plays the arm with the least n d + ln n. Here d is the divergence (see Math) between the arm's estimated
-      mean and the largest estimated mean, and n the number of the arm's plays. The arm with the largest estimated mean
-      has d = 0.
-    * "kl_ucb": plays the arm with the largest index. An arm's index is the largest mean at a divergence of at most ln t
-      / n from its estimated mean.
+    * "imed": plays the arm with the smallest n d + ln n. Here d is the divergence (see Math) between the arm's
+      estimated mean and the largest estimated mean, and n the number of the arm's plays. The arm with the largest
+      estimated mean has d = 0.
+    * "kl_ucb": plays the arm with the largest index. An arm's index is the largest mean with a divergence of at most
+      (ln t) / n from the arm's estimated mean.
 
     Args:
         num_arms: number of arms, >= 2.
         index: "imed" or "kl_ucb".
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). It can also play
-        many rounds at once, in blocks or as counts.
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). It can also be
+        simulated by blocks or counts.
 
     Raises:
         ValueError: if num_arms < 2 or index is not one of the names above; from `params`, if a value is out of range.
@@ -58,15 +58,15 @@ def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         growth: > 0 and finite, by default 1: doubling blocks. A smaller growth has a lower median regret. But the index
-            accounts for the noise of one release for each arm, and more blocks have more releases: at small epsilon
-            more runs then leave the best arm for good.
+            accounts for the noise of only one release per arm, and a smaller growth has more blocks, so more releases.
+            At small epsilon, more runs then abandon the best arm permanently.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: A reward adds at most 1 to one total of one arm, and each total is released once with
-          Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases, so blocks concern
-          different users and compose in parallel (docs/proofs/noisy_totals.md).
+        - Sensitivity: A reward adds at most 1 to one total of one arm, and each total is released once with Laplace(1 /
+          epsilon) noise. The arms and the ends of blocks are functions of earlier releases. So different blocks contain
+          different users, and parallel composition applies (docs/proofs/noisy_totals.md).
         - Released: `sums`.
         - Private: `total`.
 
@@ -75,10 +75,11 @@ def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
         for IMED.
 
     Deviations:
-        *The paper's text was not available.* Its abstract was read, and a summary by others that states the divergence,
-        both indices, blocks that grow by a constant factor and that past rewards are kept. Lengths of first blocks, the
-        factor of its experiments and ties could not be compared. By the summary, the regret divided by ln T tends to at
-        most the sum of (1 + growth) gap / d over worse arms; the proof was not read. Noise is integer, as in `laplace`.
+        *The paper's text was not available.* Only its abstract was read, and a summary by others. The summary states
+        the divergence, both indices, that blocks grow by a constant factor, and that past rewards are kept. The lengths
+        of the first blocks, the growth factor in the paper's experiments, and its tie-breaking could not be compared.
+        According to the summary, the regret divided by ln T is asymptotically at most the sum of (1 + growth) gap / d
+        over all suboptimal arms; the proof was not read. The noise is an integer, as in `laplace`.
 
     Math:
         Let $\hat\mu_i$ be the sum of arm $i$'s released totals divided by its number of plays $n_i$, clipped to $[0,

@@ -1,8 +1,8 @@
-"""Compiles formulas of learners as separate XLA kernels on CPU.
+"""Compiles the formulas of learners as separate XLA kernels on CPU.
 
-For up to 16 arms, a kernel's arrays are contiguous along the lanes of `jax.vmap`. On other devices the formula runs
-unchanged. Tests check that results are the same: bit for bit, or up to rounding where a compiler may fuse a product and
-a sum.
+For at most 16 arms, the arrays of a kernel are contiguous along the batch axis of `jax.vmap`. On other devices the
+formulas run unchanged. Tests check that the results of a formula and its kernel are the same, bit for bit. Where a
+compiler may fuse a product and a sum, the results are the same up to rounding.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from jaxdp.numerics.kernels import avoid_xla_tiling, lanes_last, own_kernel
 
 
 def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """Returns a function that computes the formula in one kernel: from arrays [num_arms] and numbers, to one array."""
+    """Returns a function that computes one array from arrays [num_arms] and numbers by the formula, in one kernel."""
 
     def inside(*inputs):
         return lanes_last(avoid_xla_tiling(formula(*jax.tree.map(lanes_last, inputs))))
@@ -23,9 +23,9 @@ def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
 
 def sum_kernels(formula: Callable[..., Sum]) -> Callable[..., Sum]:
-    """Returns a function that computes the formula, a compensated sum, by two kernels: for the total and the excess.
+    """Returns a function that computes the formula, a compensated sum, in two kernels: for the total and the excess.
 
-    A kernel returns only one array. Computing the common parts twice is faster than storing them.
+    A kernel returns only one array. Computing the common parts in both kernels is faster than storing them.
     """
 
     def inside(*inputs):

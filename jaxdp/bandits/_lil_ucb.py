@@ -1,4 +1,4 @@
-"""Best-arm identification by lil'UCB (bounds by the law of the iterated logarithm), on reports that users randomize."""
+"""Best-arm identification by lil'UCB (based on the law of the iterated logarithm), on reports that users randomize."""
 
 import math
 from typing import Any, NamedTuple
@@ -27,7 +27,8 @@ class Params:
         randomizer: parameters of the randomizer of the reports.
         squared_width: [] float > 0, 2 (1 + gamma) ((1 + b) (1 + sqrt(gamma)))^2 times the variance proxy of a report.
         log_risk: [] float > 0, ln(1 / w).
-        patience: [] float > 0, L: an arm wins with >= 1 + L n plays, where n counts the plays of all other arms.
+        patience: [] float > 0, L. An arm is recommended once it has at least 1 + L n plays, where n is the number of
+            plays of all other arms.
     """
 
     randomizer: Any
@@ -42,7 +43,7 @@ class Public(NamedTuple):
     Attributes:
         plays: [num_arms] integer, plays of each arm.
         sums: [num_arms] sums of each arm's reports.
-        tie_word: [] uint32, a random word; it fixes the order in which equal arms are taken.
+        tie_word: [] uint32, a random word that determines how ties between arms are broken.
     """
 
     plays: jax.Array
@@ -52,23 +53,25 @@ class Public(NamedTuple):
 
 @factory
 def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", constants: str = "theory") -> Learner:
-    r"""Plays the arm with the largest upper confidence bound, until one arm has been played far more than all others.
+    r"""Plays the arm with the largest upper confidence bound until one arm has far more plays than all others together.
 
     First every arm is played once. Then the learner plays the arm with the largest bound on its mean (see Math). It
-    stops as soon as the plays n_i of an arm are at least 1 + L sum_{j != i} n_j, and recommends the arm that was played
-    most. Ties are broken by a random order of the arms, which each run draws once.
+    stops as soon as the number of plays n_i of some arm i is at least 1 + L sum_{j != i} n_j, and recommends the arm
+    with the most plays. Ties are broken by a random order of the arms, which each run draws once.
 
     Args:
         num_arms: number of arms K, >= 2.
-        report: "rr" (randomized response) or "gaussian". Laplace noise is refused: its variance proxy is infinite.
+        report: "rr" (randomized response) or "gaussian". Laplace noise is rejected, because its variance proxy is
+            infinite.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
-            NaN is `reward_low`).
-        constants: "theory": the constants of Theorem 2 (see Math). If there is one best arm, the recommendation is
-            wrong with probability <= failure_prob. Or "heuristic": gamma = 0, b = 1/2, w = failure_prob / 5, L = 1 + 10
-            / K, and ln(n_i + 2) in place of ln((1 + gamma) n_i): several times faster, but without this guarantee.
+            NaN counts as `reward_low`).
+        constants: "theory" or "heuristic". "theory": the constants of Theorem 2 (see Math). If there is a unique best
+            arm, the recommendation is wrong with probability <= failure_prob. "heuristic": gamma = 0, b = 1/2, w =
+            failure_prob / 5, L = 1 + 10 / K, and ln(n_i + 2) in place of ln((1 + gamma) n_i). The learner then stops
+            several times earlier, but without this guarantee.
 
     Returns:
-        A learner that stops; its actions and recommendations are arms ([] int32).
+        A learner that may stop before the horizon; its actions and recommendations are arms ([] int32).
 
     Raises:
         ValueError: if num_arms < 2, or report, rewards or constants is not one of the names above; from `params`, if a
@@ -84,13 +87,13 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
         - Unit: one round's reward; adjacency: replace one, by anything.
-        - Why: A reward leaves the user's device once; everything else, the stopping time included, is post-processing.
+        - Why: A reward leaves the user's device once. Everything else, including the stopping time, is post-processing.
         - Released: all reports.
         - Private: none.
 
     Source:
-        Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2, on reports as in LDP-Bandits (Zheng, Cai, Huang,
-        Li & Wang, 2020), Appendix B.2.
+        Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2. Applied to reports as in LDP-Bandits (Zheng,
+        Cai, Huang, Li & Wang, 2020), Appendix B.2.
 
     Deviations:
         The default is randomized response; Zheng et al. add Gaussian noise, and do not clip. The randomized bit of a
@@ -138,9 +141,9 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     is_theory = check_choice("constants", constants, CONSTANTS) == "theory"
     reports = reports_of(report, rewards, num_arms)
     slack, widening = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # gamma, b
-    # The patience L is at least this for every nu; ((2 + b) / b)^2 = 9.
+    # The patience L is at least this number for every nu; with b = 1, ((2 + b) / b)^2 = 9.
     min_patience = 9.0 if is_theory else 1 + 10 / num_arms
-    # The earliest stop: every other arm has one play, and the winner 1 + L (K - 1) plays.
+    # At the earliest stop, every other arm has one play, and the recommended arm has 1 + L (K - 1) plays.
     min_rounds = math.ceil(1 + min_patience * (num_arms - 1)) + num_arms - 1
 
     def params(

@@ -19,23 +19,24 @@ def logged_rewards(
     min_propensity: float | None = None,
     binary: bool = False,
 ) -> Environment:
-    """Logged arms and rewards, for evaluation by replay: a round counts if the learner plays the logged arm.
+    """Logged arms and rewards, for evaluation by replay: a round counts if the learner chooses the logged arm.
 
-    Use it with learners from `on_logged`. If propensities are given, a round counts only if a random coin also accepts
-    it. The coin and the estimates are as for `jaxdp.bandits.contextual.logged_contexts`, without contexts. With
-    propensities, replay is unbiased even if the logging policy saw contexts that the log does not contain.
+    Use it with learners from `on_logged`. If propensities are given, a round counts only if rejection sampling also
+    accepts it. The acceptance probability and the estimates are as for `jaxdp.bandits.contextual.logged_contexts`,
+    without contexts. With propensities, replay is unbiased even if the logging policy saw contexts that the log does
+    not contain.
 
     Args:
-        actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
+        actions: [horizon] integers in [0, num_arms), the arms that were played.
         rewards: [horizon] finite, the rewards of these arms; learners clip them to their own bounds.
         num_arms: number of arms, >= 2.
         propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`; None for uniform arms.
         min_propensity: as for `logged_contexts`.
-        binary: whether rewards are 0 or 1, and the learner receives them as integers.
+        binary: whether rewards are 0 or 1 and are passed to the learner as integers.
 
     Returns:
-        An environment for at most `horizon` rounds, actions in [0, num_arms) and `LoggedFeedback`. Outcomes are as for
-        `logged_contexts`.
+        An environment for at most `horizon` rounds. Actions are in [0, num_arms), and feedback is `LoggedFeedback`.
+        Outcomes are as for `logged_contexts`.
 
     Raises:
         ValueError: if an argument is not as described above, or needs more memory than the device has free.

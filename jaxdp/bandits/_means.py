@@ -1,4 +1,4 @@
-"""Plays and mean reports of each arm."""
+"""The number of plays and the mean report of each arm."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from jaxdp.random import ties
 
 
 class Means(NamedTuple):
-    """Plays of each arm, and sums of its reports.
+    """The number of plays of each arm, and the sum of the arm's reports.
 
     Attributes:
         round: [] integer, rounds played.
@@ -57,10 +57,10 @@ def first_largest(scores: jax.Array) -> jax.Array:
 
 
 def largest_bound(bounds: jax.Array, order: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound, [] int32; among infinite bounds the arm with the smallest index.
+    """Returns the arm with the largest bound, [] int32; if bounds are infinite, the first arm with an infinite bound.
 
     Args:
         bounds: [num_arms] float without NaN; infinity for an arm that has not been played.
-        order: [num_arms] int32 >= 0, by `ties.ranks`; it decides between equal finite bounds.
+        order: [num_arms] int32 >= 0, from `ties.ranks`; it breaks ties between finite bounds.
     """
     return ties.largest(bounds, jnp.where(jnp.isinf(bounds), 0, order))

@@ -1,7 +1,7 @@
-"""The steps of `_means`, laid out for XLA on CPU; tests check that they equal the plain steps bit for bit.
+"""The functions of `_means` in a layout for XLA on CPU; tests check that results are the same, bit for bit.
 
-In a program of 256 lanes with 3 or 10 arms, a round of `ucb` takes twice as long with the plain `update_means`.
-Measure it by `python benchmarks/run.py --clock processor "fast form of update_means in ucb"`.
+In a program of 256 lanes with 3 or 10 arms, a round of `ucb` takes twice as long with `update_means` of `_means`. To
+measure this, run `python benchmarks/run.py --clock processor "fast form of update_means in ucb"`.
 """
 
 import jax
@@ -23,7 +23,7 @@ def update_means(means: Means, arm: jax.Array, report: jax.Array) -> Means:
 def first_largest(scores: jax.Array) -> jax.Array:
     """Returns the first index of the largest score, [] int32; scores are [num_arms] float without NaN."""
 
-    # XLA on CPU does not vectorise an argmax, so elementwise maxima and then elementwise minima replace it.
+    # XLA on CPU does not vectorise argmax, so elementwise maxima and then elementwise minima are used instead.
     def index_of_largest(scores: jax.Array) -> jax.Array:
         indices = jnp.arange(len(scores), dtype=jnp.int32)
         return tree_reduce(jnp.minimum, jnp.where(scores == tree_reduce(jnp.maximum, scores), indices, len(scores)))
@@ -32,9 +32,9 @@ def first_largest(scores: jax.Array) -> jax.Array:
 
 
 def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound, [] int32; among infinite bounds the arm with the smallest index.
+    """Returns the arm with the largest bound, [] int32; if bounds are infinite, the first arm with an infinite bound.
 
-    The random word, [] uint32, decides between equal finite bounds, by `ties.ranks`.
+    The random word, [] uint32, breaks ties between finite bounds, as in `ties.ranks`.
     """
 
     def rank_largest(bounds: jax.Array, word: jax.Array, largest: jax.Array) -> jax.Array:
@@ -50,7 +50,7 @@ def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
 
 
 def _largest_of_few(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    # Unrolled over the arms: one loop over lanes then suffices, and it computes the rank of each arm once.
+    # The loop is unrolled over the arms, so that XLA needs a single loop over lanes and computes each arm's rank once.
     order = ties.ranks(word, len(bounds))
     best, rank, best_arm = bounds[0], order[0], jnp.zeros(bounds.shape[1:], jnp.int32)
     for arm in range(1, len(bounds)):

@@ -1,4 +1,4 @@
-"""Best-arm identification with a fixed number of rounds and a single private selection."""
+"""Best-arm identification with a fixed number of rounds and one private selection at the end."""
 
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] integer, the sum of rewards of each arm.
+        totals: [num_arms] integer, the sums of each arm's rewards.
     """
 
     totals: jax.Array
@@ -52,7 +52,8 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        best_arm: [] int32, the recommendation; before the last round, an arm drawn uniformly without data.
+        best_arm: [] int32, the recommendation; before the last round, a uniformly random arm that does not depend on
+            data.
     """
 
     round: jax.Array
@@ -63,16 +64,16 @@ class Public(NamedTuple):
 def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
     r"""Plays every arm equally often, then recommends the arm with the largest noisy total of rewards, and stops.
 
-    Each total gets exponential noise of mean 1 / epsilon, once. Among equal noisy totals, each arm is equally likely.
-    Before the last round the recommendation is a uniformly random arm.
+    Exponential noise of mean 1 / epsilon is added to each total once. Among equal noisy totals, each arm is equally
+    likely. Before the last round the recommendation is a uniformly random arm.
 
     Args:
         num_arms: number of arms K, >= 2.
-        num_rounds: rounds in all, a positive multiple of num_arms.
+        num_rounds: total number of rounds, a positive multiple of num_arms.
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
-        blocks and counts. It stops after num_rounds rounds.
+        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32). It
+        supports blocks and counts, and stops after num_rounds rounds.
 
     Raises:
         ValueError: if num_arms < 2, or num_rounds is not a positive multiple of it or exceeds the largest integer; from
@@ -86,18 +87,19 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity: Replacing a reward changes one arm's total, by at most 1. Fix the noise of all arms except arm i.
           Arm i is selected if its noise exceeds a threshold: the largest other noisy total minus the total of arm i.
-          The threshold moves by at most 1, not by 2 as for scores that move in different directions. Exponential noise
-          of mean 1 / epsilon exceeds t with probability min(1, exp(-epsilon t)), so this probability changes by a
-          factor of at most exp(epsilon).
+          The threshold changes by at most 1. (It changes by at most 2 if several scores may change in opposite
+          directions.) Exponential noise of mean 1 / epsilon exceeds t with probability min(1, exp(-epsilon t)), so this
+          probability changes by a factor of at most exp(epsilon).
         - Released: `best_arm`.
         - Private: `totals`.
 
     Source:
-        Report noisy max, Dwork & Roth (2014), Claim 3.9; with exponential noise it is permute-and-flip of McKenna &
-        Sheldon (2020) and Ding et al. (2021), here with half the noise, as only one score moves.
+        Report noisy max, Dwork & Roth (2014), Claim 3.9; with exponential noise it is the permute-and-flip mechanism of
+        McKenna & Sheldon (2020) and Ding et al. (2021). Here half of their noise suffices, because only one score
+        changes.
 
     Deviations:
-        Noise is drawn in 64 bits, as in `noisy_max`.
+        Noise is computed with 64-bit integers, as in `noisy_max`.
 
     Math:
         With $X_i$ the total of arm $i$ after $n$ = num_rounds / $K$ plays, the recommendation is
@@ -168,12 +170,12 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         return state.private.totals + jnp.where(state.public.round < num_rounds, more, 0)
 
     def advance(key, params: Params, state: State, totals: jax.Array, played: jax.Array) -> State:
-        """Advances the state by `played` rounds to `totals`, and selects an arm if they include the last round."""
+        """Advances the state by `played` rounds to `totals`; selects an arm if these rounds include the last one."""
         public: Public = state.public
         round_ = public.round + played
         best_arm = branch(
             round_ == num_rounds,
-            lambda: noisy_max(key, totals, params.epsilon, sensitivity=0.5),  # half, as only one total moves
+            lambda: noisy_max(key, totals, params.epsilon, sensitivity=0.5),  # half, because only one total changes
             lambda: public.best_arm,
         )
         return State(Private(totals), Public(round_, best_arm))

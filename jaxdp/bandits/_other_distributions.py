@@ -1,4 +1,4 @@
-"""Stochastic bandits with bounded rewards, and with heavy-tailed rewards."""
+"""Stochastic bandits with bounded rewards or with heavy-tailed rewards."""
 
 import math
 from typing import Any
@@ -27,7 +27,7 @@ class BoundedParams:
 
     Attributes:
         means: [num_arms] float in (0, 1), the arms' mean rewards.
-        gaps: [num_arms] float >= 0, how far each mean lies below the largest.
+        gaps: [num_arms] float >= 0, the largest mean minus each arm's mean.
         concentration: [] float, c, the sum of the two parameters of each Beta distribution.
     """
 
@@ -42,8 +42,8 @@ class HeavyTailedParams:
 
     Attributes:
         means: [num_arms] float, the arms' mean rewards.
-        gaps: [num_arms] float >= 0, how far each mean lies below the largest.
-        scale: [] float > 0, the factor of the noise.
+        gaps: [num_arms] float >= 0, the largest mean minus each arm's mean.
+        scale: [] float > 0, the factor that multiplies the noise.
         degrees_of_freedom: [] float > 1, the degrees of freedom of the noise's Student-t distribution.
     """
 
@@ -55,7 +55,7 @@ class HeavyTailedParams:
 
 @factory
 def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: float = 0.0) -> Environment:
-    """Rewards in [0, 1] with the distribution Beta(m c, (1 - m) c) for the mean m; its variance is m (1 - m) / (c + 1).
+    """Rewards with distribution Beta(m c, (1 - m) c), where m is the arm's mean; the variance is m (1 - m) / (c + 1).
 
     Args:
         means: [num_arms] in (0, 1).
@@ -64,7 +64,7 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
             concentration.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]), with blocks. Outcomes and
+        An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]). It supports blocks. Outcomes and
         recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
@@ -73,11 +73,11 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
             and all means are equal.
 
     Values:
-        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
-            proportion, and the largest mean stays the same.
+        gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
+            All gaps are rescaled in proportion, and the largest mean stays the same.
         best_mean: in (0, 1), the largest mean, from which gaps are subtracted; by default the largest of `means`.
-        concentration: c, such that m c and (1 - m) c are >= 1 for every arm; by default 10, or the smallest c with this
-            property if that is larger.
+        concentration: c. Both m c and (1 - m) c must be >= 1 for every arm's mean m. By default c is the maximum of 10
+            and the smallest c with this property.
 
     Source:
         Standard.
@@ -106,10 +106,10 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
 
     def feedback(key, params: BoundedParams, world, action):
         mean = entry(jnp.asarray(params.means), action)
-        finite_mean = jnp.where(jnp.isnan(mean), 0.5, mean)  # an arm outside [0, num_arms) pays NaN below
+        finite_mean = jnp.where(jnp.isnan(mean), 0.5, mean)  # NaN, outside [0, num_arms), is handled below
         shapes = [
             jnp.maximum(share * params.concentration, 1)[None] for share in (finite_mean, 1 - finite_mean)
-        ]  # rounding may give a little less than 1
+        ]  # because of rounding, products may be slightly below 1
         paid = beta(key, *shapes)[0]
         return world, jnp.where(jnp.isnan(mean), jnp.nan, jnp.clip(paid, 0, 1)), gap_outcome(params, action)
 
@@ -130,10 +130,10 @@ def heavy_tailed_bandit(
     visits: Visits | None = None,
     taste: float = 0.0,
 ) -> Environment:
-    """Rewards means[k] + scale * t, where t has a Student-t distribution: moments of high order are infinite.
+    """Rewards means[k] + scale * t, where t has a Student-t distribution, so that moments of high order are infinite.
 
-    One variate t per round is the noise of every arm. Private learners clip rewards. The means of clipped rewards have
-    the same order as `means`; regret is measured by `means`.
+    In each round the same variate t is the noise of every arm. Private learners clip rewards. The means of the clipped
+    rewards have the same order as `means`; regret is computed from `means`.
 
     Args:
         means: [num_arms] finite.
@@ -143,7 +143,7 @@ def heavy_tailed_bandit(
         taste: as for `bernoulli_bandit`, without clipping.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded). It supports blocks. Outcomes and
         recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
@@ -151,19 +151,19 @@ def heavy_tailed_bandit(
             of range; from `params`, if a value is out of range, or if `gap` is given and all means are equal.
 
     Values:
-        degrees_of_freedom: > 1 and finite, by default the argument. The variance of t is infinite up to d = 2 degrees
-            of freedom, and d / (d - 2) above.
+        degrees_of_freedom: > 1 and finite, by default the argument. With d degrees of freedom, the variance of t is
+            infinite if d <= 2, and d / (d - 2) otherwise.
         scale: > 0 and finite, by default the argument.
-        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
-            proportion, and the largest mean stays the same.
-        best_mean: the largest mean, from which gaps are subtracted; by default the largest of `means`.
+        gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
+            All gaps are rescaled in proportion, and the largest mean stays the same.
+        best_mean: the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.
 
     Source:
         Bailey (1994), "Polar generation of random variates with the t-distribution".
 
     Deviations:
-        In float32 the uniform number that determines |t| is at least 2^-24, so |t| stays below sqrt(d) 2^(24 / d);
-        larger values would have probability 6e-8 or less.
+        In float32 the uniform number that determines |t| is at least 2^-24, so |t| is always below sqrt(d) 2^(24 / d).
+        An exact variate would exceed this bound with probability at most 6e-8.
     """
     base_means = means_vector(check_finite("means", means))
 

@@ -1,4 +1,4 @@
-"""Best-arm identification by tests of pairs of users, on bits that users randomize."""
+"""Best-arm identification by tests that pair users of two arms, on bits that users randomize."""
 
 import math
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_at_least, check_count, check_number, check_probability
 
-NUM_SLOPES = 20  # slopes halve, so gaps down to a millionth of the largest gap are tested equally well
+NUM_SLOPES = 20  # each slope is half of the last one; gaps down to a millionth of the largest are tested equally well
 LARGEST_SLOPE = 3.0
 
 
@@ -28,10 +28,11 @@ class Params:
     Attributes:
         randomizer: parameters of the randomizer of the reports.
         slopes: [NUM_SLOPES] float > 0, the values l in the e-value.
-        worse_costs: [NUM_SLOPES] float, log cosh(l): each discordant pair subtracts it from the logarithm of the
-            e-value, in tests that an arm is worse.
-        near_costs: [NUM_SLOPES] float, the numbers subtracted in tests that an arm is worse by at most the tolerance.
-        threshold: [] float; a test rejects if the logarithm of the e-value reaches it.
+        worse_costs: [NUM_SLOPES] float, log cosh(l). In tests that an arm is worse, each discordant pair subtracts this
+            number from the logarithm of the e-value.
+        near_costs: [NUM_SLOPES] float, the corresponding numbers in tests that an arm is worse by at most the
+            tolerance.
+        threshold: [] float; a test rejects if the logarithm of the e-value is at least this number.
     """
 
     randomizer: Any
@@ -46,16 +47,17 @@ class Public(NamedTuple):
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
-        sweeps: [] integer, number of completed sweeps: every active arm has been played this often.
+        sweeps: [] integer, number of completed sweeps. Each sweep plays every active arm once.
         turn: [] int32, number of active arms that have been played in the current sweep.
-        sums: [num_arms] integers, sums of each arm's reports.
-        begin: [] integer, number of completed sweeps before this batch (the sweeps between two tests).
-        sums_before: [num_arms] integers, sums of reports before this batch.
-        discordant: [num_arms, num_arms] float, number of discordant pairs of each two arms; each batch adds its mean
-            number over all pairings of its users.
+        sums: [num_arms] integer, sums of each arm's reports.
+        begin: [] integer, number of sweeps that were completed before the current batch. A batch consists of the sweeps
+            between two tests.
+        sums_before: [num_arms] integer, sums of each arm's reports before the current batch.
+        discordant: [num_arms, num_arms] float, number of discordant pairs for each two arms. Each batch adds its mean
+            number of discordant pairs over all pairings of its users.
         near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than every other active
             arm.
-        tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
+        tie_word: [] uint32, a random word that determines how the recommendation breaks ties between arms.
     """
 
     active: jax.Array
@@ -73,23 +75,25 @@ class Public(NamedTuple):
 def pairwise_elimination(*, num_arms: int) -> Learner:
     r"""Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
 
-    The k-th users of two arms are a pair, and a pair is discordant if its two reports differ; the arm with the report 1
-    wins it. If two arms are equal, each wins a discordant pair with probability 1/2, for every mean and every epsilon,
-    so the test needs neither a variance nor a gap. An arm is dropped once another active arm's e-value against it (see
-    Math) reaches (num_arms - 1) / failure_prob. Tests take place after 1, 2, ..., 200 sweeps over the active arms, and
-    then whenever the number of sweeps has grown by about 1%. The order of users between two tests does not matter: the
-    test uses the mean number of discordant pairs over all ways to pair these users.
+    The k-th users of two arms form a pair. A pair is discordant if its two reports differ, and the arm with the report
+    1 wins it. If two arms have equal means, each of them wins a discordant pair with probability 1/2, for every mean
+    and every epsilon. So the test needs to know neither a variance nor a gap. An arm is dropped once another active
+    arm's e-value against it (see Math) is at least (num_arms - 1) / failure_prob. Tests take place after 1, 2, ..., 200
+    sweeps over the active arms, and then whenever the number of sweeps has grown by about 1%. The order of users
+    between two tests does not matter, because the test uses the mean number of discordant pairs over all ways to pair
+    these users.
 
-    With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than every other
-    active arm. Without a tolerance it may never stop if several arms are equally good.
+    With a tolerance w > 0, the learner also stops once the tests show that some active arm is at most w worse than
+    every other active arm. Without a tolerance it may never stop if several arms are equally good.
 
     Args:
         num_arms: number of arms K, >= 2.
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
-        counts: `engine="counts"` takes one step from test to test, which long runs need. It stops. With probability <=
-        failure_prob its recommendation is worse than the best arm (with a tolerance w: by more than w).
+        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32). It may
+        stop before the horizon. With probability <= failure_prob its recommendation is worse than the best arm (with a
+        tolerance w: by more than w). It supports counts. Use `engine="counts"` for long runs, because it needs only one
+        step from one test to the next.
 
     Raises:
         ValueError: if num_arms < 2; from `params`, if a value is out of range.
@@ -97,22 +101,23 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        tolerance: w in [0, 1), by default 0: the largest amount by which the mean reward of the recommended arm may
-            be below the best arm's mean.
+        tolerance: w in [0, 1), by default 0: the maximum accepted difference between the best arm's mean reward and the
+            recommended arm's mean reward.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one round's reward; adjacency: replace one, by anything.
-        - Why: A reward leaves the user's device once, by randomized response; everything else, the stopping time
-          included, is post-processing.
+        - Why: A reward leaves the user's device once, by randomized response. Everything else, including the stopping
+          time, is post-processing.
         - Released: all reports.
         - Private: none.
 
     Source:
-        Wald (1947), "Sequential Analysis", chapter 6, for pairs. `docs/proofs/pairs.md` proves the test.
+        Wald (1947), "Sequential Analysis", chapter 6, for tests of pairs. `docs/proofs/pairs.md` proves the test.
 
     Deviations:
-        Wald tests one pair; the reports, the mixture over effects and the union bound over pairs are ours.
+        Wald tests one pair of arms. The reports, the mixture over effects and the union bound over pairs of arms are
+        ours.
 
     Math:
         Let $D$ pairs of users of the arms $i$ and $j$ be discordant, and let $S$ be the sum of the reports of arm $j$
@@ -143,7 +148,8 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
             raise ValueError(f"tolerance must be < 1, got {tolerance}")
         randomizer = reports.params(epsilon=epsilon)
         slopes = min(epsilon, LARGEST_SLOPE) * 0.5 ** np.arange(NUM_SLOPES)
-        # If an arm is worse by more than w, the better arm wins a discordant pair with at least this probability.
+        # If an arm is worse by more than w, the better arm wins a discordant pair with at least the probability
+        # `share`.
         share = 1 / (1 + math.exp(-4 * tolerance * math.tanh(epsilon / 2)))
         tests = (num_arms - 1) * (1 if tolerance == 0 else 2)
         dtype = default_float()
@@ -185,7 +191,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
         return public.begin + batch_size(public) - public.sweeps
 
     def test(params: Params, public: Public, is_over: jax.Array) -> Public:
-        """Tests all pairs of active arms if a batch has ended, and drops arms; returns the new public state."""
+        """Tests all pairs of active arms and drops arms, if a batch has ended; returns the new public state."""
         size = batch_size(public)
         is_end = is_over & (public.sweeps - public.begin == size)
         ones, num_users = (public.sums - public.sums_before).astype(default_float()), size.astype(default_float())
@@ -212,7 +218,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
 
     def recommend(params: Params, public: Public) -> jax.Array:
         del params
-        ahead = rank(public) < public.turn  # these arms have one report more
+        ahead = rank(public) < public.turn  # these arms have one more report
         means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
         candidates = jnp.where(jnp.any(public.near), public.near, public.active)
         means = jnp.where(candidates, means, -jnp.inf)
@@ -235,14 +241,14 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
 
 
 def _log_mean_exp(slopes: np.ndarray, share: float) -> np.ndarray:
-    """Returns log((1 - share) e^l + share e^-l): the log mean of e^(l s), s = -1 with probability `share`, else 1."""
+    """Returns log E[e^(l s)] for each slope l, where s is -1 with probability `share`, and 1 otherwise."""
     return slopes + np.log1p(share * np.expm1(-2 * slopes))
 
 
 def _log_e_value(slopes: ArrayLike, costs: ArrayLike, leads: jax.Array, discordant: jax.Array) -> jax.Array:
-    """Returns the log of the mean over slopes l of exp(l S - cost D), where S is `leads`, and D is `discordant`.
+    """Returns the logarithm of the mean over slopes l of exp(l S - cost D), where S is `leads` and D is `discordant`.
 
-    `leads`, `discordant` and the result are [num_arms, num_arms] float: one number for each pair of arms.
+    `leads`, `discordant` and the result are [num_arms, num_arms] float, with one number for each pair of arms.
     """
     slopes, costs = jnp.asarray(slopes)[None, None], jnp.asarray(costs)[None, None]
     powers = leads[..., None] * slopes - discordant[..., None] * costs

@@ -1,4 +1,4 @@
-"""Best-arm identification by tests of pairs of arms, on noisy totals that a curator releases after each epoch."""
+"""Best-arm identification by tests of pairs of arms, on the noisy totals that a curator releases after each epoch."""
 
 import math
 from functools import partial
@@ -45,8 +45,8 @@ from jaxdp.validation import (
 )
 
 LEAST_GROWTH = 0.05
-SPACING = 4.0  # after n plays an epoch has >= min(n, SPACING sqrt(n) / epsilon) plays: each release costs power
-LEAST_RATE = 1e-4  # a test clips the rate of ones to [LEAST_RATE, 1 - LEAST_RATE]
+SPACING = 4.0  # after n plays an epoch has >= min(n, SPACING sqrt(n) / epsilon) plays, as each release costs power
+LEAST_RATE = 1e-4  # a test clips the fraction of ones to [LEAST_RATE, 1 - LEAST_RATE]
 
 
 @pytree_dataclass
@@ -55,13 +55,13 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        ends: [NUM_EPOCHS] integer, plays of each active arm at the end of each epoch; the largest integer stands for an
-            epoch that is too long to end.
+        ends: [NUM_EPOCHS] integer, plays of each active arm at the end of each epoch; the largest integer means that
+            the epoch is too long to end.
         stakes: [NUM_STAKES] float in (0, 1), the stakes v in section Math of `pairwise_elimination_central`.
         log_weights: [NUM_STAKES] float, logarithms of the stakes' weights in the e-value.
         tolerance: [] float in [0, 1), w.
-        threshold: [] float; a test rejects if the logarithm of the e-value reaches it.
-        rounding: [] float, an upper bound on the step to which noise is rounded down.
+        threshold: [] float; a test rejects if the logarithm of the e-value is at least this number.
+        rounding: [] float, an upper bound on the spacing of the grid to which noise is rounded down.
     """
 
     epsilon: Scalar
@@ -77,8 +77,8 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] integer, each arm's sum of rewards in this epoch; reset to zero in the first round of an
-            epoch.
+        totals: [num_arms] integer, each arm's sum of rewards in the current epoch; reset to zero in the first round of
+            an epoch.
     """
 
     totals: jax.Array
@@ -89,13 +89,13 @@ class Public(NamedTuple):
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
-        epoch: [] int32, epochs that have ended.
-        played: [] integer, rounds of this epoch played.
-        rates: [num_arms] float, each arm's noisy rate of ones in the first epoch.
-        sums: [num_arms] compensated sums of each arm's noisy totals of the epochs after the first.
+        epoch: [] int32, number of epochs that have ended.
+        played: [] integer, rounds played in the current epoch.
+        rates: [num_arms] float, each arm's noisy fraction of ones in the first epoch.
+        sums: [num_arms] compensated sums of each arm's noisy totals, over all epochs after the first epoch.
         near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than every other active
             arm.
-        tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
+        tie_word: [] uint32, a random word that determines how the recommendation breaks ties between arms.
     """
 
     active: jax.Array
@@ -113,23 +113,23 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
 
     After each epoch, the curator counts the ones of each active arm in this epoch, adds Laplace(1 / epsilon) noise, and
     releases the noisy totals once. From the noisy totals the learner computes an e-value for every two active arms x
-    and y (see Math). The e-value's expectation is at most 1 if y is not better than x. Arm x is dropped once another
-    active arm's e-value against it reaches (num_arms - 1) / failure_prob.
+    and y (see Math). The expectation of the e-value is at most 1 if y is not better than x. Arm x is dropped once the
+    e-value against x, for some active arm y, is at least (num_arms - 1) / failure_prob.
 
     Epochs are public and fixed in advance. The first epoch is short. The second epoch ends at `first_look` plays of
-    each active arm. After n plays, a later epoch has about `growth` n plays or, if this is more, 4 sqrt(n) / epsilon
-    plays, but at most n.
+    each active arm. After n plays of each arm, a later epoch has about max(`growth` n, min(n, 4 sqrt(n) / epsilon))
+    plays of each arm.
 
-    With a tolerance w > 0 the learner also stops once an active arm is shown to be at most w worse than every other
-    active arm. Without a tolerance it may never stop if several arms are equally good.
+    With a tolerance w > 0, the learner also stops once the tests show that some active arm is at most w worse than
+    every other active arm. Without a tolerance it may never stop if several arms are equally good.
 
     Args:
         num_arms: number of arms K, >= 2.
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
-        blocks and counts. It stops. With probability <= failure_prob its recommendation is worse than the best arm
-        (with a tolerance w: by more than w).
+        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32). It
+        supports blocks and counts, and may stop before the horizon. With probability <= failure_prob its recommendation
+        is worse than the best arm (with a tolerance w: by more than w).
 
     Raises:
         ValueError: if num_arms < 2; from `params`, if a value is out of range.
@@ -137,34 +137,35 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        tolerance: w in [0, 1), by default 0: the largest amount by which the mean reward of the recommended arm may
-            be below the best arm's mean.
-        log_odds_ratio: the planned effect, > 0: log odds of the best arm minus log odds of the second best. By default
-            None: the stakes suit all effects, and need about 1.4 times the rounds. A wrong plan costs rounds, but
-            changes neither the failure probability nor privacy.
-        first_look: plays of each arm at the first test, a whole number >= 2 and < 2^30 (with x64: < 2^62). The first
+        tolerance: w in [0, 1), by default 0: the maximum accepted difference between the best arm's mean reward and the
+            recommended arm's mean reward.
+        log_odds_ratio: the anticipated effect, > 0: the log odds of the best arm minus the log odds of the second-best
+            arm. By default None: the stakes then cover effects of all sizes, and about 1.4 times as many rounds are
+            needed. If the anticipated effect is wrong, more rounds are needed, but the failure probability and privacy
+            do not change.
+        first_look: plays of each arm at the first test, an integer >= 2 and < 2^30 (in 64-bit mode: < 2^62). The first
             epoch has a sixteenth of these plays, but at most 64 + 64 / epsilon. By default None: the first epoch has 64
             + 64 / epsilon plays of each arm, and the first test takes place after 80 + 64 / epsilon + 16 / epsilon^2
-            plays.
-        growth: in [0.05, 1], by default 0.1: relative growth of the number of plays in an epoch.
+            plays of each arm.
+        growth: in [0.05, 1], by default 0.1: plays of an arm in an epoch, divided by the arm's plays before it.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity: A reward adds at most 1 to one arm's total of one epoch. The totals of an epoch have L1
           sensitivity 1 and are released once, each with Laplace(1 / epsilon) noise. The ends of epochs are fixed in
-          advance, and which arms play follows from earlier releases, so epochs concern different users and compose in
-          parallel.
-        - Released: `sums`, from the noisy totals of each epoch; the rest is post-processing.
+          advance, and the arms that play are determined by earlier releases. So different epochs contain different
+          users, and parallel composition applies.
+        - Released: `sums`, computed from the noisy totals of each epoch; everything else is post-processing.
         - Private: `totals`.
 
     Source:
-        Turner, Ly & Grünwald (2024), arXiv 2106.02693, for the bets, written there as likelihood ratios.
+        Turner, Ly & Grünwald (2024), arXiv 2106.02693, for the bets, which they write as likelihood ratios.
         `docs/proofs/pairs.md` explains the bets and proves the test.
 
     Deviations:
-        Turner et al. test one pair; the noise, the tolerance and the union bound over pairs are ours. Noise is integer,
-        as in `laplace`; the tests allow for its rounding. Logarithms of e-values are sums of floats.
+        Turner et al. test one pair. The noise, the tolerance and the union bound over pairs are ours. The noise is an
+        integer, as in `laplace`; the tests account for this rounding. Logarithms of e-values are sums of floats.
 
     Math:
         Let $n$ be the plays of each arm after the first epoch, $\tilde X$ and $\tilde Y$ the sums of the $J$ noisy
@@ -210,7 +211,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         if check_at_least("tolerance", check_number("tolerance", tolerance), 0.0) >= 1:
             raise ValueError(f"tolerance must be < 1, got {tolerance}")
         budget = leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms))
-        longest = math.ceil(min(64 + 64 / epsilon, largest // 4))  # largest number of an arm's plays in the first epoch
+        longest = math.ceil(min(64 + 64 / epsilon, largest // 4))  # maximum number of an arm's plays in the first epoch
         if first_look is None:
             pilot, first_look = longest, longest + math.ceil(min(16 + (4 / epsilon) ** 2, largest // 8))
         else:
@@ -257,18 +258,18 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return num_active(public).astype(integer)
 
     def plays_of_arm(params: Params, public: Public) -> jax.Array:
-        """Returns the number of plays of each active arm in this epoch, [] integer."""
+        """Returns the number of plays of each active arm in the current epoch, [] integer."""
         ends, epoch = jnp.asarray(params.ends), jnp.minimum(public.epoch, NUM_EPOCHS - 1)
         return ends[epoch] - jnp.where(epoch == 0, 0, ends[jnp.maximum(epoch - 1, 0)])
 
     def length(params: Params, public: Public) -> jax.Array:
-        """Returns the number of rounds of this epoch; the last remaining arm is played forever."""
+        """Returns the number of rounds in the current epoch; the largest integer if the epoch never ends."""
         size, plays = size_of(public), plays_of_arm(params, public)
         is_endless = (size == 1) | (plays > largest // size)
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arm to play, [...] int32, when `played` ([...] integer) rounds of the epoch have been played."""
+        """Returns the arm to play, [...] int32, after `played` rounds of the epoch ([...] integer)."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
@@ -282,9 +283,9 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return advance(key, params, state, rewards, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
-        """Advances the state by `rounds` rounds of the epoch; `rewards`, [num_arms], are the arms' totals in them.
+        """Advances the state by `rounds` rounds of an epoch with the total rewards `rewards`, [num_arms].
 
-        If the epoch ends, tests and drops arms.
+        If the epoch ends with these rounds, the function tests and drops arms.
         """
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
@@ -344,12 +345,12 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
 
 
 def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
-    """Returns log e-values against "arm y is worse than arm x by `margin` or more": [num_arms, num_arms], at [x, y]."""
+    """Returns log e-values against "arm y is worse than arm x by at least `margin`", [num_arms, num_arms] at [x, y]."""
     ends, sums = jnp.asarray(params.ends), public.sums.total - public.sums.excess
     plays = (ends[jnp.minimum(public.epoch, NUM_EPOCHS) - 1] - ends[0]).astype(sums.dtype)
     rates = (public.rates[:, None] + public.rates[None, :]) / 2
     slope_y, slope_x, none = slopes_of(jnp.asarray(params.stakes)[None, None], rates[..., None], margin)
-    # The payoff is written with the difference and the sum of the two totals, so that large terms do not cancel.
+    # The payoff is computed from the difference and the sum of the two totals, to avoid cancellation of large terms.
     lead = (sums[None, :] - sums[:, None])[..., None]
     ones = (sums[None, :] + sums[:, None])[..., None]
     payoff = (lead * (slope_y - slope_x) + ones * (slope_y + slope_x)) / 2 + plays * none
@@ -359,11 +360,11 @@ def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
 
 
 def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns three numbers that determine a stake's log payoff: (slope of y's total, slope of x's total, constant).
+    """Returns three numbers for the log payoff of a stake: (slope of y's total, slope of x's total, constant).
 
-    The log payoff after n users of each arm is the sum of both totals times their slopes, plus n times the constant.
-    `rates`, [...] float, are the rates of ones of both arms together. `margin` [] is the difference of the means of x
-    and y under the hypothesis.
+    After n users of each arm, the log payoff is each total times its slope, summed over both arms, plus n times the
+    constant. `rates`, [...] float, are the fractions of ones in both arms together. `margin`, [] float, is the mean of
+    x minus the mean of y under the hypothesis.
     """
     least = jnp.maximum(LEAST_RATE, margin / 2)
     middle = jnp.clip(rates, least, 1 - least)
@@ -377,5 +378,5 @@ def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Arr
 
 
 def log_noise(params: Params, slope: Any) -> Any:
-    """Returns a bound on log E[exp(slope N)], where N is Laplace(1 / epsilon) noise rounded down to a step."""
+    """Bounds log E[exp(slope N)] from above, where N is Laplace(1 / epsilon) noise, rounded down to a grid."""
     return -jnp.log1p(-jnp.square(slope / params.epsilon)) + jnp.maximum(-slope, 0) * params.rounding

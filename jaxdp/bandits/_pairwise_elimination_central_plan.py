@@ -1,4 +1,4 @@
-"""Stakes and lengths of epochs of `pairwise_elimination_central`, fixed in advance."""
+"""The stakes and the lengths of epochs of `pairwise_elimination_central`, which are fixed in advance."""
 
 import math
 
@@ -6,17 +6,17 @@ import numpy as np
 
 from jaxdp.validation import check_finite, check_positive
 
-NUM_STAKES = 16  # without a planned effect each stake is half of the stake before
+NUM_STAKES = 16  # without an anticipated effect, each stake is half of the previous one
 SLOPE_SHARE = 0.85  # largest slope / epsilon; at 1 the moment generating function of the noise is infinite
 LARGEST_SLOPE = 3.0
 NUM_EPOCHS = 1024  # enough for 2^62 rounds with the least growth
 
 
 def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the stakes of the e-value and their weights, [NUM_STAKES] float each.
+    """Returns the stakes of the e-value, and the weights of the stakes, [NUM_STAKES] float each.
 
-    `log_odds_ratio` is the planned effect, > 0; None for stakes that suit all effects. A total's slope is at most
-    -log(1 - stake), and the stakes are so small that this is at most min(0.85 epsilon, 3).
+    `log_odds_ratio` is the anticipated effect, > 0; if None, the stakes cover effects of all sizes. A total's slope is
+    at most -log(1 - stake). All stakes are small enough that this is at most min(0.85 epsilon, 3).
     """
     largest = -math.expm1(-min(SLOPE_SHARE * epsilon, LARGEST_SLOPE))
     if log_odds_ratio is None:
@@ -32,9 +32,9 @@ def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np
 def ends_of_epochs(pilot: int, first_look: int, growth: float, spacing: float, largest: int) -> np.ndarray:
     """Returns the number of plays of each active arm at the end of each epoch, [NUM_EPOCHS] integer.
 
-    The first two are `pilot` and `first_look`. An epoch with `plays` before it adds growth * plays or min(plays,
-    spacing * sqrt(plays)), whichever is more, but at least 1. From the first end above half of `largest`, all ends are
-    `largest`.
+    The first two ends are `pilot` and `first_look`. After `plays` plays, an epoch adds the larger one of growth * plays
+    and min(plays, spacing * sqrt(plays)), but at least 1. The first end above half of `largest` and all later ends are
+    replaced by `largest`.
     """
     ends = [pilot, first_look]
     while len(ends) < NUM_EPOCHS:

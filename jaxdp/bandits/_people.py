@@ -1,4 +1,4 @@
-"""Mean rewards that differ from person to person."""
+"""Mean rewards that differ between people."""
 
 import dataclasses
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def means_of_person(
     Args:
         taste: standard deviation of a person's means, before they are clipped.
         visits: the schedule of visits; None if the environment has no people.
-        limits: params -> (low, high), to which means are clipped.
+        limits: params -> (low, high), the interval to which means are clipped.
 
     Raises:
         ValueError: if taste is not finite and >= 0, or is given without visits.

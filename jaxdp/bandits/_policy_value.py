@@ -1,4 +1,4 @@
-"""The value of a fixed policy, estimated from rounds that another policy played."""
+"""Estimates the value of a fixed policy from rounds that another policy played."""
 
 from typing import NamedTuple
 
@@ -22,9 +22,9 @@ class PolicyValue(NamedTuple):
         mean: the estimate; with several policies, the mean over them.
         stderr: the standard error of the estimate, from the variance over rounds and, with several policies, over
             policies.
-        interval: (low, high), the confidence interval by Student's t.
-        effective_sample_size: (sum of weights)^2 / (sum of squared weights), roughly the number of rounds played by the
-            policy itself that would be as informative; with several policies, the mean over them.
+        interval: (low, high), the confidence interval, from Student's t distribution.
+        effective_sample_size: (sum of weights)^2 / (sum of squared weights). If the policy itself had played about this
+            number of rounds, they would be as informative. With several policies, the mean over them.
     """
 
     mean: float
@@ -46,53 +46,54 @@ def evaluate_policy(
 ) -> PolicyValue:
     """Estimates the mean reward of a fixed policy from logged rounds.
 
-    With w = policy / propensity of the logged arm, r the reward and q(a) a prediction of arm a's reward:
+    Let w be policy / propensity of the logged arm, r the reward, and q(a) a prediction of arm a's reward. The methods
+    are
 
     * "ips": the mean of w r, unbiased;
     * "snips": the sum of w r divided by the sum of w. Adding a constant to all rewards adds this constant to the
-      estimate. The bias vanishes as the number of rounds grows;
+      estimate. The estimate is asymptotically unbiased;
     * "dr", doubly robust: the mean of sum_a policy(a) q(a) + w (r - q(logged arm)). It is unbiased for any q that does
-      not depend on the reward of the same round, and it is precise if q is precise.
+      not depend on the reward of the same round. Its variance is small if q is accurate.
 
-    The policy must not have learned from these rounds, because it would have fitted their rewards. Split the log, learn
-    on one part and evaluate on the other part. The function cannot check this. For a learner that keeps learning, use
-    replay (`logged_contexts`).
+    The policy must not have learned from these rounds, because it would be fitted to their rewards. Split the log,
+    learn on one part and evaluate on the other part. The function cannot check this. For a learner that learns during
+    the evaluation, use replay (`logged_contexts`).
 
     Args:
-        policy: [horizon, num_arms] in [0, 1], with at least two rounds and arms: the probabilities with which the
-            policy would play each arm in each round, with the sum 1; or [num_seeds, horizon, num_arms], policies of
-            independent seeds, for example of a private learner that was run several times.
-        actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
+        policy: [horizon, num_arms] in [0, 1], with at least two rounds and arms: the probability with which the policy
+            would play each arm in each round; a round's probabilities sum to 1. Or [num_seeds, horizon, num_arms]:
+            policies of independent seeds, for example of a private learner that was run several times.
+        actions: [horizon] integers in [0, num_arms), the arms that were played.
         rewards: [horizon] finite, the rewards of these arms.
-        propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`, except that an arm which the policy
-            never plays in a round may have the propensity 0 there.
+        propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`, except that the propensity may be 0
+            where the policy's probability is 0.
         method: "ips", "snips" or "dr".
-        contexts: [horizon, num_arms, dim] finite, for "dr" without predictions: a ridge regression for each arm, with
-            penalty 1 and an intercept, fitted on the other folds. The fold of round t is t modulo 5. Without contexts
-            the prediction is the arm's mean in the other folds.
-        predictions: [horizon, num_arms] finite, your own q for "dr", which must not be fitted to these rounds.
+        contexts: [horizon, num_arms, dim] finite, for "dr" without predictions. Predictions then come from a ridge
+            regression for each arm, with penalty 1 and an intercept, which is fitted on the other folds. The fold of
+            round t is t modulo 5. Without contexts, the prediction is the arm's mean reward in the other folds.
+        predictions: [horizon, num_arms] finite, your own q for "dr". It must not be fitted to these rounds.
         confidence: confidence level of the interval, in (0, 1).
 
     Returns:
-        The estimate. All policies are evaluated on the same rounds, which are independent. The variance of the estimate
-        is the variance over rounds that all policies have in common, plus the variance between policies divided by
-        their number.
+        The estimate. Rounds are assumed to be independent, and all policies are evaluated on the same rounds. The
+        variance of the estimate is the sum of two terms: the variance over rounds that all policies share, and the
+        variance between policies divided by their number.
 
     Warns:
-        RuntimeWarning: if the effective sample size is below 50. Few rounds then decide the estimate, and the interval,
-            which assumes approximately normal means, covers the value with less than the stated confidence.
+        RuntimeWarning: if the effective sample size is below 50. Few rounds then dominate the estimate. The interval
+            assumes that means are approximately normal, so its coverage is then below the stated confidence.
 
     Raises:
-        ValueError: if an argument is not as described above, if the policy plays an arm of propensity 0 or (for
-            "snips") never a logged arm, if method is unknown, or if contexts or predictions are given where they are
-            not used.
+        ValueError: if an argument is not as described above; if the policy plays an arm of propensity 0; for "snips",
+            if the policy never plays a logged arm; if method is unknown; or if contexts or predictions are given but
+            would not be used.
 
     Privacy:
-        - None: the estimate is computed from rewards without noise.
+        - None: the estimate is computed from the exact rewards.
 
     Source:
         Horvitz & Thompson (1952); Swaminathan & Joachims (2015), "The self-normalized estimator for counterfactual
-        learning"; Dudík, Langford & Li (2011), "Doubly robust policy evaluation and learning", with folds as by
+        learning"; Dudík, Langford & Li (2011), "Doubly robust policy evaluation and learning", with folds as in
         Chernozhukov et al. (2018).
 
     Deviations:
@@ -180,9 +181,9 @@ def _predictions(
 ) -> np.ndarray:
     """Returns the predicted reward of every arm in every round, [horizon, num_arms].
 
-    These are `predictions` if given. Otherwise they come from regressions on contexts in the other folds or, without
-    contexts, are each arm's mean reward there. An arm that is missing in the other folds gets the mean of all rewards
-    there.
+    The result is `predictions` if they are given. Otherwise predictions come from regressions on contexts in the other
+    folds; without contexts they are each arm's mean reward in the other folds. If an arm does not occur in the other
+    folds, its prediction is the mean of all rewards in the other folds.
     """
     horizon = len(rewards)
     if predictions is not None:
@@ -217,7 +218,7 @@ def _predictions(
 def _summary(terms: np.ndarray, size: float, confidence: float) -> PolicyValue:
     """Returns the mean of `terms`, [num_seeds, horizon], with its interval; `size` is the effective sample size."""
     num_seeds, horizon = terms.shape
-    policy_variance = float(terms.var(axis=1, ddof=1).mean() / horizon)  # variance of one policy's mean, over rounds
+    policy_variance = float(terms.var(axis=1, ddof=1).mean() / horizon)  # variance over rounds of one policy's mean
     seed_variance, round_variance = 0.0, policy_variance
     if num_seeds > 1:
         mean_policy_variance = float(terms.mean(axis=0).var(ddof=1) / horizon)

@@ -1,4 +1,4 @@
-"""Propensities of logs: the probabilities with which a logging policy chose its arms."""
+"""Propensities of a log: the probabilities with which the logging policy chose its arms."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from jaxdp.core import default_float
 from jaxdp.validation import check_finite, check_number, refuse_private
 
-SUM_ERROR = 1e-3  # tolerance for the sum of a round's propensities, which may be float16
+SUM_ERROR = 1e-3  # tolerance for the sum of a round's propensities; these may be float16
 RULE = "propensities must be in (0, 1]"
 
 
@@ -14,13 +14,13 @@ def check_actions(actions: ArrayLike, horizon: int, num_arms: int, *, like: str)
     """Checks logged arms, and returns them as an array [horizon].
 
     Args:
-        actions: [horizon] whole numbers in [0, num_arms).
+        actions: [horizon] integers in [0, num_arms).
         horizon: number of rounds.
         num_arms: number of arms.
-        like: name of the argument from which the horizon is known, for error messages.
+        like: name of the argument that determines the horizon, for error messages.
 
     Raises:
-        ValueError: if actions have another shape, type or range. The message shows no action, because actions are
+        ValueError: if the shape, dtype or range of actions is wrong. The message shows no action, because actions are
             private.
     """
     logged_arms = check_finite("actions", actions, is_private=True)
@@ -36,13 +36,13 @@ def check_propensities(propensities: ArrayLike, logged_arms: np.ndarray, num_arm
     """Checks propensities, and returns them as float64; error messages show them, because they are public.
 
     Args:
-        propensities: [horizon, num_arms] in [0, 1], each row with the sum 1; or [horizon], only of the logged arms.
-            Propensities of logged arms are above 0.
+        propensities: [horizon, num_arms] in [0, 1], each row with the sum 1; or [horizon], the propensities of the
+            logged arms only. Propensities of logged arms must be positive.
         logged_arms: [horizon] integers in [0, num_arms).
         num_arms: number of arms.
 
     Raises:
-        ValueError: if propensities have another shape or are out of range.
+        ValueError: if the shape or range of propensities is wrong.
     """
     array, horizon = check_finite("propensities", propensities), len(logged_arms)
     if array.shape not in ((horizon, num_arms), (horizon,)):
@@ -68,15 +68,15 @@ def select_logged(propensities: np.ndarray, logged_arms: np.ndarray) -> np.ndarr
 def coin_probabilities(
     propensities: ArrayLike | None, min_propensity: float | None, logged_arms: np.ndarray, num_arms: int
 ) -> np.ndarray | None:
-    """Returns the probabilities with which coins let rounds count in a replay; None if all rounds may count.
+    """Returns the probabilities that rejection sampling accepts logged rounds in a replay; None if it accepts all.
 
-    A round with the logged arm a is kept with probability c / p(a), where c is at most the propensity of any arm in any
-    round. Each arm is then logged and kept with probability c, for anything that the logging policy saw. A different c
-    in each round would bias replay towards rounds with larger c.
+    A round with the logged arm a is accepted with probability c / p(a), where c is at most the propensity of any arm in
+    any round. Given everything that the logging policy saw, each arm is then logged and accepted with probability c. A
+    different c in each round would bias replay towards rounds with larger c.
 
     Args:
         propensities: as for `check_propensities`; None for uniform arms.
-        min_propensity: c; None for the smallest entry of propensities, if these are [horizon, num_arms].
+        min_propensity: c. None means the smallest entry of propensities, which must then be [horizon, num_arms].
         logged_arms: [horizon] integers in [0, num_arms).
         num_arms: number of arms.
 
@@ -84,9 +84,9 @@ def coin_probabilities(
         [horizon] default float in (0, 1].
 
     Raises:
-        ValueError: if propensities are wrong (see `check_propensities`) or 0 for an arm; if min_propensity is outside
-            (0, 1], is larger than a propensity, is given without propensities, or is missing with propensities of
-            shape [horizon].
+        ValueError: if propensities are not valid (see `check_propensities`) or 0 for some arm; if min_propensity is
+            outside (0, 1], is larger than some propensity, is given without propensities, or is missing although
+            propensities are [horizon].
     """
     if propensities is None:
         if min_propensity is not None:
@@ -111,7 +111,7 @@ def coin_probabilities(
 
 
 def _refuse_entries(rule: str, values: np.ndarray, is_wrong: np.ndarray) -> None:
-    """Raises a ValueError with the rule and the first wrong entry, if an entry is wrong."""
+    """Raises a ValueError with the rule and the first wrong entry, if any entry is wrong."""
     if is_wrong.any():
         index = tuple(np.argwhere(is_wrong)[0].tolist())
         raise ValueError(f"{rule}, got {values[index]:g} at index {index}")

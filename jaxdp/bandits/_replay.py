@@ -1,4 +1,4 @@
-"""Replay of logged data: estimates the reward that a learner would have earned, from rounds of another policy."""
+"""Replay of logged data: estimates a learner's reward from rounds that another policy played."""
 
 import dataclasses
 import inspect
@@ -15,17 +15,19 @@ from jaxdp.sequences import shown_numbers
 from jaxdp.validation import warn_caller
 
 MATCHED = Space("integers", (), 0, 1)
-# The seed of coins for tests of propensities. It is unusual, because a simulated log may have used a usual one.
+# The seed of the rejection sampling for tests of propensities. It is an unusual number, so that no simulated log is
+# likely to have been made with the same seed.
 TEST_SEED = 0x6C6F67
 
 
 class LoggedFeedback(NamedTuple):
     """The feedback of a logged round.
 
-    A round counts if the action is the logged action and, with propensities, a coin keeps the round.
+    A round counts if the action is the logged action and, if propensities are given, rejection sampling accepts the
+    round.
 
     Attributes:
-        reward: [] float, or integer if rewards are binary, the reward of the logged action; zero if the round does not
+        reward: [] float (integer if rewards are binary), the reward of the logged action; zero if the round does not
             count.
         matched: [] int32, 1 if the round counts, else 0.
     """
@@ -51,10 +53,11 @@ class LoggedParams:
     """The log.
 
     Attributes:
-        contexts: [horizon, num_arms, dim], in the stored type; None without contexts.
+        contexts: [horizon, num_arms, dim], in the stored dtype; None without contexts.
         actions: [horizon] integers in [0, num_arms), the arms that were played.
-        rewards: [horizon], in the stored type, the rewards of these arms.
-        coins: [horizon] float in (0, 1], the probability that a coin keeps each round; None if no coins are tossed.
+        rewards: [horizon], in the stored dtype, the rewards of these arms.
+        coins: [horizon] float in (0, 1], the probability that rejection sampling accepts each round; None if all rounds
+            are accepted.
     """
 
     contexts: np.ndarray | None
@@ -72,13 +75,13 @@ def logged_environment(
     num_arms: int,
     reward_space: Space,
 ) -> Environment:
-    """Returns the environment that replays a log; warns if tests refute uniform arms in the rounds that may count.
+    """Returns the environment that replays a log; warns if tests refute that arms are uniform in the accepted rounds.
 
     Args:
-        contexts: [horizon, num_arms, dim], in the stored type; None without contexts.
+        contexts: [horizon, num_arms, dim], in the stored dtype; None without contexts.
         logged_arms: [horizon] integers in [0, num_arms).
-        rewards: [horizon], in the stored type.
-        coins: [horizon] float in (0, 1]; None if all rounds may count.
+        rewards: [horizon], in the stored dtype.
+        coins: [horizon] float in (0, 1], the probability that each round is accepted; None if all rounds are accepted.
         num_arms: number of arms.
         reward_space: the space of rewards.
     """
@@ -86,7 +89,7 @@ def logged_environment(
     _warn_nonuniform(contexts, logged_arms, coins, num_arms)
     stored_arms = logged_arms.astype(np.min_scalar_type(num_arms))
     stored_arms.flags.writeable = False
-    # One object for all runs.
+    # All runs share this object.
     params = LoggedParams(contexts=contexts, actions=stored_arms, rewards=rewards, coins=coins)
 
     def context(key, params: LoggedParams, world) -> jax.Array:
@@ -106,7 +109,7 @@ def logged_environment(
         outcome_reward = jnp.where(is_arm, reward, jnp.nan)
         outcome = {"matched": matched, "reward": outcome_reward, "squared_reward": jnp.square(outcome_reward)}
         if coin is not None:
-            # The probability that another lane with the same play keeps this round.
+            # The probability that this round counts in another lane that plays the same arm.
             shares = jnp.where(matched, coin, 0)
             outcome |= {f"shared_{name}": shares * value.astype(shares.dtype) for name, value in outcome.items()}
         return world + 1, LoggedFeedback(fed_back, matched.astype(jnp.int32)), outcome
@@ -128,7 +131,7 @@ def logged_environment(
 def _warn_nonuniform(
     contexts: np.ndarray | None, logged_arms: np.ndarray, coins: np.ndarray | None, num_arms: int
 ) -> None:
-    """Warns if tests refute that arms are uniform in the log or, with coins, in the rounds that coins keep."""
+    """Warns if tests refute that arms are uniform in the log (with `coins`, in the rounds that are accepted)."""
     kept_contexts, kept_arms = contexts, logged_arms
     if coins is not None and (coins < 1).any():
         is_kept = np.random.default_rng(TEST_SEED).random(len(coins)) < coins
@@ -151,14 +154,14 @@ def _warn_nonuniform(
 
 @factory
 def on_logged(learner: Learner) -> Learner:
-    """Adapts a learner to evaluation on logged data: it learns only from rounds that count.
+    """Adapts a learner to evaluation on logged data: the adapted learner learns only from rounds that count.
 
     Args:
-        learner: for actions that are arms, and rewards; with contexts or without.
+        learner: a learner that plays arms and receives rewards, with or without contexts.
 
     Returns:
-        A learner for `jaxdp.bandits.contextual.logged_contexts` or, without contexts, `jaxdp.bandits.logged_rewards`,
-        without blocks. A round that does not count leaves its state unchanged.
+        A learner for `jaxdp.bandits.contextual.logged_contexts` or, without contexts, `jaxdp.bandits.logged_rewards`.
+        It does not support blocks. A round that does not count leaves the learner's state unchanged.
 
     Raises:
         ValueError: if learner is not a `Learner`, has no interface, or is for logged data already.
@@ -167,14 +170,14 @@ def on_logged(learner: Learner) -> Learner:
         The values of the learner.
 
     Privacy:
-        - Logged arms, propensities and coins are public, and so are contexts.
-        - Without contexts: the claim of the learner, if the claim is in the central or local model and its adversary
-          sees the actions; otherwise none. Whether a round counts follows from the arm that the learner plays, which is
-          public, from the logged arm and from the coin.
-        - With contexts: None. Learners also protect a user's context. But whether a round counts depends on the arm
-          that the learner plays for this context, and the next model depends on whether the round counts. Only the
-          holder of the log should run or see such an evaluation. Each report that the evaluation uses is as private as
-          the learner's report.
+        - Logged arms, propensities, contexts and the random numbers of rejection sampling are public.
+        - Without contexts: the claim of the learner, if this claim is in the central or local model and its adversary
+          sees the actions; otherwise none. Whether a round counts is determined by public values: the arm that the
+          learner plays, the logged arm, and the random number of rejection sampling.
+        - With contexts: None. Contextual learners also protect a user's context. But whether a round counts depends on
+          the arm that the learner plays for this context, and the next model depends on whether the round counts. Only
+          the owner of the log should run or see such an evaluation. Each report that the evaluation uses is as private
+          as the learner's report.
         - Outcomes, such as the rewards of rounds that count, are not private.
 
     Source:

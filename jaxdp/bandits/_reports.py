@@ -1,4 +1,4 @@
-"""Local reports of rewards."""
+"""Reports of rewards that users randomize on their devices."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -23,7 +23,7 @@ def check_report(report: str, known: tuple[str, ...]) -> str:
     """Returns `report` if it is among `known`, the reports that the learner supports.
 
     Raises:
-        ValueError: if it is not.
+        ValueError: if `report` is not among `known`.
     """
     if report == "laplace" and "laplace" not in known:
         raise ValueError(
@@ -39,10 +39,10 @@ def value_names(report: str, *others: str) -> tuple[str, ...]:
 
 
 def randomizer_values(values: Mapping[str, float]) -> dict[str, float]:
-    """Returns a learner's values under the names that `scalar_randomizer` uses.
+    """Renames a learner's values to the names that `scalar_randomizer` uses.
 
     Args:
-        values: values by the learner's names.
+        values: the values by name, with the learner's names.
 
     Raises:
         ValueError: if reward_low or reward_high is out of range.
@@ -53,7 +53,7 @@ def randomizer_values(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
-    """Returns the claim of a learner that receives one local report in each round.
+    """Returns the claim of a learner that receives one locally randomized report in each round.
 
     Args:
         report: as for `scalar_randomizer`.
@@ -76,7 +76,7 @@ def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
 
 
 class Reports(NamedTuple):
-    """A randomizer of rewards, with the names of its values, its params and its claim.
+    """A randomizer of rewards, with the names of its values, its parameters and its claim.
 
     Attributes:
         randomizer: randomizer for one reward.
@@ -94,13 +94,13 @@ class Reports(NamedTuple):
 
 
 def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports:
-    """Returns the randomizer through which a learner receives rewards.
+    """Returns the randomizer of the rewards that a learner receives.
 
     Args:
         report: one of `known`.
         rewards: "binary": integers, clipped to {0, 1}; or "bounded": floats, clipped to [reward_low, reward_high]; NaN
             becomes reward_low.
-        known: the reports that the learner supports.
+        known: names of the reports that the learner supports.
 
     Raises:
         ValueError: if report or rewards is not one of the names above.
@@ -122,14 +122,14 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
 
 
 def reward_clip(rewards: str) -> ClipFn | None:
-    """Returns `Learner.clip` for a learner with the randomizer's params in `Params.report`; None for binary rewards."""
+    """Returns `Learner.clip` if the randomizer's params are in `Params.report`; None for binary rewards."""
     return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 
 def feedback_privatizer(report: Callable[..., jax.Array], field: str = "report") -> PrivatizeFn:
     """Returns `Learner.privatize` for a learner that stores the randomizer's params in `field` of its `Params`.
 
-    It releases the action and the user's report.
+    The result of `privatize` is the action and the user's report.
     """
 
     def privatize(key, params, public, context: None, action, feedback) -> tuple[jax.Array, jax.Array]:

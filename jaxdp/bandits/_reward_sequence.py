@@ -1,4 +1,4 @@
-"""Rewards that are fixed in advance: one array, shared by all lanes."""
+"""Rewards that are fixed in advance, in one array that all lanes share."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
 from jaxdp.validation import check_flag, check_positive
 
-ROWS = 1 << 16  # number of rows that are checked at once
+ROWS = 1 << 16  # number of rows that are checked at a time
 
 
 @pytree_dataclass
@@ -34,7 +34,7 @@ class Replay(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         rewards: [num_arms] compensated sums of each arm's rewards over all rounds, whether or not it was played.
-        own: [] compensated sum of the rewards that the learner received.
+        own: [] compensated sum of the rewards of the arms that were played.
     """
 
     round: jax.Array
@@ -46,27 +46,27 @@ class Replay(NamedTuple):
 def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = False) -> Environment:
     """Rewards that are fixed in advance, such as a user's own log: an oblivious adversary.
 
-    All lanes of a run share one array. Arrays of float16 or float32 keep their type. Bools, and integers if scale <
-    256, are stored as uint8; other numbers as JAX's default float type. The rewards of a round are converted to the
-    default float type when they are used.
+    All lanes of a run share one array. Arrays of float16 or float32 keep their dtype. Booleans, and integers if scale <
+    256, are stored as uint8. All other numbers are stored in JAX's default float dtype. The rewards of a round are
+    converted to the default float dtype when they are used.
 
     Args:
         rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array is not copied.
         scale: finite and > 0; an entry is divided by `scale` to give the reward. Use 255 for uint8 rewards that use
             their whole range.
-        binary: whether all entries are 0 or `scale`, and the learner receives rewards as integers.
+        binary: whether all entries are 0 or `scale` and rewards are passed to the learner as integers.
 
     Returns:
-        An environment for at most `horizon` rounds, actions in [0, num_arms) and rewards ([] float in [0, 1]; if binary
-        [] int32 in {0, 1}), with blocks. Outcome: `reward`, of the arm played. Summaries: `best_reward`, the total
-        reward of the best fixed arm so far; `regret`, `best_reward` minus the total reward of the arms played. An arm
-        outside [0, num_arms) pays NaN, and so do all arms in rounds beyond the horizon. If binary, the feedback is then
-        0, but the outcomes are NaN.
+        An environment for at most `horizon` rounds, actions in [0, num_arms) and rewards ([] float in [0, 1]; if
+        binary, [] int32 in {0, 1}). It supports blocks. The outcome `reward` is the reward of the arm played.
+        Summaries: `best_reward`, the total reward of the best fixed arm so far; `regret`, `best_reward` minus the total
+        reward of the arms played. The reward is NaN if the arm is outside [0, num_arms) or the round is beyond the
+        horizon. If binary, the feedback is 0 in these cases, but the outcomes are NaN.
 
     Raises:
         ValueError: if rewards are not a matrix of at least one round and two arms, with entries in [0, scale] (if
-            binary: 0 or scale), or take more memory than the device has free; if scale is not finite and > 0, or binary
-            not True or False.
+            binary: 0 or scale), or need more memory than is free on the device; if scale is not finite and > 0; or if
+            binary is neither True nor False.
 
     Source:
         Standard.
@@ -90,7 +90,7 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
             rows = array[start : start + ROWS]
             if np.any((rows != 0) & (rows != scale)):
                 raise ValueError(f"rewards must be 0 or {scale:g} if binary, got other numbers")
-    params = RewardParams(rewards=array)  # one object for all runs
+    params = RewardParams(rewards=array)  # all runs share this object
     dtype = default_float()
 
     def init(key, params: RewardParams) -> Replay:

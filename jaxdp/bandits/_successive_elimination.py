@@ -45,10 +45,10 @@ class Public(NamedTuple):
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
-        sweeps: [] integer, number of completed sweeps: every active arm has been played this often.
+        sweeps: [] integer, number of completed sweeps. Each sweep plays every active arm once.
         turn: [] int32, number of active arms that have been played in the current sweep.
         sums: [num_arms] sums of each arm's reports.
-        tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
+        tie_word: [] uint32, a random word that determines how the recommendation breaks ties between arms.
     """
 
     active: jax.Array
@@ -60,22 +60,23 @@ class Public(NamedTuple):
 
 @factory
 def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
-    r"""Plays the remaining arms in turn and drops arms with a mean far below the largest, until one remains.
+    r"""Plays the remaining arms in turn, and drops arms with means far below the largest mean, until one arm remains.
 
-    After the r-th sweep over the active arms, every arm is dropped if its mean report lies more than 2 b_r below the
-    largest, where b_r is a confidence radius (see Math). Before the learner stops, it recommends the active arm with
-    the largest mean report. Among equal means, each arm is equally likely.
+    After the r-th sweep over the active arms, an arm is dropped if its mean report is more than 2 b_r below the largest
+    mean report, where b_r is a confidence radius (see Math). At any time, the recommendation is the active arm with the
+    largest mean report. Among equal means, each arm is equally likely.
 
     Args:
         num_arms: number of arms K, >= 2.
-        report: "rr" (randomized response) or "gaussian". Laplace noise is refused: its variance proxy is infinite.
+        report: "rr" (randomized response) or "gaussian". Laplace noise is rejected, because its variance proxy is
+            infinite.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
-            NaN is `reward_low`).
+            NaN counts as `reward_low`).
 
     Returns:
-        A learner that plays and recommends arms ([] int32), with blocks, and with counts for the randomized responses
-        of binary rewards. It stops; if there is one best arm, its recommendation is wrong with probability <=
-        failure_prob.
+        A learner that plays and recommends arms ([] int32). It supports blocks; for randomized responses of binary
+        rewards it also supports counts. It may stop before the horizon. If there is a unique best arm, the
+        recommendation after stopping is wrong with probability <= failure_prob.
 
     Raises:
         ValueError: if num_arms < 2, or report or rewards is not one of the names above; from `params`, if a value is
@@ -85,27 +86,27 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies b_r. A smaller value drops arms sooner: still equally
-            private, but without the guarantee on the recommendation.
+        confidence_multiplier: > 0, by default 1; multiplies b_r. With a value below 1, arms are dropped sooner. Privacy
+            is the same, but the guarantee on the recommendation is lost.
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
             default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
         - Unit: one round's reward; adjacency: replace one, by anything.
-        - Why: A reward leaves the user's device once; everything else, the stopping time included, is post-processing.
+        - Why: A reward leaves the user's device once. Everything else, including the stopping time, is post-processing.
         - Released: all reports.
         - Private: none.
 
     Source:
-        Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in LDP-Bandits (Zheng, Cai, Huang, Li & Wang,
-        2020), Appendix B.2. By a union bound, no mean is ever off by more than b_r, except with probability
-        failure_prob, which is the sum of 2 exp(-r b_r^2 / (2 s^2)) over arms and r.
+        Even-Dar, Mannor & Mansour (2006), Algorithm 3. Applied to reports as in LDP-Bandits (Zheng, Cai, Huang, Li &
+        Wang, 2020), Appendix B.2. By a union bound, the error of some mean exceeds b_r for some r with probability at
+        most failure_prob, which is the sum of 2 exp(-r b_r^2 / (2 s^2)) over arms and r.
 
     Deviations:
-        The randomized bit of a binary reward is used in place of the reward, with s^2 = 1/4. Means are nearer to 1/2 by
-        the factor (e^epsilon + 1) / (e^epsilon - 1), and the number of sweeps grows by the square of this factor. The
-        code compares sums of reports instead of means. Zheng et al. do not clip.
+        The randomized bit of a binary reward is used in place of the reward, with s^2 = 1/4. The distances of the means
+        from 1/2 are smaller by the factor (e^epsilon + 1) / (e^epsilon - 1), and the number of sweeps is larger by the
+        square of this factor. The code compares sums of reports instead of means. Zheng et al. do not clip rewards.
 
     Math:
         After sweep $r$ over the active arms $A$, arm $i$ is dropped if
@@ -176,19 +177,19 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         turn = jnp.where(is_over, 0, public.turn + 1)
         return State((), public._replace(active=active, sweeps=sweeps, turn=turn, sums=sums))
 
-    # Blocks call `far_below`, `leads` and `radius` with arrays [num_arms, lanes], so these use axis=0, keepdims and
-    # [None].
+    # Blocks call `far_below`, `leads` and `radius` with arrays [num_arms, lanes], so these functions use axis=0,
+    # keepdims and [None].
     def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
-        """Returns the active arms to drop when `sweeps` sweeps have ended, [num_arms] bool."""
+        """Selects the active arms to drop after `sweeps` sweeps, [num_arms] bool."""
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
 
     def leads(active: jax.Array, sums: Sums) -> jax.Array:
-        """Returns how far each arm's sum lies below the largest sum of an active arm, [num_arms]."""
+        """Returns the largest sum of an active arm minus each arm's sum, [num_arms]."""
         totals = total(sums)
         return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
 
     def radius(params: Params, sweeps: jax.Array) -> jax.Array:
-        """Returns 2 r b_r after r >= 1 sweeps, [] float; arms with sums farther below the largest sum are dropped."""
+        """Returns 2 r b_r after r >= 1 sweeps, [] float; arms are dropped if their lead is larger than this."""
         played = jnp.maximum(sweeps, 1).astype(default_float())
         return jnp.sqrt(params.squared_width * (played * (params.log_risk + 2 * jnp.log(played))))
 
@@ -198,7 +199,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     def recommend(params: Params, public: Public) -> jax.Array:
         del params
-        ahead = rank(public) < public.turn  # these arms have one report more
+        ahead = rank(public) < public.turn  # these arms have one more report
         means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
         means = jnp.where(public.active, means, -jnp.inf)
         return ties.largest(means, ties.ranks(public.tie_word, num_arms))

@@ -1,8 +1,8 @@
-"""Plays many rounds of successive elimination at once: in blocks, and by counts of plays.
+"""Plays many rounds of successive elimination in one step: in blocks, or from the number of plays of each arm.
 
-The results of blocks equal the results of single rounds bit for bit. A block has at most 16 sweeps over the active
-arms, and ends earlier if arms are dropped. A plan of counts has the largest number of sweeps for which no arm can be
-dropped before the last sweep.
+Playing in blocks gives the same results as playing round by round, bit for bit. A block contains at most 16 sweeps over
+the active arms, and ends as soon as arms are dropped. A plan of counts contains the largest number of sweeps such that
+no arm can be dropped before the last sweep.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from jaxdp.bandits._best_arm import Reports, Sums, num_active, rank, sweep_count
 from jaxdp.core import BlockPlan, Blocks, Counts, State, default_float
 from jaxdp.numerics.kernels import across_lanes
 
-SWEEPS = 16  # largest number of sweeps in a block
+SWEEPS = 16  # maximum number of sweeps in a block
 
 
 class Algorithm(NamedTuple):
@@ -23,10 +23,10 @@ class Algorithm(NamedTuple):
 
     Attributes:
         num_arms: number of arms.
-        reports: the reports of rewards.
-        leads: (active, sums) -> [num_arms], how far each sum lies below the largest.
-        radius: (params, sweeps) -> [] float; an arm is dropped if its sum lies farther below the largest sum.
-        far_below: (params, active, sweeps, sums) -> [num_arms] bool, the arms to drop.
+        reports: the randomizer of rewards.
+        leads: (active, sums) -> [num_arms], the largest sum of an active arm minus each arm's sum.
+        radius: (params, sweeps) -> [] float; an arm is dropped if its sum is farther below the largest sum.
+        far_below: (params, active, sweeps, sums) -> [num_arms] bool, which arms to drop.
     """
 
     num_arms: int
@@ -37,9 +37,9 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns the functions that plan and play up to 16 sweeps at once.
+    """Returns functions that plan a block of at most 16 sweeps, and play the block in one step.
 
-    A block has one slot for each sweep and arm; slots of dropped arms stay empty.
+    A block has one slot for each sweep and each arm; the slots of dropped arms are empty.
     """
     num_arms = algorithm.num_arms
     block = SWEEPS * num_arms
@@ -62,8 +62,8 @@ def blocks(algorithm: Algorithm) -> Blocks:
     def run_sweeps(block: tuple) -> tuple:
         """Runs the sweeps of a block until arms are dropped; returns (active, sweeps, sums, rounds used).
 
-        `block` is (params, public, reports by sweep and arm, their rounds, the round at which each sweep ends, length).
-        Each array has lanes on its last axis.
+        `block` is (params, public, reports by sweep and arm, rounds by sweep and arm, the round at which each sweep
+        ends, length). The last axis of each array is the batch axis.
         """
         params, public, reported, rounds, ends, length = block
 
@@ -96,10 +96,11 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the functions that play many rounds at once, from each arm's number of plays and of reports that are 1.
+    """Returns functions that play many rounds in one step, given each arm's numbers of plays and of reports equal to 1.
 
-    A sweep adds one bit to each sum, so it changes a lead by at most 1, and the radius only grows. So no arm can be
-    dropped before the last of the next radius - (largest lead) sweeps, and the order of their rounds does not matter.
+    A sweep adds one bit to each sum, so it changes each entry of `leads` by at most 1, and the radius never decreases.
+    Therefore no arm can be dropped before the last one of the next radius - (largest lead) sweeps, and the order of the
+    rounds in these sweeps does not matter.
     """
 
     def sweeps_ahead(params: Any, public: Any) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Elimination of arms in epochs, with one private release after each epoch."""
+"""Successive elimination of arms in epochs, with one private release after each epoch."""
 
 import math
 from typing import NamedTuple
@@ -38,10 +38,10 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        plays: [num_epochs, num_arms + 1] integer >= 1, plays of each active arm, by epoch and number of active arms;
-            the largest integer means that the epoch never ends.
-        margins: [num_epochs, num_arms + 1] float, how far an active arm's noisy total may lie below the largest; same
-            indices as `plays`, infinite where `plays` is the largest integer.
+        plays: [num_epochs, num_arms + 1] integer >= 1, plays of each active arm in an epoch, indexed by epoch and
+            number of active arms; the largest integer means that the epoch never ends.
+        margins: [num_epochs, num_arms + 1] float. An active arm is dropped if its noisy total is below the largest one
+            by more than the margin. Indexed like `plays`; infinite where `plays` is the largest integer.
     """
 
     epsilon: Scalar
@@ -53,8 +53,8 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] integer, each arm's sum of rewards in this epoch; reset to zero in the first round of an
-            epoch.
+        totals: [num_arms] integer, each arm's sum of rewards in the current epoch; reset to zero in the first round of
+            an epoch.
     """
 
     totals: jax.Array
@@ -65,9 +65,9 @@ class Public(NamedTuple):
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
-        best_arm: [] int32, the arm with the largest noisy total of the last epoch that ended; 0 before the first end.
-        epoch: [] int32, epochs that have ended.
-        played: [] integer, rounds of this epoch played.
+        best_arm: [] int32, the arm with the largest noisy total in the last epoch that has ended; 0 in the first epoch.
+        epoch: [] int32, number of epochs that have ended.
+        played: [] integer, rounds played in the current epoch.
     """
 
     active: jax.Array
@@ -78,22 +78,22 @@ class Public(NamedTuple):
 
 @factory
 def successive_elimination_central(*, num_arms: int, constants: str = "tight") -> Learner:
-    r"""Plays active arms in turn; after each epoch, arms with a low noisy mean are dropped.
+    r"""Plays active arms in turn, and drops arms with low noisy means after each epoch.
 
-    The aim of epoch k = 1, 2, ... is to drop arms with means at least D = 2^-k below the best. Each of the S active
-    arms is played R times. Then its total of rewards gets Laplace(1 / epsilon) noise, once. An arm is dropped if its
-    noisy mean lies more than D / 2 ("tight") or 2 h + 2 c ("paper") below the largest noisy mean. Here h bounds the
-    distance of a mean reward from the arm's true mean, and c the noise divided by R (see Math). The last remaining arm
-    is played forever.
+    Epoch k = 1, 2, ... is meant to drop all arms with means at least D = 2^-k below the best mean. Each of the S active
+    arms is played R times. Then Laplace(1 / epsilon) noise is added once to each arm's total reward. An arm is dropped
+    if its noisy mean is below the largest noisy mean by more than D / 2 ("tight") or 2 h + 2 c ("paper"). Here h bounds
+    the difference between an arm's mean reward and its true mean, and c bounds the noise divided by R (see Math). The
+    last remaining arm is played in all later rounds.
 
     Args:
         num_arms: number of arms, >= 2.
-        constants: "tight": R is the root of h + c = D / 4, rounded up; "paper": the published R, which is up to 4 times
+        constants: "tight": R solves h + c = D / 4 and is rounded up. "paper": the published R, which is up to 4 times
             as large for the same failure_prob.
 
     Returns:
-        A learner with blocks and counts, for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([]
-        int32).
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). It supports blocks
+        and counts.
 
     Raises:
         ValueError: if num_arms < 2, or constants is not one of the names above; from `params`, if a value is out of
@@ -102,28 +102,30 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies R. With 1 the best arm is dropped with probability <=
-            failure_prob. A smaller value ends epochs sooner, with the same privacy but without this guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies R. With the default, the best arm is dropped with
+            probability <= failure_prob. With a smaller value, epochs are shorter. Privacy is the same, but this
+            guarantee is lost.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity: A reward adds at most 1 to one arm's total of one epoch. The totals of an epoch have L1
           sensitivity 1 and are released once, each with Laplace(1 / epsilon) noise. The ends of epochs are functions of
-          earlier releases, so epochs concern different users and compose in parallel.
-        - Released: `active` and `best_arm`, post-processing of noisy totals.
+          earlier releases. So different epochs contain different users, and parallel composition applies.
+        - Released: `active` and `best_arm`, which are post-processing of noisy totals.
         - Private: `totals`.
 
     Source:
-        Sajed & Sheffet (2019), DP successive elimination. With beta = failure_prob, each mean is within h of the true
-        mean (Hoeffding's inequality), and each total's noise is at most R c in absolute value, except with probability
-        beta / (4 S k^2) each. So the probability of an error is at most beta / (2 k^2) in epoch k, and less than beta
-        in all epochs. Without an error the best arm is never dropped, and every arm with a gap above D >= 4 (h + c) is
-        dropped in epoch k.
+        Sajed & Sheffet (2019), DP successive elimination. Let beta = failure_prob. Each mean differs from the true mean
+        by more than h with probability at most beta / (4 S k^2), by Hoeffding's inequality. Each total's noise exceeds
+        R c in absolute value with probability at most beta / (4 S k^2). So the probability of any such error is at most
+        beta / (2 k^2) in epoch k, and less than beta in all epochs together. Without an error, the best arm is never
+        dropped, and every arm with a gap above D >= 4 (h + c) is dropped in epoch k.
 
     Deviations:
         For "tight", R is the smallest number with h + c <= D / 4 (before `confidence_multiplier`), instead of the
-        paper's formula. Noisy totals are compared by their leads (`noisy_leads`); noise is as in `laplace`.
+        paper's formula. Noisy totals are compared by their differences from the largest one (`noisy_leads`); noise is
+        as in `laplace`.
 
     Math:
         In epoch $k$ each of the $S$ active arms is played $R$ times, and its total $X_i$ is released as
@@ -160,15 +162,16 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     largest = int(jnp.iinfo(integer).max)
-    # With confidence_multiplier = 1 the last epoch is too long to end: it has at least 8 ln(16) 4^epoch plays of each
-    # arm. With a tiny multiplier it can end; later epochs then have its number of plays and its margin.
+    # With confidence_multiplier = 1, the last epoch is too long to end, because it has at least 8 ln(16) 4^epoch plays
+    # of each arm. With a tiny multiplier the last epoch can end. All later epochs then have its number of plays and its
+    # margin.
     num_epochs = integer.itemsize * 4
 
     def round_up(plays: float) -> float:
         return math.ceil(plays) if plays < largest else math.inf
 
     def length_of(epoch: int, size: int, epsilon: float, failure_prob: float, multiplier: float) -> tuple[float, float]:
-        """Returns the plays R of each of `size` active arms, and how far a noisy total may lie below the largest."""
+        """Returns the number of plays R of each of `size` active arms, and the margin below the largest noisy total."""
         gap, noise_tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
         mean_tail, noise = noise_tail + math.log(2), noise_tail / epsilon  # h = sqrt(mean_tail / (2 R)), c = noise / R
         if is_paper:
@@ -188,7 +191,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         for epoch in range(num_epochs):
             for size in range(1, num_arms + 1):
                 plays_of_arm, margin = length_of(epoch + 1, size, epsilon, failure_prob, confidence_multiplier)
-                if plays_of_arm * size < largest:  # all rounds of the epoch
+                if plays_of_arm * size < largest:  # the number of rounds in the epoch
                     plays[epoch, size], margins[epoch, size] = int(plays_of_arm), margin
         return Params(epsilon=leaf, plays=plays, margins=margins.astype(default_float()))
 
@@ -213,13 +216,13 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return jnp.asarray(table)[jnp.minimum(public.epoch, num_epochs - 1), size_of(public)]
 
     def length(params: Params, public: Public) -> jax.Array:
-        """Returns the number of rounds of this epoch; the largest integer if it never ends, as with one arm left."""
+        """Returns the number of rounds in the current epoch; the largest integer if the epoch never ends."""
         size, plays_of_arm = size_of(public), of_epoch(params.plays, public)
         is_endless = (size == 1) | (plays_of_arm == largest)
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)  # 0 avoids overflow
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arm to play, [...] int32, when `played` ([...] integer) rounds of the epoch have been played."""
+        """Returns the arm to play, [...] int32, after `played` rounds of the epoch ([...] integer)."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
@@ -234,9 +237,9 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return advance(key, params, state, rewards, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
-        """Advances the state by `rounds` rounds of the epoch; `rewards`, [num_arms], are the arms' totals in them.
+        """Advances the state by `rounds` rounds of an epoch with the total rewards `rewards`, [num_arms].
 
-        If the epoch ends, drops arms.
+        If the epoch ends with these rounds, the function drops arms.
         """
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
@@ -247,7 +250,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return State(Private(totals), after)
 
     def release(key, epsilon: Scalar, margin: jax.Array, public: Public, totals: jax.Array) -> Public:
-        """Drops arms with noisy totals more than `margin` below the largest, and starts the next epoch."""
+        """Drops arms with noisy totals more than `margin` below the largest total, and starts the next epoch."""
         leads = noisy_leads(key, totals, epsilon, l1_sensitivity=1.0, among=public.active)
         remains = -leads <= margin
         best_arm = jnp.argmax(jnp.where(public.active, leads, -jnp.inf)).astype(jnp.int32)

@@ -1,7 +1,7 @@
-"""Plays many rounds of an elimination algorithm at once: in blocks, and by counts of plays.
+"""Plays many rounds of an elimination algorithm in one step: in blocks, or from the number of plays of each arm.
 
-The results of blocks equal the results of single rounds bit for bit. No block and no plan of counts crosses the end of
-an epoch, where `advance` drops arms.
+Playing in blocks gives the same results as playing round by round, bit for bit. No block and no plan of counts contains
+rounds of two epochs, because `advance` drops arms at the end of an epoch.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from jaxdp.bandits._bulk import clip_rewards, count_turns, total_per_arm
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.core.central import reveal_totals
 
-BLOCK_PER_ARM = 16  # rounds in a block, for each arm
+BLOCK_PER_ARM = 16  # number of rounds in a block, for each arm
 
 
 class Algorithm(NamedTuple):
@@ -24,9 +24,9 @@ class Algorithm(NamedTuple):
         num_arms: number of arms.
         integer: the dtype of counts and totals.
         size: (public) -> [] integer, the number of active arms.
-        length: (params, public) -> [] integer, rounds of this epoch.
-        in_turn: (public, played) -> [rounds] arms; `played`, [rounds] integer, is the number of rounds of the epoch
-            before each of them.
+        length: (params, public) -> [] integer, the number of rounds in the current epoch.
+        in_turn: (public, played) -> [rounds] arms to play; `played`, [rounds] integer, is the number of rounds of the
+            epoch that precede each of these rounds.
         advance: (key, params, state, [num_arms] total rewards, rounds) -> state after this number of rounds.
     """
 
@@ -42,7 +42,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Returns the functions that plan a block of rounds within one epoch, and play it at once."""
+    """Returns functions that plan a block of rounds within one epoch, and play the block in one step."""
     integer = algorithm.integer
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
@@ -59,7 +59,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the functions that play many rounds at once, from each arm's number of plays and total reward."""
+    """Returns functions that play many rounds in one step, given each arm's number of plays and its total reward."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key

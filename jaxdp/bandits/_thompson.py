@@ -23,7 +23,7 @@ class Params:
 
     Attributes:
         report: parameters of the randomizer.
-        bits: maps reports to losses in [0, 1]; a bit is 1 - loss.
+        bits: the map from reports to losses in [0, 1]; a bit is 1 - loss.
     """
 
     report: ScalarParams
@@ -32,14 +32,15 @@ class Params:
 
 @factory
 def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary") -> Learner:
-    r"""Draws a mean for each arm from its posterior given randomized responses, and plays the arm with the largest.
+    r"""Draws each arm's mean from its posterior given randomized responses, and plays the arm with the largest draw.
 
-    If k of an arm's n reports are ones, the posterior is
+    Let k be the number of ones among an arm's n reports. The posterior is
 
     * "bits": Beta(1 + k, 1 + n - k), the posterior of the probability that a report is one. This probability is an
-      increasing affine function of the arm's mean, so the better of two arms has the larger probability;
-    * "debiased": Beta(1 + a, 1 + b) with a = s n / c^2 and b = (1 - s) n / c^2, where s is the debiased share of ones,
-      clipped to [0, 1], and c = (e^epsilon + 1) / (e^epsilon - 1). This is a heuristic, see Deviations.
+      increasing affine function of the arm's mean, so the best arm has the largest probability;
+    * "debiased": Beta(1 + a, 1 + b) with a = s n / c^2 and b = (1 - s) n / c^2, where s is the debiased fraction of
+      ones, clipped to [0, 1], and c = (e^epsilon + 1) / (e^epsilon - 1). This posterior is a heuristic (see
+      Deviations).
 
     Args:
         num_arms: number of arms, >= 2.
@@ -66,9 +67,9 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         - Private: none.
 
     Source:
-        Thompson (1933); Agrawal & Goyal (2012), Algorithm 1: both posteriors are the same algorithm at epsilon = inf
-        with binary rewards. "bits" is their algorithm on a Bernoulli bandit with gaps smaller by the factor c, so its
-        regret is c times theirs on those gaps (see Math).
+        Thompson (1933); Agrawal & Goyal (2012), Algorithm 1. At epsilon = inf with binary rewards, the learner with
+        either posterior is this algorithm. With "bits", it is this algorithm on a Bernoulli bandit with gaps divided by
+        c, so its regret is c times the regret on the smaller gaps (see Math).
 
     Deviations:
         *"debiased" is a heuristic under privacy*: n debiased reports have the variance of about n / c^2 rewards only if
@@ -90,7 +91,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
         $$
 
-        where $s_i$ is the debiased share of ones, clipped to $[0, 1]$.
+        where $s_i$ is the debiased fraction of ones, clipped to $[0, 1]$.
 
         Let $\Delta_i$ be the gap of arm $i$. By the bound of Agrawal & Goyal, the expected regret of "bits" is of order
 

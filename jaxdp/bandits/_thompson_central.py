@@ -1,4 +1,4 @@
-"""Thompson sampling in the central model, on noisy totals of blocks of rewards."""
+"""Thompson sampling in the central model, from the noisy totals of blocks of rewards."""
 
 from typing import Any, NamedTuple
 
@@ -41,12 +41,11 @@ class Params:
     """The learner's parameters, which JAX traces.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity is the algorithm without privacy.
-        growth: [] float > 0, plays of a block divided by the arm's plays before this block.
-        noise_weight: [] float > 0, the factor by which the noise's variance enters the width of the posterior.
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        growth: [] float > 0, the plays of a block divided by the arm's plays before this block.
+        noise_weight: [] float > 0, the factor that multiplies the variance of the noise in the posterior's variance.
         low, high: [] float, low < high, the interval to which bounded rewards are clipped; for binary rewards 0 and 1.
-        scale: [] float, the factor from a reward to the integer that is summed: 2^20 divided by the length of this
-            interval.
+        scale: [] float, 2^20 / (high - low), the factor that converts a bounded reward to integer units.
     """
 
     epsilon: Scalar
@@ -61,8 +60,8 @@ class Private(NamedTuple):
     """The curator's private state.
 
     Attributes:
-        totals: [num_arms] the sum of rewards in each arm's open block: an integer for binary rewards; a
-            `fixed_point.Sum` of (reward - reward_low) / (reward_high - reward_low) for bounded rewards.
+        totals: [num_arms], the sum of rewards in each arm's current block. For binary rewards it is an integer; for
+            bounded rewards, a `fixed_point.Sum` of (reward - reward_low) / (reward_high - reward_low).
     """
 
     totals: Any
@@ -73,8 +72,8 @@ class Public(NamedTuple):
 
     Attributes:
         plays: [num_arms] integer, plays of each arm in blocks that have ended.
-        waiting: [num_arms] integer, plays of each arm in its open block.
-        blocks: [num_arms] integer, blocks of each arm that have ended.
+        waiting: [num_arms] integer, plays of each arm in its current block.
+        blocks: [num_arms] integer, number of each arm's blocks that have ended.
         sums: [num_arms] compensated sums of each arm's noisy totals.
     """
 
@@ -86,13 +85,13 @@ class Public(NamedTuple):
 
 @factory
 def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
-    r"""Draws a mean for each arm from its posterior given noisy totals of blocks, and plays the arm with the largest.
+    r"""Draws each arm's mean from its posterior given noisy totals of blocks, and plays the arm with the largest draw.
 
     An arm's rewards are summed in blocks. The first block has one play. A later block has `growth` times the arm's
     plays in earlier blocks, rounded down, but at least one. When an arm's block ends, its total is released with noise.
-    Binary rewards get two-sided geometric noise: whole numbers k with probabilities proportional to exp(-epsilon |k|).
-    Bounded rewards are scaled to [0, 1], and get Laplace(1 / epsilon) noise. Every round draws the means of all arms
-    again, so the plays of a block need not be consecutive.
+    For binary rewards, the noise is two-sided geometric: it is the integer k with probability proportional to
+    exp(-epsilon |k|). Bounded rewards are scaled to [0, 1], and the noise is Laplace(1 / epsilon). The means of all
+    arms are drawn again in every round, so the plays of a block need not be consecutive.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -108,8 +107,8 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         growth: > 0 and finite, by default 1/8.
-        noise_weight: > 0 and finite, by default 1: the factor by which the noise's variance enters the width of the
-            posterior (nu in Math).
+        noise_weight: > 0 and finite, by default 1: the factor that multiplies the variance of the noise in the
+            posterior's variance (nu in Math).
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
             default 0 and 1.
 
@@ -117,29 +116,29 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity: A reward, scaled to [0, 1], adds at most 1 to one total of one arm, and each total is released
-          once with noise for this sensitivity. Arms and ends of blocks depend on rewards only through earlier releases.
-          So given these, blocks have fixed rounds, which do not overlap, and compose in parallel
-          (docs/proofs/noisy_totals.md).
+          once with noise for this sensitivity. The arms and the ends of blocks depend on rewards only through earlier
+          releases. Given these releases, each block consists of fixed rounds, and blocks do not overlap. So parallel
+          composition applies (docs/proofs/noisy_totals.md).
         - Released: `sums`.
         - Private: `totals`.
 
     Source:
         Hu & Hegde (2022), "Near-optimal Thompson sampling-based algorithms for differentially private stochastic
         bandits", for Thompson sampling with a curator; Agrawal & Goyal (2012), Algorithm 1, for the posterior. The
-        blocks, their noise and the widened posterior are ours.
+        blocks, the noise of their totals and the wider posterior are ours.
 
     Deviations:
-        *The posterior is a heuristic*, and no regret bound is proved. The proofs of Hu & Hegde need a posterior that
-        is shifted upwards, and their lazy algorithm forgets earlier blocks; here the totals of all blocks are added.
-        Only the abstract of their paper was available. They add Laplace noise. Geometric noise is for whole numbers,
-        and has a lower variance. Bounded rewards are rounded to multiples of 2^-20 of their range, and summed as
-        integers; Agrawal & Goyal toss a coin for each instead. The defaults were chosen by simulation, for 8 arms.
+        *The posterior is a heuristic*, and no regret bound is proved. The proofs of Hu & Hegde need a posterior that is
+        shifted upwards, and their lazy algorithm forgets earlier blocks; here the totals of all blocks are added. Only
+        the abstract of their paper was available. They add Laplace noise. Geometric noise is integer-valued, and has a
+        smaller variance. Bounded rewards are rounded to multiples of 2^-20 of their range, and summed as integers;
+        Agrawal & Goyal instead replace each one by a random bit. The defaults were chosen by simulations with 8 arms.
 
-        *A run may leave the best arm for long*, if the noise of its first blocks is very negative. At epsilon 1, with 8
-        arms of means 0.7 and 0.5, none of 400 runs of 20,000 rounds had a regret above 1,000; the mean was 228. With
-        `noise_weight` 1/2 the mean was 199, but two of 400 runs were above 1,000, and two of 20 runs of 10^6 rounds
-        above 25,000. With the default, the largest regret of 100 runs of 10^6 rounds was 429
-        (docs/explanation/trust_models.md).
+        *A run may abandon the best arm for a long time*, if the noise of its first blocks is very negative. At epsilon
+        1, with 8 arms of means 0.7 and 0.5, none of 400 runs of 20,000 rounds had a regret above 1,000; the mean regret
+        was 228. With `noise_weight` 1/2 the mean regret was 199, but the regret exceeded 1,000 in two of 400 runs of
+        this length, and 25,000 in two of 20 runs of 10^6 rounds. With the default, the largest regret of 100 runs of
+        10^6 rounds was 429 (docs/explanation/trust_models.md).
 
     Math:
         Let $\tilde S_i$ be the sum of arm $i$'s $J_i$ released totals, clipped to $[0, n_i]$, of $n_i$ plays. Round $t$
@@ -220,7 +219,7 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
     def add(totals: Any, params: Params, is_played: jax.Array, reward: jax.Array) -> Any:
         if is_binary:
             return totals + jnp.where(is_played, jnp.clip(reward, 0, 1).astype(integer), 0)
-        units = own_kernel(to_units, params, reward)  # so that it is not computed again for each arm
+        units = own_kernel(to_units, params, reward)  # so that it is not recomputed for each arm
         return fixed_point.add(totals, jnp.where(is_played, units, 0))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Tsallis-INF, follow the regularised leader with Tsallis entropy, on rewards that each user randomizes."""
+"""Tsallis-INF (follow the regularised leader with Tsallis entropy) on rewards that each user randomizes."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class Params:
 
     Attributes:
         report: parameters of the randomizer.
-        losses: maps reports to losses in [0, 1].
+        losses: the map from reports to losses in [0, 1].
     """
 
     report: ScalarParams
@@ -49,9 +49,9 @@ class Public(NamedTuple):
 def importance_weighted(
     losses: compensated.Sum, weights: jax.Array, arm: jax.Array, loss: jax.Array, threshold: jax.Array
 ) -> compensated.Sum:
-    """Adds the importance-weighted estimates y 1[i = I] / w_i to the sums, for a loss y in [0, 1] of arm I.
+    """Adds the importance-weighted estimate y 1[i = I] / w_i to the sum of each arm i, for a loss y in [0, 1] of arm I.
 
-    The threshold is ignored; it is an argument because `reduced_variance` has it.
+    The threshold is ignored. It is an argument so that the signature is the same as in `reduced_variance`.
     """
     del threshold
     is_played = jnp.arange(len(weights), dtype=arm.dtype) == arm
@@ -61,7 +61,7 @@ def importance_weighted(
 def reduced_variance(
     losses: compensated.Sum, weights: jax.Array, arm: jax.Array, loss: jax.Array, threshold: jax.Array
 ) -> compensated.Sum:
-    """Adds the estimates 1[i = I] (y - b_i) / w_i + b_i to the sums, with b_i = 1/2 if w_i >= threshold, else 0."""
+    """Adds 1[i = I] (y - b_i) / w_i + b_i to the sum of each arm i, with b_i = 1/2 if w_i >= threshold, else 0."""
     is_played = jnp.arange(len(weights), dtype=arm.dtype) == arm
     base = jnp.where(weights >= threshold, 0.5, 0).astype(weights.dtype)
     return compensated.add(losses, base + jnp.where(is_played, (loss - base) / weights, 0))
@@ -74,27 +74,28 @@ ADDED = {"iw": importance_weighted, "rv": reduced_variance}
 def tsallis_inf(
     *, num_arms: int, estimator: str = "iw", report: str = "rr", rewards: str = "binary", horizon: int | None = None
 ) -> Learner:
-    r"""Plays Tsallis-INF, with small regret for both stochastic and adversarial rewards (best of both worlds).
+    r"""Plays Tsallis-INF, which has small regret for both stochastic and adversarial rewards (best of both worlds).
 
     The probability w_i of arm i is a function of the round and of the sums of estimated losses so far (see Math). A
     decreasing affine function maps each report to a loss y, clipped to [0, 1].
 
     Args:
         num_arms: number of arms, >= 2.
-        estimator: how the losses of a round are estimated, if arm I was played: "iw", importance-weighted, y 1[i = I] /
-            w_i; or "rv", of reduced variance (see Math).
-        report: "rr" (randomized response; losses are bits), or "gaussian", the reward with analytically calibrated
-            noise of standard deviation s: for rewards in [0, 1] the loss is (1 - report + m) / (1 + 2 m), clipped to
-            [0, 1], with m = s sqrt(2 ln(2 T / failure_prob)).
+        estimator: the estimator of the losses in a round, after arm I was played: "iw", the importance-weighted
+            estimator y 1[i = I] / w_i; or "rv", the reduced-variance estimator (see Math).
+        report: "rr" (randomized response; losses are bits) or "gaussian" (the reward with analytically calibrated noise
+            of standard deviation s). With Gaussian noise and rewards in [0, 1], the loss is (1 - report + m) / (1 + 2
+            m), clipped to [0, 1], with m = s sqrt(2 ln(2 T / failure_prob)).
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
-        horizon: rounds T, >= 1; required for Gaussian reports, otherwise None.
+        horizon: rounds T, >= 1. Required for Gaussian reports; must be None for randomized response.
 
     Returns:
         A learner that plays arms ([] int32).
 
     Raises:
         ValueError: if num_arms < 2, estimator, report or rewards is not one of the names above, or horizon < 1; if
-            horizon is missing for Gaussian reports, or given for others; from `params`, if a value is out of range.
+            horizon is missing for Gaussian reports, or given for randomized response; from `params`, if a value is out
+            of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -111,14 +112,15 @@ def tsallis_inf(
         - Private: none.
 
     Source:
-        Zimmert & Seldin (2021), Algorithms 1 and 2: the same algorithms at epsilon = inf. On reports: LDP-Bandits
-        (Zheng, Cai, Huang, Li & Wang, 2020), Appendix B.1.
+        Zimmert & Seldin (2021), Algorithms 1 and 2; at epsilon = inf the learner is the same. Applied to reports as in
+        LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Appendix B.1.
 
     Deviations:
-        The default is randomized response; Zheng et al. have Gaussian reports only, with sensitivity 2 although rewards
-        in [0, 1] have 1. Reports are shifted, because negative losses break the algorithm's stability. Estimated losses
-        are compensated sums, and weights in float32 are accurate to about 1e-6. In float32 an arm is played with a
-        probability that is a multiple of 2^-23, so an arm with a weight near 2^-23 is played too seldom or too often.
+        The default is randomized response. Zheng et al. have only Gaussian reports, and use the sensitivity 2, although
+        the sensitivity of rewards in [0, 1] is 1. Reports are shifted, because negative losses break the algorithm's
+        stability. Estimated losses are compensated sums, and weights in float32 are accurate to about 1e-6. In float32
+        an arm's probability is rounded to a multiple of 2^-23, so an arm with a weight close to 2^-23 is played too
+        seldom or too often.
 
     Math:
         Round $t$ plays arm $i$ with probability
@@ -184,7 +186,7 @@ def tsallis_inf(
         zeros = jnp.zeros(num_arms, default_float())
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(zeros), zeros + 1 / num_arms))
 
-    def rate(round_: jax.Array, dtype) -> jax.Array:  # rounds count from 0 here; the docstring counts t from 1
+    def rate(round_: jax.Array, dtype) -> jax.Array:  # rounds are numbered from 0 here, and from 1 in the docstring
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -27,7 +27,7 @@ class Params:
     Attributes:
         report: parameters of the randomizer.
         squared_radius: [] float > 0, the squared confidence radius after one play of an arm, divided by ln t, where t
-            counts the rounds so far.
+            is the number of rounds so far.
     """
 
     report: ScalarParams
@@ -41,7 +41,7 @@ class Public(NamedTuple):
         round: [] integer, rounds played.
         plays: [num_arms] integer, plays of each arm.
         sums: [num_arms] compensated sums of reports.
-        tie_word: [] uint32, a random word, which determines the order of arms by which ties are broken.
+        tie_word: [] uint32, a random word that determines how ties between arms are broken.
     """
 
     round: jax.Array
@@ -51,23 +51,24 @@ class Public(NamedTuple):
 
 
 def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns upper confidence bounds, [num_arms]; inf for unplayed arms. `spread` is 2 exploration_rate v ln t.
+    """Returns upper confidence bounds, [num_arms]; infinity for an arm that has not been played.
 
-    Here t counts the rounds so far, and v is the variance proxy of a report.
+    `spread` is 2 exploration_rate v ln t, where t is the number of rounds so far, and v the variance proxy of a report.
     """
-    # With scale = n^(-1/2) the mean is sum * scale^2 and the radius sqrt(spread) * scale: only one slow operation.
+    # With scale = n^(-1/2), the mean is sum * scale^2 and the radius is sqrt(spread) * scale. This needs only one slow
+    # operation.
     scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))
     return jnp.where(plays > 0, ((sums.total - sums.excess) * scale + jnp.sqrt(spread)) * scale, jnp.inf)
 
 
 @factory
 def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
-    r"""Plays the arm with the largest upper confidence bound: mean report + sqrt(2 exploration_rate v ln t / n).
+    r"""Plays the arm with the largest upper confidence bound, mean report + sqrt(2 exploration_rate v ln t / n).
 
-    Here n counts the plays of the arm, t the rounds so far, and v is the variance proxy of a report, noise included.
-    For rewards in [0, 1], v = c^2 / 4 with c = (e^epsilon + 1) / (e^epsilon - 1) for randomized response, and v = 1/4 +
-    s^2 for Gaussian noise of standard deviation s. Arms that have not been played go first, in turn. Ties are broken by
-    a random order of the arms, which each run draws once.
+    Here n is the number of plays of the arm, t the number of rounds so far, and v the variance proxy of a report,
+    including its noise. For rewards in [0, 1], v = c^2 / 4 with c = (e^epsilon + 1) / (e^epsilon - 1) for randomized
+    response, and v = 1/4 + s^2 for Gaussian noise of standard deviation s. Arms that have not been played are played
+    first, in order. Ties are broken by a random order of the arms, which each run draws once.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -96,8 +97,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         - Private: none.
 
     Source:
-        Auer, Cesa-Bianchi & Fischer (2002), UCB1: the same algorithm at epsilon = inf with binary rewards. For reports
-        with another variance proxy: Bubeck & Cesa-Bianchi (2012), Theorem 2.1.
+        Auer, Cesa-Bianchi & Fischer (2002), UCB1; at epsilon = inf with binary rewards the learner is this algorithm.
+        For reports with another variance proxy: Bubeck & Cesa-Bianchi (2012), Theorem 2.1.
 
     Deviations:
         Sums of reports are compensated.
@@ -147,7 +148,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         proxy = randomizer.variance_proxy(**randomizer_values({name: values[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
-    bounds = array_kernel(upper_bounds)  # one kernel on a CPU; it serves any num_arms
+    bounds = array_kernel(upper_bounds)  # a separate kernel on a CPU, for any num_arms
 
     def init(key, params: Params) -> State:
         del params

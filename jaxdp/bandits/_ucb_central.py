@@ -1,4 +1,4 @@
-"""UCB1 in the central model: upper confidence bounds of means, from noisy totals of rewards."""
+"""UCB1 in the central model, with upper confidence bounds computed from noisy totals of rewards."""
 
 import math
 from typing import Any
@@ -32,7 +32,7 @@ from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 RELEASES = ("blocks", "tree")
-LARGEST_TAIL = 80.0  # largest x = exploration_rate ln t, so that exp(-x), a failure probability, is a normal float32
+LARGEST_TAIL = 80.0  # maximum of x = exploration_rate ln t, so that the failure probability exp(-x) is a normal float32
 
 
 @pytree_dataclass
@@ -41,9 +41,9 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        exploration_rate: [] float > 0. After t rounds, the two terms of a bound, for noise and for sampling error, fail
-            with probability at most t^-exploration_rate each.
-        counter: params of the counters with release="tree"; () with "blocks".
+        exploration_rate: [] float > 0. A confidence bound has one term for noise and one for sampling error. After t
+            rounds, each term is too small with probability at most t^-exploration_rate.
+        counter: parameters of the counters with release="tree"; () with "blocks".
     """
 
     epsilon: Scalar
@@ -53,29 +53,30 @@ class Params:
 
 @factory
 def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None = None) -> Learner:
-    r"""Plays the arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
+    r"""Plays the arm with the largest upper confidence bound on its mean, computed from noisy totals of rewards.
 
-    An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards and x = exploration_rate
-    ln t after t rounds. The noise in S is at most q, with probability at least 1 - t^-exploration_rate. The sampling
-    error of the mean is at most sqrt(x / (2 n)), with at least the same probability. Arms that have not been played go
-    first, one after the other. Among equal bounds, each arm is equally likely.
+    An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards, and x = exploration_rate
+    ln t after t rounds. The noise in S is at most q with probability at least 1 - t^-exploration_rate. The sampling
+    error of the mean is at most sqrt(x / (2 n)), with at least the same probability. Arms that have not been played are
+    played first, one after another. Among equal bounds, each arm is equally likely.
 
-    * "blocks": a block ends when its arm has 1, 2, 4, 8, ... plays in all. Then the total since the arm's last release
-      gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of the arm's J totals. For every l in
-      (0, 1), Chernoff's bound on their noise is (x - J ln(1 - l^2)) / (epsilon l). The choice l^2 = x / (x + J) gives q
-      = (x + J ln(1 + x / J)) sqrt(1 + J / x) / epsilon, within a few percent of the smallest bound.
-    * "tree": each arm has a continual counter of `horizon` entries, fed in every round in which the arm is played; all
-      bounds are computed in every round. This is the simplest design, but the noise in S grows with the horizon, even
-      for arms that are seldom played.
+    * "blocks": a block ends when its arm has 1, 2, 4, 8, ... plays in total. Then the arm's total since its last
+      release is released with Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of the arm's J noisy
+      totals. For every l in (0, 1), Chernoff's bound on the sum of their noise is (x - J ln(1 - l^2)) / (epsilon l).
+      The choice l^2 = x / (x + J) gives q = (x + J ln(1 + x / J)) sqrt(1 + J / x) / epsilon, within a few percent of
+      the smallest bound.
+    * "tree": each arm has a continual counter for `horizon` entries. It receives an entry in each round in which the
+      arm is played. All bounds are recomputed in every round. This design is the simplest, but the noise in S grows
+      with the horizon, even for arms that are seldom played.
 
     Args:
         num_arms: number of arms, >= 2.
         release: "blocks" or "tree".
-        horizon: rounds T, >= 1; required for "tree", otherwise None.
+        horizon: rounds T, >= 1. Required for "tree"; must be None for "blocks".
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). With "blocks"
-        the learner can also play many rounds at once, in blocks or as counts.
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). With "blocks" the
+        learner can also be simulated by blocks or counts.
 
     Raises:
         ValueError: if num_arms < 2, release is not one of the names above, or horizon < 1; or if horizon is missing for
@@ -90,21 +91,21 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity, "blocks": A reward adds at most 1 to one total of one arm, and each total is released once with
-          Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases, so blocks concern
-          different users and compose in parallel.
-        - Sensitivity, "tree": A reward is one entry of one arm's counter, of L1 sensitivity 1. Earlier releases
-          determine the counter that receives an entry.
+          Laplace(1 / epsilon) noise. The arms and the ends of blocks are functions of earlier releases. So different
+          blocks contain different users, and parallel composition applies.
+        - Sensitivity, "tree": A reward is one entry of one arm's counter, and the counter has noise for entries of L1
+          sensitivity 1. Earlier releases determine which counter receives an entry.
         - Released: `sums`.
         - Private: `total`, the counters' states.
 
     Source:
-        Auer, Cesa-Bianchi & Fischer (2002), UCB1: the same algorithm as "tree" at epsilon = inf. Mishra & Thakurta
-        (2015) for "tree"; Azize & Basu (2022) for doubling blocks.
+        Auer, Cesa-Bianchi & Fischer (2002), UCB1; at epsilon = inf, "tree" is this algorithm. Mishra & Thakurta (2015)
+        for "tree"; Azize & Basu (2022) for doubling blocks.
 
     Deviations:
-        S is the sum over all blocks of an arm, not only the last block: it contains J noise variates, but the mean
-        S / n has half the sampling variance of the last block's mean. For "tree", q is the exact two-sided Chernoff
-        bound of the counter's noise. Noise is integer, as in `laplace`.
+        S is the sum over all blocks of an arm, not only over the last block. It contains J noise variates, but the
+        sampling variance of S / n is half of the sampling variance of the last block's mean. For "tree", q is the exact
+        two-sided Chernoff bound of the counter's noise. The noise is an integer, as in `laplace`.
 
     Math:
         After $t$ rounds the learner plays the arm with the largest bound
@@ -181,7 +182,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         # `tail` is x: each term of a bound fails with probability at most exp(-x). `noise` is q, which bounds the noise
         # in S. `blocks` is J, the number of noisy totals in S.
         float_ = sums.dtype
-        # ln 2 in place of ln 1 = 0: the noise bound divides by x. After round 1 an arm without plays goes first anyway.
+        # After round 1, ln 2 replaces ln 1 = 0, because the noise bound divides by x. This has no effect, because an
+        # arm without plays is played next.
         tail = params.exploration_rate * jnp.log(jnp.maximum(round_, 2).astype(float_))
         inverse = 1 / jnp.maximum(plays, 1).astype(float_)  # 1 / n
         if counter is None:
@@ -193,7 +195,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return largest_bound(jnp.where(plays > 0, bounds, jnp.inf), ties.word_beside(key))
 
     def num_blocks(plays: jax.Array) -> jax.Array:
-        """Returns the number of an arm's blocks, at least 1: they end after 1, 2, 4, 8, ... plays."""
+        """Returns the number of an arm's blocks, which end after 1, 2, 4, 8, ... plays; at least 1."""
         return (jnp.iinfo(integer).bits - jax.lax.clz(jnp.maximum(plays, 1))).astype(integer)
 
     def best_action(params: Params, public: Public) -> jax.Array:

@@ -3,30 +3,31 @@
 import numpy as np
 from scipy.special import chdtrc
 
-REFUTED = 1e-6  # a p-value below this refutes uniform arms; at most three uniform logs in a million have one
-_CHUNK = 2**14  # rounds that are processed together
-_MOST_COLUMNS = 256  # largest num_arms * dim for which the test against all contexts is made, because it is slow
-_ROUNDS_PER_DEGREE = 10  # with fewer rounds, sums over rounds may be far from normal
+REFUTED = 1e-6  # p-values below this refute uniform arms; at most three in a million uniform logs are refuted
+_CHUNK = 2**14  # rounds that are processed at a time
+_MOST_COLUMNS = 256  # maximum num_arms * dim for the test against all contexts, which is slow
+_ROUNDS_PER_DEGREE = 10  # with fewer rounds, sums over rounds may not be approximately normal
 
 
 class NonuniformLogWarning(RuntimeWarning):
-    """Logged arms were not drawn uniformly, so replay is biased."""
+    """Warning that logged arms were not drawn uniformly, so that replay is biased."""
 
 
 def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: int) -> str | None:
     """Returns the name and p-value of a test that refutes uniformly drawn arms; None if no test refutes them.
 
-    There are three tests. Pearson's test compares how often each arm was logged. Two score tests use logit models. In
-    the conditional logit, the odds of an arm depend on this arm's context, with the same weights for all arms. In the
-    multinomial logit, they depend on the contexts of all arms, with separate weights for each arm. If arms are uniform,
-    each statistic is chi-square in the limit of many rounds. A test with fewer than ten rounds for each degree of
-    freedom is left out, and the test against all contexts also if num_arms * dim exceeds 256.
+    There are three tests. Pearson's test compares the numbers of rounds in which each arm was logged. The other two are
+    score tests in logit models. In the conditional logit model, the odds of an arm depend on this arm's context, with
+    the same weights for all arms. In the multinomial logit model, the odds of an arm depend on the contexts of all
+    arms, with separate weights for each arm. If arms are uniform, each statistic is asymptotically chi-square. A test
+    is skipped if there are fewer than ten rounds for each degree of freedom. The test against the contexts of all arms
+    is also skipped if num_arms * dim exceeds 256.
 
-    A log that passes need not be uniform: the two score tests do not detect nonlinear preferences, nor dependence on
-    traits that are not in the contexts.
+    A log that passes all tests need not be uniform: the score tests detect neither nonlinear preferences nor dependence
+    on features that are not in the contexts.
 
     Args:
-        contexts: [horizon, num_arms, dim] finite; None to make only the first test.
+        contexts: [horizon, num_arms, dim] finite; if None, only Pearson's test is made.
         actions: [horizon] integers in [0, num_arms).
         num_arms: number of arms.
     """
@@ -50,7 +51,7 @@ def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: in
 
 
 def _by_own_context(contexts: np.ndarray, actions: np.ndarray) -> float:
-    """Returns the p-value of the score test that the odds of an arm do not depend on its context (conditional logit).
+    """Returns the p-value of the score test of the null hypothesis that an arm's odds do not depend on its own context.
 
     The score is sum_t (x_t,a - mean_k x_t,k), where a is the logged arm of round t, and x_t,k the context of arm k.
     """
@@ -79,10 +80,10 @@ def _by_all_contexts(contexts: np.ndarray, actions: np.ndarray) -> float:
 
 
 def _p_value(scores: np.ndarray, moments: np.ndarray, factor: float, copies: int) -> float:
-    # The statistic is `factor` times the sum of s' moments^+ s over the columns s of `scores`. It is chi-square with
-    # copies * rank(moments) degrees of freedom.
+    # The statistic is `factor` times the sum of s' moments^+ s over the columns s of `scores`. Its distribution is
+    # chi-square with copies * rank(moments) degrees of freedom.
     lengths = np.sqrt(np.diag(moments))
-    # Columns that are constant up to the rounding of float32 contexts in [-1, 1] are left out. The statistic does not
+    # Columns that are constant up to the rounding of float32 contexts in [-1, 1] are omitted. The statistic does not
     # depend on the scale of a column.
     varies = lengths > 1e-6 * max(lengths.max(initial=0.0), 1.0)
     if not varies.any() or copies < 1:

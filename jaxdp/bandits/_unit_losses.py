@@ -1,4 +1,4 @@
-"""Losses in [0, 1] from reports of rewards, for learners that need them."""
+"""Converts reports of rewards to losses in [0, 1], for learners that require such losses."""
 
 import math
 
@@ -13,11 +13,11 @@ from jaxdp.validation import check_probability
 
 @pytree_dataclass
 class UnitLosses:
-    """A decreasing affine map from reports to losses: `centre + reach` becomes 0, and `centre - reach` becomes 1.
+    """A decreasing affine map from reports to losses; the loss is 0 at `centre + reach`, and 1 at `centre - reach`.
 
     Attributes:
-        centre: [] float, centre of the interval of rewards.
-        reach: [] float > 0; reports farther than this from the centre are clipped.
+        centre: [] float, the centre of the interval of rewards.
+        reach: [] float > 0, the maximum distance of a report from the centre; reports are clipped to this distance.
     """
 
     centre: Scalar
@@ -25,18 +25,18 @@ class UnitLosses:
 
 
 def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_prob: float = 0.05) -> UnitLosses:
-    """Computes the map from reports to losses in [0, 1], on the host.
+    """Computes, on the host, the map from reports to losses in [0, 1].
 
-    Let B be half the width of the interval of rewards. Reports by randomized response lie at the distance B c from the
-    centre of the interval, with c = (e^epsilon + 1) / (e^epsilon - 1), so that their losses are 0 or 1. With noise the
-    reach is B + m. With probability >= 1 - failure_prob, m bounds the absolute values of all T noise variates: m is s
-    sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard deviation s, and b ln(T / failure_prob) for Laplace
-    noise of scale b.
+    Let B be half the width of the interval of rewards. Reports by randomized response have the distance B c from the
+    centre of the interval, with c = (e^epsilon + 1) / (e^epsilon - 1). Their reach is B c, so that losses are 0 or 1.
+    With additive noise the reach is B + m. Here m is s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard
+    deviation s, and b ln(T / failure_prob) for Laplace noise of scale b. With probability >= 1 - failure_prob, m bounds
+    the absolute values of all T noise variates.
 
     Args:
         params: parameters of the randomizer.
         report: name of the report, "rr", "laplace" or "gaussian".
-        horizon: T, rounds; randomized response ignores it.
+        horizon: rounds T; ignored for randomized response.
         failure_prob: in (0, 1).
 
     Raises:

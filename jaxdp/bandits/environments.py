@@ -29,7 +29,7 @@ from jaxdp.validation import check_finite, check_positive, check_within
 
 
 class HasGaps(Protocol):
-    """Params of a bandit environment, with the means of the arms and the gaps of the means."""
+    """The parameters of a bandit environment, with the means and the gaps of the arms."""
 
     @property
     def means(self) -> np.ndarray:
@@ -38,7 +38,7 @@ class HasGaps(Protocol):
 
     @property
     def gaps(self) -> np.ndarray:
-        """[num_arms] float >= 0, how far each arm's mean lies below the largest."""
+        """[num_arms] float >= 0, the largest mean minus each arm's mean."""
         ...
 
 
@@ -48,7 +48,7 @@ class Params:
 
     Attributes:
         means: [num_arms] float, the arms' mean rewards.
-        gaps: [num_arms] float >= 0, how far each mean lies below the largest.
+        gaps: [num_arms] float >= 0, the largest mean minus each arm's mean.
         stddev: [] float, standard deviation of a Gaussian reward; NaN for Bernoulli rewards.
     """
 
@@ -59,22 +59,23 @@ class Params:
 
 @factory
 def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: float = 0.0) -> Environment:
-    """Rewards of 0 or 1. One uniform number u per round decides the reward of every arm: arm k pays 1 if u < means[k].
+    """Rewards of 0 or 1: in each round, arm k pays 1 if u < means[k], with the same uniform number u for all arms.
 
     Args:
         means: [num_arms] in [0, 1].
-        visits: the schedule of visits by people, a `jaxdp.Visits`. A round's context is then the visitor, and learners
-            made by `jaxdp.per_person` learn from a person's first visits. The results of all other learners stay the
-            same, bit for bit. None for an environment without people.
+        visits: a `jaxdp.Visits`, the schedule of people's participation in rounds; None for an environment without
+            people. With visits, a round's context is the person who participates, and learners made by
+            `jaxdp.per_person` learn from the first rounds of each person. The results of all other learners are the
+            same as without visits, bit for bit.
         taste: >= 0, the standard deviation of mean rewards over people. In each lane, each person has their own mean
-            rewards: `means` plus normal noise, drawn once, clipped to [0, 1]. Regret is measured by `means`. Must be 0
-            without visits.
+            rewards: `means` plus normal noise that is drawn once, clipped to [0, 1]. Regret is computed from `means`.
+            Must be 0 without visits.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and feedback totals.
-        Outcomes: `pseudo_regret`, the largest mean minus the mean of the arm played; `best_arm_plays`, plays of arms
-        with gap zero. An arm outside [0, num_arms) pays 0, and its regret is NaN. Recommendations are arms: `correct`
-        is whether the arm's gap is zero, `simple_regret` the gap.
+        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}). It supports blocks and feedback
+        totals. Outcomes: `pseudo_regret`, the largest mean minus the mean of the arm played; `best_arm_plays`, the
+        number of plays of arms with gap zero. An arm outside [0, num_arms) pays 0, and its regret is NaN.
+        Recommendations are arms; `correct` is whether the arm's gap is zero, and `simple_regret` is the gap.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], visits are not a `Visits`, or taste is
@@ -82,9 +83,9 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
             and all means are equal.
 
     Values:
-        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
-            proportion, and the largest mean stays the same.
-        best_mean: in [0, 1], the largest mean, from which gaps are subtracted; by default the largest of `means`.
+        gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
+            All gaps are rescaled in proportion, and the largest mean stays the same.
+        best_mean: in [0, 1], the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.
 
     Source:
         Standard.
@@ -113,7 +114,7 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
 def gaussian_bandit(
     means: ArrayLike, *, stddev: float = 1.0, visits: Visits | None = None, taste: float = 0.0
 ) -> Environment:
-    """Rewards N(means[k], stddev^2). One normal variate per round is the noise of every arm.
+    """Rewards N(means[k], stddev^2); in each round, the same normal variate is the noise of every arm.
 
     Args:
         means: [num_arms] finite.
@@ -122,9 +123,9 @@ def gaussian_bandit(
         taste: as for `bernoulli_bandit`, without clipping.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
-        recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no feedback totals,
-        because a private learner clips each reward, and totals do not show which rewards were clipped.
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded). It supports blocks. Outcomes and
+        recommendations are as for `bernoulli_bandit`, except that an arm outside [0, num_arms) pays NaN. There are no
+        feedback totals, because a private learner clips each reward, and this cannot be reproduced from totals.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, stddev is not finite and > 0, visits are
@@ -132,10 +133,10 @@ def gaussian_bandit(
             and all means are equal.
 
     Values:
-        stddev: > 0, of a reward; by default the argument.
-        gap: > 0, by default the gap of `means`: how far the second-best mean lies below the largest. All gaps change in
-            proportion, and the largest mean stays the same.
-        best_mean: the largest mean, from which gaps are subtracted; by default the largest of `means`.
+        stddev: > 0, the standard deviation of a reward; by default the argument.
+        gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
+            All gaps are rescaled in proportion, and the largest mean stays the same.
+        best_mean: the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.
 
     Source:
         Standard.
@@ -176,10 +177,10 @@ def _instance(means: np.ndarray, gaps: np.ndarray, stddev: float | np.floating) 
 
 
 def instance_leaves(means: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns means and gaps as `Params` leaves, [num_arms] of JAX's default float type each.
+    """Converts means and gaps to `Params` leaves, [num_arms] of JAX's default float dtype each.
 
     Raises:
-        ValueError: if a number is outside the range of JAX's default float type.
+        ValueError: if a number overflows in JAX's default float dtype.
     """
     dtype = default_float()
     with np.errstate(over="ignore", under="ignore"):
@@ -207,13 +208,13 @@ def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
 
 
 def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, feedback_totals, rewards: Space) -> Environment:
-    """Returns a bandit without state, from its functions; the rounds of a block are computed in parallel.
+    """Returns the stateless bandit that the given functions define; the rounds of a block are computed in parallel.
 
     Args:
         num_arms: number of arms.
         params: as `Environment.params`; outcomes are computed from the gaps of its result.
         feedback: as `Environment.feedback`.
-        feedback_totals: as `Environment.feedback_totals`, or None.
+        feedback_totals: as `Environment.feedback_totals`; None if it is not supported.
         rewards: the space of rewards.
     """
     params()  # raises now if the default values are not valid

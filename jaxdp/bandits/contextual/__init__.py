@@ -1,4 +1,4 @@
-"""Contextual bandits: environments, one factory for each algorithm, and replay of logs."""
+"""Contextual bandits: environments, learners (one factory for each algorithm), and replay of logged data."""
 
 from jaxdp.bandits._replay import LoggedFeedback, on_logged
 from jaxdp.bandits.contextual._context_sequence import context_sequence

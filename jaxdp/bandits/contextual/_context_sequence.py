@@ -1,4 +1,4 @@
-"""Contexts and rewards that are fixed in advance: two arrays, shared by all lanes."""
+"""Contexts and rewards that are fixed in advance, in two arrays that all lanes share."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from jaxdp.sequences import kept_numbers, shown_numbers
 
 @pytree_dataclass
 class SequenceParams:
-    """The contexts and rewards, with the types that `kept_numbers` returns.
+    """The contexts and rewards, with the dtypes that `kept_numbers` returns.
 
     Attributes:
         contexts: [horizon, num_arms, dim].
@@ -28,11 +28,11 @@ class SequenceParams:
 
 
 def stored_contexts(contexts: ArrayLike) -> np.ndarray:
-    """Checks contexts, and returns them as `kept_numbers` does: a read-only array [horizon, num_arms, dim].
+    """Checks contexts and stores them by `kept_numbers`; returns a read-only array [horizon, num_arms, dim].
 
     Raises:
-        ValueError: if contexts have another shape or are not finite, a norm is above 1 by more than rounding, or they
-            need more memory than the device has free.
+        ValueError: if the shape of contexts is wrong, they are not finite, a norm exceeds 1 by more than rounding, or
+            they need more memory than is free on the device.
     """
 
     def check(rows: np.ndarray) -> None:
@@ -45,22 +45,22 @@ def stored_contexts(contexts: ArrayLike) -> np.ndarray:
 def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
     """Plays contexts and rewards that are fixed in advance, such as your own data with the reward of every arm.
 
-    All lanes of a run share the two arrays. Arrays of float16, float32 or integers of at most 16 bits keep their type,
-    and bools are stored as uint8. Arrays of other types are converted to JAX's default float type at once; the numbers
-    of stored arrays are converted to it round by round, when they are used.
+    All lanes of a run share the two arrays. Arrays of float16, float32 or integers of at most 16 bits keep their dtype,
+    and booleans are stored as uint8. Arrays of other dtypes are converted to JAX's default float dtype in advance. All
+    other arrays are converted to this dtype round by round, when their numbers are used.
 
     Args:
         contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. A read-only array is not copied.
-        rewards: [horizon, num_arms] finite; each learner clips them to its bound.
+        rewards: [horizon, num_arms] finite; each learner clips them to its own bound.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
-        rewards ([] float), with blocks. Outcomes: `pseudo_regret`, the largest reward of the round minus the reward of
-        the arm played; `reward`; `best_arm_plays`, rounds in which this regret is 0. An arm outside [0, num_arms) pays
-        NaN, and its regret is NaN. Contexts and rewards beyond the horizon are NaN.
+        rewards ([] float). It supports blocks. Outcomes: `pseudo_regret`, the largest reward of the round minus the
+        reward of the arm played; `reward`; `best_arm_plays`, the number of rounds in which this regret is 0. An arm
+        outside [0, num_arms) pays NaN, and its regret is NaN. Contexts and rewards beyond the horizon are NaN.
 
     Raises:
-        ValueError: if contexts or rewards are not as described above, or need more memory than the device has free.
+        ValueError: if contexts or rewards are not as described above, or need more memory than is free on the device.
 
     Source:
         Standard.
@@ -80,7 +80,7 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
             f"rewards must be [{horizon}, {num_arms}], as contexts have {horizon} rounds and {num_arms} arms, got "
             f"shape {stored_rewards.shape}"
         )
-    params = SequenceParams(contexts=stored, rewards=stored_rewards)  # one object for all runs
+    params = SequenceParams(contexts=stored, rewards=stored_rewards)  # all runs share this object
 
     def context(key, params: SequenceParams, world) -> jax.Array:
         del key

@@ -1,4 +1,4 @@
-"""Contexts of a round: their distributions, fixed sets of arms, and a smallest gap below the best arm."""
+"""Contexts of a round: random contexts, fixed contexts, and a minimum gap between the best arm and all other arms."""
 
 import math
 import operator
@@ -18,25 +18,25 @@ from jaxdp.random._simulation_bits import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
 DISTRIBUTIONS = ("sphere", "ball", "cube")
-LANES_LAST = 64  # up to this number of arms, arrays are contiguous along lanes
-TOLERANCE = 1e-6  # a norm may exceed 1 by this, or by twice the precision of its type if that is more
+LANES_LAST = 64  # up to this number of arms, arrays are contiguous along the batch axis
+TOLERANCE = 1e-6  # a norm may exceed 1 by this, or by twice the precision of its dtype if that is larger
 Draw = Callable[[jax.Array], jax.Array]
 
 
 def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: int | None) -> tuple[int, int, Draw]:
-    """Returns a sampler of a round's contexts, and their sizes.
+    """Returns the sizes of a round's contexts, and a function that draws the contexts.
 
     Args:
-        contexts: one of DISTRIBUTIONS, or [num_arms, dim] fixed arms.
-        num_arms: arms in a round; None for fixed arms.
-        dim: dimension of contexts; None for fixed arms.
+        contexts: one of DISTRIBUTIONS; or [num_arms, dim], fixed contexts.
+        num_arms: number of arms in a round; None for fixed contexts.
+        dim: dimension of contexts; None for fixed contexts.
 
     Returns:
         (num_arms, dim, key -> [num_arms, dim] float).
 
     Raises:
-        ValueError: if an argument is out of range, an arm's norm is larger than 1, or a size is missing for random
-            contexts or given for fixed arms.
+        ValueError: if an argument is out of range, a norm is larger than 1, or a size is missing for random contexts or
+            given for fixed contexts.
     """
     if not isinstance(contexts, str):
         if num_arms is not None or dim is not None:
@@ -63,10 +63,10 @@ def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: i
 
 
 def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
-    """Returns `contexts`, [..., num_arms, dim], if they have `ndim` axes and at least two arms, all in the unit ball.
+    """Returns `contexts`, [..., num_arms, dim], if they have `ndim` axes, at least two arms and norms of at most 1.
 
     Raises:
-        ValueError: if a norm is larger than 1 by more than rounding, or contexts have another shape.
+        ValueError: if a norm exceeds 1 by more than rounding, or the shape is wrong.
     """
     if contexts.ndim != ndim or not contexts.size or contexts.shape[-2] < 2:
         axes = ("horizon, " if ndim == 3 else "") + "num_arms, dim"
@@ -83,7 +83,7 @@ def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
 
 
 def directions(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Draws uniform points of the unit sphere, in an array of this shape with a point's coordinates on the last axis.
+    """Draws uniform points on the unit sphere, in an array of the given shape with coordinates on the last axis.
 
     The key must come from `split` or `fold_in`.
     """
@@ -114,14 +114,14 @@ def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:  # [num_arms
 
 
 def largest(means: jax.Array) -> jax.Array:
-    """Returns the largest mean, [] float; NaN if a mean is NaN."""
+    """Returns the largest mean, [] float; NaN if any mean is NaN."""
     if len(means) > LANES_LAST:
         return jnp.max(means)
     return across_lanes(partial(own_kernel, lambda means: pairwise_reduce(jnp.maximum, list(means))))(means)
 
 
 def make_contexts(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Computes the contexts of a round, function(*inputs), [num_arms, dim], in a layout for XLA on CPU."""
+    """Computes a round's contexts by function(*inputs), [num_arms, dim], in a layout for XLA on CPU."""
     return call_across_lanes(function, LANES_LAST, *inputs)
 
 
@@ -138,7 +138,7 @@ def select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:
 
 
 def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:  # [num_arms, dim, lanes] and [lanes]
-    # Selects, because a gather would read numbers one by one.
+    # Uses selects instead of a gather, which would read numbers one by one.
     context = contexts[0]
     for arm in range(1, len(contexts)):
         context = jnp.where((action == arm)[None], contexts[arm], context)
@@ -149,8 +149,9 @@ def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Ar
     """Moves contexts so that x.theta of the best arm exceeds x.theta of each other arm by at least `gap`.
 
     Contexts are [num_arms, dim], in the unit ball; `gap` is in [0, 2 |theta|]. If the best arm's mean is below gap / 2,
-    it is raised to gap / 2. Arms with a mean within `gap` of the best mean are lowered. Contexts move only along theta;
-    their part orthogonal to theta shrinks if they would leave the unit ball. Contexts of all other arms stay the same.
+    it is raised to gap / 2. Means within `gap` of the best mean are lowered. For this, contexts move only along theta;
+    if a context would leave the unit ball, its part orthogonal to theta is scaled down. Contexts of all other arms stay
+    the same.
     """
     size = jnp.sqrt(jnp.maximum(jnp.sum(theta * theta), jnp.finfo(theta.dtype).tiny))
     along, lead = theta / size, gap / size

@@ -16,17 +16,18 @@ from jaxdp.validation import check_positive
 
 @pytree_dataclass
 class Descent:
-    """Steps of descent, and bounds on the error of predictions. Traced values.
+    """The step size of descent, and the constants of bounds on the error of predictions. JAX traces them.
 
     Attributes:
         learning_rate: [] float > 0, zeta.
-        square_rate: [] float > 0; the squared lengths of t reported gradients, |g_t + n_t|^2, sum to at most
-            square_rate t + square_root sqrt(t) + square_offset. (For normal noise this bounds the sum without 2 g_t .
-            n_t, which is part of drift_rate.)
+        square_rate: [] float > 0. The squared norms of t reported gradients, |g_t + n_t|^2, sum to at most square_rate
+            t + square_root sqrt(t) + square_offset. (For normal noise, this bounds the sum without the terms 2 g_t .
+            n_t, which are included in drift_rate.)
         square_root: [] float >= 0, the factor of sqrt(t) in this bound.
         square_offset: [] float >= 0, the constant in this bound.
-        drift_rate: [] float >= 0; terms linear in the noise n_t add at most drift_rate sqrt(t) to the proof's bound B.
-        curvature: [] float > 0, mu, the link's smallest slope.
+        drift_rate: [] float >= 0. Terms linear in the noise n_t add at most drift_rate sqrt(t) to the bound B in the
+            proof.
+        curvature: [] float > 0, mu, the minimum slope of the link.
         reward_term: [] float >= 0, m = R^2 l / mu.
     """
 
@@ -52,22 +53,23 @@ def descent_of(
     noise_proxy: float,
     learning_rate: float | None,
 ) -> Descent:
-    """Computes the step size of descent on noisy gradients, and the bounds on the error of its predictions.
+    """Computes the step size of descent on noisy gradients, and bounds on the error of the predictions.
 
     Args:
         dim: d of contexts.
-        horizon: rounds T; the default step is best for T rounds.
+        horizon: rounds T; the default step size is optimal for T rounds.
         log_term: l > 0, the result of `ellipsoid.log_term_of`.
         residual_bound: Y > 0, the absolute value to which residuals are clipped.
         noise_stddev: s >= 0, the standard deviation of a reported gradient's noise in every direction.
-        report_radius: b, the largest length of a reported gradient; 0 for normal noise, and for no noise.
-        mean_square: q, the mean squared length of a reported gradient from a sphere; normal noise ignores it.
-        curvature: mu > 0, the link's smallest slope.
+        report_radius: b, the maximum norm of a reported gradient; 0 for normal noise, and without noise.
+        mean_square: q, the mean squared norm of a reported gradient, if reports are points on a sphere; ignored for
+            normal noise.
+        curvature: mu > 0, the minimum slope of the link.
         noise_proxy: R^2 > 0, a variance proxy of rewards.
-        learning_rate: zeta, > 0; None is 1 / sqrt(S), where S is the bound on the sum of squares in T rounds.
+        learning_rate: zeta, > 0. None means 1 / sqrt(S), where S is the bound on the sum of squares in T rounds.
 
     Raises:
-        ValueError: if learning_rate is not finite and > 0, or a bound is beyond JAX's default float type.
+        ValueError: if learning_rate is not finite and > 0, or a bound overflows in JAX's default float dtype.
     """
     if report_radius > 0:
         squares = (
@@ -99,9 +101,9 @@ def descent_of(
 
 
 def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
-    """Bounds the root of the sum of squared prediction errors x . (w - theta) in t rounds: sqrt(Z), [] float.
+    """Bounds sqrt(Z), [] float, where Z is the sum of squared prediction errors x . (w - theta) over t rounds.
 
-    x is the context of the arm played in a round, w the iterate and theta the true model; `rounds` is t.
+    In each round, x is the context of the arm played, and w the iterate; theta is the true model. `rounds` is t.
     """
     root = jnp.sqrt(rounds)
     squares = descent.square_rate * rounds + descent.square_root * root + descent.square_offset
@@ -111,7 +113,7 @@ def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
 
 
 def step(descent: Descent, iterate: jax.Array, gradient: jax.Array) -> jax.Array:
-    """Takes a step against the gradient and projects onto the unit ball; all arrays are [dim] float."""
+    """Takes a step against the gradient, and projects the iterate onto the unit ball; all arrays are [dim] float."""
     moved = lanes_fast(iterate - descent.learning_rate * gradient)
-    in_rows = lanes_slow(moved)  # a sum in the other layout has other last bits
+    in_rows = lanes_slow(moved)  # a sum in the other layout would differ in the last bits
     return lanes_fast(moved / jnp.maximum(1, jnp.sqrt(jnp.sum(in_rows * in_rows))))

@@ -1,9 +1,9 @@
 """Confidence ellipsoids of a linear model fitted from noisy moments.
 
-After t rounds V is the sum of x x^T, plus its noise B, plus a shift c times the identity; u is the sum of y x, plus its
-noise. The model is V^-1 u, L bounds the eigenvalues of B, and c = 2 L. `docs/proofs/linear_models.md`, section
-"Confidence ellipsoids", proves that the ellipsoid contains the true model in all rounds with probability 1 -
-failure_prob.
+After t rounds, V is the sum of x x^T plus noise B plus a shift c times the identity, and u is the sum of y x plus
+noise. The model is V^-1 u. L bounds the absolute values of the eigenvalues of B, and c = 2 L.
+`docs/proofs/linear_models.md`, section "Confidence ellipsoids", proves that the ellipsoid contains the true model in
+all rounds with probability 1 - failure_prob.
 """
 
 import math
@@ -18,15 +18,16 @@ from jaxdp.validation import check_positive, check_probability
 
 @pytree_dataclass
 class Radii:
-    """Bounds on the noise of the sums, in terms of the noise's size n. Traced values.
+    """Constants of the bounds on the noise of the sums, as functions of the scale n of the noise. JAX traces them.
 
-    n is sqrt(t) if each of t users adds noise, and the standard deviation of a continual counter if a curator adds it.
+    n is sqrt(t) if each of t users adds noise. If a curator adds noise by a continual counter, n is its standard
+    deviation.
 
     Attributes:
-        matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in absolute
+        matrix_rate: [] float >= 0. All eigenvalues of the noise B are at most matrix_rate n + matrix_offset in absolute
             value.
         matrix_offset: [] float >= 0, the constant in this bound.
-        vector_rate: [] float >= 0; the norm of the noise of u is at most vector_rate n.
+        vector_rate: [] float >= 0. The norm of the noise of u is at most vector_rate n.
         log_term: [] float > 0, 2 l: twice the result of `log_term_of`.
         noise_proxy: [] float > 0, the variance proxy R^2 of rewards.
     """
@@ -41,7 +42,7 @@ class Radii:
 def gaussian_radii(
     *, dim: int, horizon: int, failure_prob: float, noise_stddev: float, cross_stddev: float, noise_proxy: float
 ) -> Radii:
-    """Returns the radii for Gaussian noise that is equal in all directions.
+    """Returns the radii for isotropic Gaussian noise.
 
     The noise has the standard deviation noise_stddev n on the diagonal of B, noise_stddev n / sqrt(2) off the diagonal,
     and cross_stddev n in each entry of u.
@@ -77,15 +78,15 @@ def ball_radii(
     report_radius: float,
     noise_proxy: float,
 ) -> Radii:
-    """Returns the radii for reports that are points on a sphere; n is sqrt(t).
+    """Returns the radii for reports that are random points on a sphere; n is sqrt(t).
 
     Args:
         dim: d of contexts.
         horizon: rounds T.
         failure_prob: in (0, 1).
         noise_stddev: >= 0, the root mean square of each coordinate of a report; 0 for reports without noise.
-        cross_stddev: >= 0; in every direction, the noise that one report adds to u is sub-Gaussian with this standard
-            deviation.
+        cross_stddev: >= 0. In every direction, the noise that one report adds to u is sub-Gaussian with this parameter
+            (standard deviation).
         report_radius: radius of the sphere.
         noise_proxy: variance proxy of rewards, > 0.
 
@@ -115,7 +116,7 @@ def log_term_of(horizon: int, failure_prob: float) -> float:
 def _make_radii(
     matrix_rate: float, matrix_offset: float, vector_rate: float, log_term: float, noise_proxy: float
 ) -> Radii:
-    """Checks the numbers and returns them as `Radii`; `log_term` is l, and `Radii.log_term` is 2 l."""
+    """Checks the numbers and returns them as `Radii`; the argument `log_term` is l, and `Radii.log_term` is 2 l."""
     return Radii(
         matrix_rate=scalar_leaf("the bound on the matrix noise", matrix_rate),
         matrix_offset=scalar_leaf("the bound on the matrix noise", matrix_offset),
@@ -126,20 +127,20 @@ def _make_radii(
 
 
 def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
-    """Returns the bound L >= 1 on eigenvalues of the matrix noise B of size n, [] float."""
+    """Returns the bound L >= 1 on the eigenvalues of the matrix noise B, [] float; `noise` is the scale n."""
     return jnp.maximum(1, radii.matrix_rate * noise + radii.matrix_offset)
 
 
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
-    """Bounds the model's error due to the noise of size n and to the shift 2 L, in the norm of V: [] float.
+    """Bounds the norm (induced by V) of the model's error that noise and the shift 2 L cause, [] float.
 
-    `bound` is L, and `noise` is n.
+    `bound` is L, and `noise` is the scale n of the noise.
     """
     return jnp.sqrt(3 * bound) + radii.vector_rate * noise / jnp.sqrt(bound)
 
 
 def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
-    """Bounds the model's error due to the randomness of t rewards, in the norm of V: [] float.
+    """Bounds the norm (induced by V) of the model's error that the randomness of t rewards causes, [] float.
 
     `bound` is L, `rounds` is t, and `dim` is the dimension of contexts.
     """
@@ -149,8 +150,8 @@ def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) ->
 def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev: float) -> Radii:
     """Returns the radii of the published Upsilon_t and beta_t, for noise of standard deviation noise_stddev n.
 
-    Every entry of the noise has this standard deviation. `Radii.log_term` is ln T here, and `Radii.noise_proxy` is not
-    used. Use `published_width` for the width.
+    Every entry of the noise has this standard deviation. Here `Radii.log_term` is ln T, and `Radii.noise_proxy` is
+    unused. Compute the width by `published_width`.
 
     Args:
         dim: d of contexts.
@@ -172,7 +173,7 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
 def published_width(radii: Radii, bound: jax.Array, noise: jax.Array, dim: int) -> jax.Array:
     """Returns the published beta_t, [] float: 2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T.
 
-    `radii` are computed by `published_radii`, `bound` is L, `noise` is the size n of the noise, and `dim` is d.
+    `radii` must come from `published_radii`, `bound` is L, `noise` is the scale n of the noise, and `dim` is d.
     """
     by_noise = 2 * radii.vector_rate * jnp.sqrt(radii.log_term)
     return by_noise + noise_width(radii, bound, noise) * dim * radii.log_term

@@ -34,12 +34,12 @@ class Params:
     """The environment's parameters, which JAX traces.
 
     Attributes:
-        theta: [dim] float, the model; empty if each lane draws its own.
+        theta: [dim] float, the model; empty if each lane draws its own model.
         theta_norm: [] float in (0, 1], |theta|.
-        noise: [] float >= 0, half the width of uniform noise or the standard deviation of Gaussian noise; zero for
-            binary rewards.
-        gap: [] float >= 0, smallest difference of x.theta between the best arm and each other arm; zero if contexts
-            stay as drawn.
+        noise: [] float >= 0, half the width of the interval of uniform noise, or the standard deviation of Gaussian
+            noise; zero for binary rewards.
+        gap: [] float >= 0, the minimum difference of x.theta between the best arm and every other arm; zero if contexts
+            are not changed.
     """
 
     theta: np.ndarray
@@ -53,8 +53,8 @@ class World(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        key: [] key of all contexts. Round t draws them from `fold_in(key, t)`, so that the reward is computed from the
-            contexts that the learner saw.
+        key: [] the key of all contexts. The contexts of round t are drawn from `fold_in(key, t)`, so that the reward is
+            computed from the same contexts that the learner saw.
         theta: [dim] float, the model.
     """
 
@@ -76,33 +76,35 @@ def linear_contexts(
     """Arms with contexts x in the unit ball and mean rewards x.theta.
 
     Args:
-        contexts: "sphere" or "ball": each round's arms are uniform on the unit sphere, or in the unit ball; "cube":
-            uniform in the cube [-1/sqrt(dim), 1/sqrt(dim)]^dim, which lies in the ball and is the fastest. Or
-            [num_arms, dim], of norm at most 1: arms that are the same in every round.
-        num_arms: arms in a round, >= 2; None for fixed arms.
-        dim: dimension of contexts, >= 1; None for fixed arms.
-        theta: [dim], not zero, of norm at most 1; None: each lane draws it uniformly from the sphere of radius
+        contexts: a distribution, from which each round's contexts are drawn independently: "sphere" (uniform on the
+            unit sphere), "ball" (uniform in the unit ball) or "cube" (uniform in [-1/sqrt(dim), 1/sqrt(dim)]^dim, which
+            lies in the unit ball; this is the fastest). Or an array [num_arms, dim] of norms at most 1: contexts that
+            are the same in every round.
+        num_arms: number of arms in a round, >= 2; None for fixed contexts.
+        dim: dimension of contexts, >= 1; None for fixed contexts.
+        theta: [dim], not zero, of norm at most 1. If None, each lane draws theta uniformly from the sphere of radius
             `theta_norm`.
-        rewards: the noise added to the mean: "uniform", in [-`noise`, `noise`]; or "gaussian", with the standard
-            deviation `noise`. Or "binary": a reward is 1 or -1.
-        gap: the default of the value `gap`; None leaves contexts as drawn.
+        rewards: "uniform": the mean plus uniform noise in [-`noise`, `noise`]. "gaussian": the mean plus Gaussian noise
+            with standard deviation `noise`. "binary": 1 or -1.
+        gap: the default of the value `gap`; if None, contexts are not changed.
 
     Returns:
-        An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norm at most 1) and rewards ([]
-        float), with blocks, which equal rounds up to rounding. Outcomes: `pseudo_regret`, the largest mean among this
-        round's arms minus the mean of the arm played; `best_arm_plays`, rounds in which this regret is 0. An arm
-        outside [0, num_arms) pays NaN, and its regret is NaN. A recommendation is a model ([dim] float): `theta_error`
-        is its distance from theta. No reward exceeds 1 in absolute value, the default bound of learners, if each lane
-        draws theta, values have their defaults, and rewards are not "gaussian".
+        An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norms at most 1) and rewards
+        ([] float). It supports blocks; results in blocks are the same up to rounding. Outcomes: `pseudo_regret`, the
+        largest mean among this round's arms minus the mean of the arm played; `best_arm_plays`, the number of rounds in
+        which this regret is 0. An arm outside [0, num_arms) pays NaN, and its regret is NaN. A recommendation is a
+        model ([dim] float), and `theta_error` is its distance from theta. If each lane draws theta, all values have
+        their defaults, and rewards are not "gaussian", then no reward exceeds 1 in absolute value, which is the default
+        bound of learners.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
-        theta_norm: |theta|, in (0, 1], by default the norm of the argument theta, or 1/2 if lanes draw theta.
-        noise: >= 0, by default 1/2, for rewards that are not binary.
-        gap: only if the argument gap is given; by default this argument; > 0 and at most 2 theta_norm. Contexts are
-            moved along theta until the best arm's mean exceeds each other mean by at least this value.
+        theta_norm: |theta|, in (0, 1]; by default the norm of the argument theta, or 1/2 if each lane draws theta.
+        noise: >= 0, by default 1/2; only for uniform and Gaussian rewards.
+        gap: > 0 and at most 2 theta_norm; available only if the argument gap is given, which is the default. Contexts
+            are moved along theta such that the best arm's mean exceeds all other means by at least this value.
 
     Source:
         Standard.
@@ -137,9 +139,9 @@ def generalized_linear_contexts(
         contexts: as for `linear_contexts`.
         num_arms: as for `linear_contexts`.
         dim: as for `linear_contexts`.
-        link: F; `jaxdp.preferences.logistic` or `probit`, another `Link`, or the name of one.
+        link: the link F, which is `jaxdp.preferences.logistic`, `probit`, another `Link`, or the name of a link.
         theta: as for `linear_contexts`.
-        rewards: "binary": a reward is 1 or 0; "uniform" or "gaussian" as for `linear_contexts`.
+        rewards: "binary": 1 or 0. "uniform" or "gaussian": as for `linear_contexts`.
         gap: as for `linear_contexts`.
 
     Returns:
@@ -150,7 +152,7 @@ def generalized_linear_contexts(
         ValueError: if an argument is out of range, or there is no such link; from `params`, if a value is out of range.
 
     Values:
-        theta_norm: |theta|, in (0, 1], by default the norm of the argument theta, or 1 if lanes draw theta.
+        theta_norm: |theta|, in (0, 1]; by default the norm of the argument theta, or 1 if each lane draws theta.
         noise, gap: as for `linear_contexts`; gap is a difference of x.theta.
 
     Source:
@@ -173,9 +175,9 @@ def _environment(
     low: float,
     norm: float,
 ) -> Environment:
-    """Returns an environment with mean rewards mean(x.theta). Binary rewards are `low` or 1.
+    """Returns an environment with mean rewards mean(x.theta); binary rewards are `low` or 1.
 
-    `norm` is the default of |theta| if lanes draw theta. The other arguments are as for `linear_contexts`.
+    `norm` is the default of |theta| if each lane draws theta. The other arguments are as for `linear_contexts`.
     """
     num_arms, dim, draw = context_distribution(contexts, num_arms, dim)
     kind = check_choice("rewards", rewards, REWARDS)

@@ -1,4 +1,4 @@
-"""Optimism in a generalized linear model of contexts and rewards; each user reports noisy moments.
+"""Optimism in a generalized linear model of contexts and rewards, from noisy moments that users report.
 
 `docs/proofs/linear_models.md` has the proofs, and maps the lines of the published algorithm to this code.
 """
@@ -36,7 +36,7 @@ from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
 from jaxdp.validation import check_count, check_horizon, check_positive
 
-MARGINS = 257  # points at which a link's slope is checked
+MARGINS = 257  # number of points at which a link's slope is checked
 
 
 @pytree_dataclass
@@ -44,10 +44,10 @@ class Params:
     """The learner's parameters, which JAX traces.
 
     Attributes:
-        randomizer: parameters of the randomizer of the report, with the residual g(x . w) - y as its reward, and
-            residual_bound as its reward_bound.
+        randomizer: parameters of the randomizer of the report. The residual g(x . w) - y takes the place of the reward,
+            and residual_bound the place of reward_bound.
         radii: bounds on the noise of the sums.
-        descent: step sizes, and the bound on prediction errors, which is a part of the ellipsoid's radius.
+        descent: step sizes, and the bound on prediction errors, which is one term of the ellipsoid's radius.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
@@ -62,8 +62,8 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        outer: [dim (dim + 1) / 2] sums of reports of x x^T, one triangle of the matrix.
-        cross: [dim] sum of each report of x x^T times the iterate that its user saw. It is not the sum of
+        outer: [dim (dim + 1) / 2] sums of the reports of x x^T, one triangle of the matrix.
+        cross: [dim] sums over reports of the matrix x x^T times the iterate that the user saw. This is not the sum of
             `Moments.cross`, which are gradients.
         iterate: [dim] float, the iterate of gradient descent, in the unit ball.
         model: the model computed from these sums, in this round or an earlier round.
@@ -91,44 +91,44 @@ def generalized_linear(
     The server shows each user an iterate w of gradient descent. The user reports x x^T and the gradient (g(x . w) - y)
     x, with noise, where x is the context of the arm played and y the reward. Descent takes a step against the reported
     gradient, and projects w onto the unit ball. The predictions x . w are the labels of a linear regression: theta =
-    V^-1 u, where V is the sum of the reports of x x^T plus 2 L times the identity, L >= 1 bounds the eigenvalues of the
-    sum of the noise, and u is the sum of each report of x x^T times the w that its user saw. The learner plays an arm
-    with the largest x . theta + beta |x|_V^-1. With probability 1 - failure_prob, |theta - theta*|_V <= beta in all
-    rounds.
+    V^-1 u. Here V is the sum of the reports of x x^T plus 2 L times the identity, and L >= 1 bounds the eigenvalues of
+    the sum of the noise. Each report of x x^T is multiplied by the w that its user saw, and u is the sum of these
+    products. The learner plays an arm with the largest x . theta + beta |x|_V^-1. With probability 1 - failure_prob,
+    |theta - theta*|_V <= beta in all rounds.
 
     Args:
-        num_arms: K, contexts in a round, >= 2.
-        dim: d of a context, >= 1.
+        num_arms: number of contexts in a round K, >= 2.
+        dim: dimension of contexts d, >= 1.
         horizon: rounds T, >= 1.
-        link: g, the cumulative distribution function of `jaxdp.preferences.logistic`, `probit` or another `Link`, or
-            the name of one.
+        link: the link, with the cumulative distribution function g: `jaxdp.preferences.logistic`, `probit` or another
+            `Link`, or the name of a link.
         report: as for `moment_randomizer`: "gaussian", or "l2_ball".
         update_every: as for `linear_ucb`; descent takes a step in every round.
 
     Returns:
-        A learner as `linear_ucb`; its recommendation is theta.
+        A learner as from `linear_ucb`; its recommendation is theta.
 
     Raises:
-        ValueError: if an argument is out of range, there is no such link, or its slope is not > 0 on [-1, 1]; from
-            `params`, if a value is out of range.
+        ValueError: if an argument is out of range, there is no such link, or the link's slope is not > 0 on [-1, 1];
+            from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        residual_bound: Y, finite and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]. The default is 2 C + 1,
-            with |g| <= C = 1 and noise in [-1, 1]; for rewards in [0, 1] a bound of 1 suffices.
+        residual_bound: Y, finite and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]. The default is 2 C + 1, for
+            |g| <= C = 1 and noise in [-1, 1]; for rewards in [0, 1], the value 1 suffices.
         noise_proxy: R^2, a variance proxy of y - g(x . theta*), by default 1, which is valid for noise in [-1, 1]; for
             rewards in [0, 1] the value 1/4 is valid.
-        learning_rate: > 0, by default the value that minimises the bound after T rounds.
+        learning_rate: > 0, by default the value that minimises the error bound after T rounds.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, multiplies beta, by default 1.
 
     Privacy:
         - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Sensitivity: Both moments leave the device in one release of `moment_randomizer`, which gets the residual r =
-          g(x . w) - y in place of a reward: clipped to [-Y, Y] on the device, and 0 if it is NaN. The iterate w is
-          public; no property of r is assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5); see
+        - Sensitivity: Both moments leave the device in one release of `moment_randomizer`, with the residual r = g(x .
+          w) - y in place of a reward. On the device r is clipped to [-Y, Y], and NaN becomes 0. The iterate w is
+          public, and no property of r is assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5); see
           `docs/proofs/linear_models.md`. The action does not leave the device.
         - Released: all reports, and everything computed from them.
         - Private: none.
@@ -138,13 +138,13 @@ def generalized_linear(
         Nowak & Willett (2017), with gradient descent in place of Newton steps.
 
     Deviations:
-        - Gradients have lengths of up to 2 C + 1, but the paper adds noise for C only: with the paper's noise the
-          release is not private.
-        - The paper also releases (x . w) x. Here the server computes it from the report of x x^T and from w. The other
-          two are one release, with noise that is analytically calibrated and equal in all directions.
-        - The published radius is only an order of magnitude, so there is no `constants="paper"`;
-          `docs/proofs/linear_models.md` derives a radius with constants. The step minimises this radius; as published,
-          the step is a constant divided by sqrt(T).
+        - Gradients have norms of up to 2 C + 1, but the paper's noise is calibrated to the norm C. With the paper's
+          noise the release is not private.
+        - The paper also releases (x . w) x. Here the server computes this vector from the report of x x^T and from w.
+          The other two moments are one release, with isotropic, analytically calibrated noise.
+        - The published radius is stated only up to a constant factor, so there is no `constants="paper"`;
+          `docs/proofs/linear_models.md` derives a radius with explicit constants. The step size minimises this radius;
+          the published step size is a constant divided by sqrt(T).
         - V, theta and beta are not recomputed in every round. Sums are compensated.
 
     Math:
@@ -205,8 +205,8 @@ def generalized_linear(
         cross_stddev = float(reports.cross_stddev)  # the noise's standard deviation in each entry of r x / Y
         radius = float(reports.report_radius) if outer_stddev > 0 else 0.0
         sizes: dict[str, Any] = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
-        # Noise of the sums from which the model is computed. In every direction the noise of a report's x x^T w is at
-        # most the noise of one entry of the report, as |w| <= 1.
+        # The noise of the sums from which the model is computed. In every direction, the noise of x x^T w in a report
+        # is at most the noise of one entry of the report, because |w| <= 1.
         noise: dict[str, Any] = {
             "noise_stddev": outer_stddev,
             "cross_stddev": cross_stddev,
@@ -240,7 +240,7 @@ def generalized_linear(
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float, after t = `round_` rounds."""
         round_float = round_.astype(default_float())
-        noise = jnp.sqrt(round_float)  # the size n of `Radii`: t users each add noise
+        noise = jnp.sqrt(round_float)  # the scale n of `Radii`: each of t users adds noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
         width = prediction_width(params.descent, round_float) + ellipsoid.noise_width(params.radii, bound, noise)
         return 2 * bound, params.confidence_multiplier * width
@@ -264,7 +264,7 @@ def generalized_linear(
         del key
         public: Public = state.public
         round_ = public.round + 1
-        labelled = triangle_product(report.outer, public.iterate)  # z x with noise, of the label z = x . w
+        labelled = triangle_product(report.outer, public.iterate)  # z x with noise, where z = x . w is the label
         outer, cross = add_reports((public.outer, public.cross), (report.outer, labelled))
         iterate = step(params.descent, public.iterate, report.cross)  # r x with noise: the gradient
 
@@ -297,12 +297,12 @@ def generalized_linear(
 
 
 def smallest_slope(link: Link) -> float:
-    """Returns the smallest derivative of the link's cumulative distribution function on a grid of [-1, 1].
+    """Returns the minimum derivative of the link's cumulative distribution function on a grid of [-1, 1].
 
-    The grid contains both ends, at which the derivative of "logistic" and "probit" is smallest.
+    The grid contains both ends, where the derivatives of "logistic" and "probit" are smallest.
 
     Raises:
-        ValueError: if this derivative is not > 0.
+        ValueError: if this minimum is not > 0.
     """
     with jax.ensure_compile_time_eval():
         margins = jnp.linspace(-1, 1, MARGINS, dtype=default_float())

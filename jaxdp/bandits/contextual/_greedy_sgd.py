@@ -1,4 +1,4 @@
-"""Greedy play on a linear model that descends private gradients: each user reports one point of a sphere."""
+"""Greedy play with a linear model that descends private gradients; each user reports one point on a sphere."""
 
 from typing import NamedTuple
 
@@ -33,11 +33,11 @@ class Params:
     """The learner's parameters, which JAX traces.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; infinity reports gradients as they are.
-        reward_bound: [] float > 0, rewards are clipped to this absolute value.
-        gradient_bound: [] float > 0, longer gradients count as gradients of this length.
-        report_radius: [] float, length of reports, as a multiple of gradient_bound.
-        step_delay: [] float > 0, rounds by which the decrease of steps is delayed.
+        epsilon: [] float, privacy budget, > 0; at infinity the reports are the exact gradients.
+        reward_bound: [] float > 0, the absolute value to which rewards are clipped.
+        gradient_bound: [] float > 0, the norm to which gradients are clipped.
+        report_radius: [] float, the norm of reports divided by gradient_bound.
+        step_delay: [] float > 0, the number added to t in the denominator of steps, which delays their decrease.
         step_multiplier: [] float > 0, multiplies steps.
     """
 
@@ -63,24 +63,27 @@ class Public(NamedTuple):
 
 @factory
 def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
-    r"""Plays the arm with the largest x . theta, and moves theta along private gradients of squared errors.
+    r"""Plays the arm with the largest x . theta, and updates theta by private gradients of squared errors.
 
-    Arms with equal products are equally likely. The learner explores only through the variety of contexts.
+    Arms with equal products are equally likely. The learner does not explore deliberately; it relies on the variation
+    of contexts.
 
     The user of round t computes the gradient (x . theta - y) x, where x is the context of the arm played and y the
-    reward. A gradient longer than G is scaled down to the length G. It is reported as a random point of the sphere of
-    radius B. The step is d / (t + (d B / Y)^2), which needs no horizon, and theta is kept in the ball of radius Y, as
-    |y| <= Y. These are the steps of a Kalman filter: if theta* had the distribution N(0, (Y^2 / d) I), and reports the
-    mean (theta - theta*) / d and independent Gaussian noise of covariance (B^2 / d) I, then theta, without the ball,
-    would be the mean of theta* given the reports. At epsilon = inf reports are gradients, and B is its limit.
+    reward. A gradient of norm above G is scaled down to norm G. It is reported as a random point on the sphere of
+    radius B. The step size is d / (t + (d B / Y)^2), which needs no horizon. Theta is projected onto the ball of radius
+    Y, because |y| <= Y. The step sizes are those in a Kalman filter. Suppose that theta* had the distribution N(0, (Y^2
+    / d) I), and that reports had the mean (theta - theta*) / d and independent Gaussian noise of covariance (B^2 / d)
+    I. Then theta, without the projection, would be the mean of theta* given the reports. At epsilon = inf, reports are
+    exact gradients, and B has its limit value.
 
     Args:
-        num_arms: K, contexts in a round, >= 2.
-        dim: d of a context, >= 2.
+        num_arms: number of contexts in a round K, >= 2.
+        dim: dimension of contexts d, >= 2.
 
     Returns:
-        A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
-        scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
+        A learner for contexts ([num_arms, dim] float, each row of norm at most 1; in the report, rows of larger norm
+        are scaled to norm 1, and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([]
+        int32).
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
@@ -88,18 +91,18 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
-        gradient_bound: G, finite and > 0, by default Y / 2. A smaller bound has less noise, and more bias: gradients
-            can be as long as 2 Y.
-        step_multiplier: > 0, multiplies steps, by default 1.
+        gradient_bound: G, finite and > 0, by default Y / 2. A smaller bound has less noise but more bias, because the
+            norm of a gradient can be as large as 2 Y.
+        step_multiplier: > 0, by default 1; multiplies the step sizes.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
         - Why: The gradient leaves the device in one release, by `randomize_in_ball`. The proof of `randomize_in_ball`
-          holds for every vector, and for floats: for any gradient, either of two opposite points has a probability
-          between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon). Theta, bounds and steps are computed from earlier
-          reports and from public values. The action does not leave the device, because it depends on the user's
-          context.
+          holds for every vector, and also in floating-point arithmetic: for any gradient, each of two opposite points
+          has a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon). Theta, the bounds and the step
+          sizes are computed from earlier reports and from public values. The action does not leave the device, because
+          it depends on the user's context.
         - Released: all reports, and the models computed from them.
         - Private: none.
 
@@ -108,23 +111,25 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
         (2018), section 4.2.3, for the ball.
 
     Deviations:
-        - The authors' program has steps of sqrt(K) d / (1000 sqrt(t)), at any epsilon, and no ball for theta.
-        - Their reports are unbiased for gradients of at most unit length; gradients can be longer. Here the length is
-          cut at a public G, so that reports of longer gradients are biased.
+        - The authors' program has step sizes sqrt(K) d / (1000 sqrt(t)) at every epsilon, and does not project theta.
+        - Their reports are unbiased for gradients of norm at most 1, but the norms of gradients can be larger. Here
+          gradients are clipped to a public norm G, so that reports of gradients of larger norm are biased.
         - Only the linear model is implemented, without a warm-up.
 
-        No bound on regret is proved for this form. `benchmarks/published/greedy.json` compares its regret in 20,000
-        rounds, at epsilon = 0.5 to 8, with two runs of `linear_ucb(report="l2_ball")`, with a confidence_multiplier of
-        1 and of 0.1. Its regret, divided by the lower of the two regrets of `linear_ucb`, is
+        No regret bound is proved for this learner. `benchmarks/published/greedy.json` compares its regret in 20,000
+        rounds, at epsilon = 0.5 to 8, with two versions of `linear_ucb(report="l2_ball")`, which have a
+        confidence_multiplier of 1 and of 0.1. The regret of `greedy_sgd`, divided by the smaller one of the two regrets
+        of `linear_ucb`, is
 
         - 0.17 to 0.68 in five worlds with contexts on the sphere, and rewards without noise or with uniform noise;
-        - 1.1 to 1.6 with rewards of 1 or -1, where nearly all gradients are longer than G; 0.77 to 0.92 with G = 1;
-        - 1.7 to 2.7 with two arms of means 0.8 and 0.2 that never change. Without a variety of contexts greedy play can
-          stay at a wrong arm, and regret grows linearly: half of it is from the second half of the rounds.
+        - 1.1 to 1.6 with rewards of 1 or -1, where nearly all gradients have norms above G; 0.77 to 0.92 with G = 1;
+        - 1.7 to 2.7 with two arms of means 0.8 and 0.2 that never change. If contexts do not vary, greedy play may
+          never leave a suboptimal arm, and regret grows linearly: half of the regret is from the second half of the
+          rounds.
 
     Math:
-        With $\Pi_r$ the scaling of longer vectors to length $r$ and $\theta_1 = 0$, round $t = 1, 2, \dots$ plays the
-        context $x_t$ with the largest $x^\top \theta_t$. With the reward $y_t$, clipped to $[-Y, Y]$,
+        Let $\Pi_r$ scale vectors of norm above $r$ to norm $r$, and let $\theta_1 = 0$. Then round $t = 1, 2, \dots$
+        plays the context $x_t$ with the largest $x^\top \theta_t$. With the reward $y_t$, clipped to $[-Y, Y]$,
 
         $$
         \theta_{t + 1} = \Pi_Y\Big(\theta_t - \frac{d}{t + \tau} \tilde g_t\Big), \quad

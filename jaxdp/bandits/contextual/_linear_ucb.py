@@ -1,13 +1,13 @@
-"""LinUCB: optimism in a linear model of contexts and rewards; each user reports noisy moments.
+"""LinUCB: optimism in a linear model of contexts and rewards, from noisy moments that users report.
 
 This list maps Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) to the code:
 
-* sigma is computed by `moment_randomizer`, and alpha is failure_prob;
-* Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`;
-* V_0, u_0 and theta_0 are `init`;
-* `act` chooses x_t, by `best_arm`; `privatize` computes the noisy x x^T and y x that the user sends;
-* the server's sums of the reports, V~_t and u_t, are `Public.outer` and `Public.cross`, which `update` adds up;
-* V_t = V~_t + c_t I and theta_t = V_t^-1 u_t are in `solve_model`.
+* sigma is computed by `moment_randomizer`, and alpha is `failure_prob`;
+* Upsilon_t is `ellipsoid.eigenvalue_bound` (L in the docstring); c_t and beta_t are computed by `shift_and_width`;
+* V_0, u_0 and theta_0 are computed by `init`;
+* `act` chooses x_t by `best_arm`; `privatize` computes the noisy x x^T and y x that the user sends;
+* the server's sums of the reports, V~_t and u_t, are `Public.outer` and `Public.cross`; `update` adds to them;
+* V_t = V~_t + c_t I and theta_t = V_t^-1 u_t are computed by `solve_model`.
 """
 
 from typing import Any, NamedTuple
@@ -60,8 +60,8 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        outer: [dim (dim + 1) / 2] sums of reports of x x^T, one triangle of the matrix.
-        cross: [dim] sums of reports of y x.
+        outer: [dim (dim + 1) / 2] sums of the reports of x x^T, one triangle of the matrix.
+        cross: [dim] sums of the reports of y x.
         model: the model computed from these sums, in this round or an earlier round.
     """
 
@@ -85,45 +85,46 @@ def linear_ucb(
 
     Arms with equal bounds are equally likely.
 
-    A user reports x x^T and y x with noise, where x is the context of the arm played and y the reward. After t rounds V
-    is the sum of the reports of x x^T plus c times the identity, c = 2 L, where L >= 1 bounds the eigenvalues of the
-    sum of the noise; theta is V^-1 u, with u the sum of the reports of y x. With probability 1 - failure_prob, |theta -
-    theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon = inf the learner is OFUL
-    with a regulariser of 2 and a wider radius.
+    A user reports x x^T and y x with noise, where x is the context of the arm played and y the reward. After t rounds,
+    V is the sum of the reports of x x^T plus c times the identity. Here c = 2 L, and L >= 1 bounds the eigenvalues of
+    the sum of the noise. The model theta is V^-1 u, where u is the sum of the reports of y x. With probability 1 -
+    failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon = inf
+    the learner is OFUL with a regularization parameter of 2 and a larger radius.
 
     Args:
-        num_arms: K, contexts in a round, >= 2.
-        dim: d of a context, >= 1.
+        num_arms: number of contexts in a round K, >= 2.
+        dim: dimension of contexts d, >= 1.
         horizon: rounds T, >= 1.
-        report: how moments are reported, as for `moment_randomizer`: "gaussian", with normal noise; or "l2_ball".
-        constants: "tight"; or "paper", for Gaussian reports: the published noise and radii. As V_0 = 0 has no inverse,
-            "paper" plays uniform arms until V is computed for the first time: in the first round, or in more rounds if
-            update_every > 1.
-        update_every: when V, theta and beta are recomputed. An integer n >= 1: every n rounds. A number g in (0, 1):
-            when t has grown by about the fraction g. "doubling": when det V has doubled.
+        report: the report of the moments, as for `moment_randomizer`: "gaussian" (normal noise) or "l2_ball".
+        constants: "tight"; or "paper", for Gaussian reports: the published noise and radii. Because V_0 = 0 has no
+            inverse, "paper" plays uniformly random arms until V is computed for the first time, which is after one
+            round, or later if update_every > 1.
+        update_every: the rounds after which V, theta and beta are recomputed. An integer n >= 1: every n rounds. A
+            number g in (0, 1): whenever t has grown by about the fraction g. "doubling": whenever det V has doubled.
 
     Returns:
-        A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
-        scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
+        A learner for contexts ([num_arms, dim] float, each row of norm at most 1; in the report, rows of larger norm
+        are scaled to norm 1, and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([]
+        int32).
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range, or if epsilon is finite
-            and >= 1.5 with the paper's constants, for which the noise is not proved to be sufficient.
+            and >= 1.5 with the paper's constants, because the noise is not proved to be sufficient there.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
-        noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2, which holds for all rewards in [-Y, Y].
+        noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2, which is valid for all rewards in [-Y, Y].
         confidence_multiplier: > 0, multiplies beta, by default 1.
 
     Privacy:
         - Claim: epsilon-DP ("l2_ball") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Why: The two moments leave the device in one release, see `moment_randomizer`; with the paper's constants in
-          two releases, which share the budget. The action does not leave the device, because it depends on the user's
-          context.
+        - Why: The two moments leave the device in one release (see `moment_randomizer`), or with the paper's constants
+          in two releases, which share the budget. The action does not leave the device, because it depends on the
+          user's context.
         - Released: all reports, and the models computed from them.
         - Private: none.
 
@@ -132,13 +133,14 @@ def linear_ucb(
         Szepesvari (2011), Figure 1, and Figure 3 for "doubling".
 
     Deviations:
-        - Noise is analytically calibrated to both moments at once and equal in all directions, and
-          `docs/proofs/linear_models.md` proves the ellipsoid for this noise: noise and ellipsoid are far smaller than
-          the published ones. "l2_ball" gives pure privacy; the paper claims it for Laplace noise, without a proof.
-        - The paper's rewards lie in [-2, 2], which is reward_bound = 2; the default is 1.
+        - Noise is isotropic and analytically calibrated to both moments together, and `docs/proofs/linear_models.md`
+          proves the ellipsoid for this noise. Noise and ellipsoid are far smaller than the published ones. "l2_ball"
+          has pure differential privacy; the paper claims this for Laplace noise without a proof.
+        - The paper's rewards lie in [-2, 2], which corresponds to reward_bound = 2; the default is 1.
         - V, theta and beta are not recomputed in every round. (Measured at 5 dimensions, 20 arms and epsilon = 1: the
-          default adds 0.18% to regret in 10^5 rounds; a growth of 10% adds 1.2% in 20,000 rounds, and "doubling" 3.4%.)
-          If V has no Cholesky factor, because of rounding or an event of failure_prob, the model is not changed.
+          default increases regret by 0.18% in 10^5 rounds; in 20,000 rounds, update_every=0.1 increases regret by 1.2%,
+          and "doubling" by 3.4%.) If V has no Cholesky factor, because of rounding or because of an event of
+          probability at most failure_prob, the model is not changed.
         - Sums are compensated.
 
     Math:
@@ -215,7 +217,7 @@ def linear_ucb(
         cross_stddev = float(reports.cross_stddev) * float(reports.reward_bound)  # noise in y x; reports have y x / Y
         proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
         sizes: Any = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
-        if is_paper:  # one sigma: the two standard deviations are equal for the paper's Y = 2
+        if is_paper:  # the paper has one sigma; the two standard deviations are equal for its Y = 2
             radii = ellipsoid.published_radii(**sizes, noise_stddev=max(outer_stddev, cross_stddev))
         else:
             noise: Any = {"noise_stddev": outer_stddev, "cross_stddev": cross_stddev, "noise_proxy": proxy}
@@ -233,7 +235,7 @@ def linear_ucb(
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float, after t = `round_` rounds."""
         round_float = round_.astype(default_float())
-        noise = jnp.sqrt(round_float)  # the size n of `Radii`: t users each add noise
+        noise = jnp.sqrt(round_float)  # the scale n of `Radii`: each of t users adds noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
         if is_paper:
             width = ellipsoid.published_width(params.radii, bound, noise, dim)

@@ -1,7 +1,7 @@
-"""LinUCB on sums that one continual counter privatizes.
+"""LinUCB from sums that one continual counter privatizes.
 
-The algorithm is Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) as in `_linear_ucb`, with two changes:
-the user sends x and y to the curator (`privatize`), and the counter adds noise to the sums V~_t and u_t, which `solve`
+The algorithm is Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), as in `_linear_ucb`, with two changes.
+The user sends x and y to the curator (`privatize`). The counter adds noise to the sums V~_t and u_t, which `solve`
 reads.
 """
 
@@ -39,7 +39,7 @@ from jaxdp.numerics.small_linear_algebra import square_triangle, triangle
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 COUNTERS = ("toeplitz", "tree")
-ONE_SIGMA = math.erfc(math.sqrt(0.5))  # a normal variable's size exceeds its standard deviation with this probability
+ONE_SIGMA = math.erfc(math.sqrt(0.5))  # the probability that |z| > 1 for a standard normal z
 
 
 @pytree_dataclass
@@ -47,9 +47,9 @@ class Params:
     """The learner's parameters, which JAX traces.
 
     Attributes:
-        counter: params of the counter.
-        radii: bounds on the noise of the sums; the noise's size is the standard deviation of the counter.
-        reward_bound: [] float > 0, rewards are clipped to this absolute value.
+        counter: parameters of the counter.
+        radii: bounds on the noise of the sums; the scale n of the noise is the standard deviation of the counter.
+        reward_bound: [] float > 0, the absolute value to which rewards are clipped.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
@@ -63,7 +63,7 @@ class Report(NamedTuple):
     """A user's data, which only the curator sees.
 
     Attributes:
-        context: [dim] float in the unit ball, of the arm that was played.
+        context: [dim] float in the unit ball, the context of the arm that was played.
         reward: [] float, clipped.
     """
 
@@ -92,29 +92,29 @@ def linear_ucb_joint(
     counter: str = "toeplitz",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    r"""Plays LinUCB under joint privacy: a curator sees contexts and rewards, and releases models from private sums.
+    r"""Plays LinUCB in the joint model: a curator sees contexts and rewards, and releases models from private sums.
 
     The learner is `linear_ucb`, except that users send x and y to the curator, and one continual counter sums x x^T and
     y x / Y with Y = reward_bound. After t rounds the counter's noise has the standard deviation v_t on the diagonal of
-    x x^T and in each entry of y x / Y, and v_t / sqrt(2) off the diagonal. v_t is of the order of sqrt(ln t ln T) with
-    the Toeplitz counter, and at most of the order of ln T with the tree. The noise of t local reports would grow as
-    sqrt(t). Math has the model and its confidence ellipsoid.
+    x x^T and in each entry of y x / Y, and v_t / sqrt(2) off the diagonal. v_t is of order sqrt(ln t ln T) with the
+    Toeplitz counter, and at most of order ln T with the tree. In contrast, the noise of t local reports would grow as
+    sqrt(t). Section Math defines the model and its confidence ellipsoid.
 
     Args:
-        num_arms: K, contexts in a round, >= 2.
-        dim: d of a context, >= 1.
+        num_arms: number of contexts in a round K, >= 2.
+        dim: dimension of contexts d, >= 1.
         horizon: rounds T, >= 1.
-        counter: "toeplitz", with noise correlated as in the square-root factorisation; or "tree", a tree of noisy
-            blocks, which needs more noise and more time.
-        update_every: when theta and beta are recomputed, as for `linear_ucb`; unless it is "doubling", the counter is
-            read only in rounds with an update.
+        counter: "toeplitz" (noise correlated as in the square-root factorisation) or "tree" (a tree of noisy sums,
+            which needs more noise and more time).
+        update_every: the rounds after which theta and beta are recomputed, as for `linear_ucb`. Unless it is
+            "doubling", the counter is read only in rounds with an update.
 
     Returns:
-        A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
-        scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32). With
-        D = d (d + 3) / 2 a lane holds 2 D numbers of exact sums. It also holds numbers for noise: D for each running
-        sum of noise in the Toeplitz counter (at most 7 sums for T <= 2^20), or D for each level of the tree (at most
-        log2(T) + 1 levels).
+        A learner for contexts ([num_arms, dim] float, each row of norm at most 1; in the report, rows of larger norm
+        are scaled to norm 1, and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([]
+        int32). Let D = d (d + 3) / 2. A lane stores 2 D numbers for exact sums. For noise it stores D numbers for each
+        running sum in the Toeplitz counter (at most 7 running sums for T <= 2^20), or D numbers for each level of the
+        tree (at most log2(T) + 1 levels).
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
@@ -130,10 +130,10 @@ def linear_ucb_joint(
     Privacy:
         - Claim: (epsilon, delta)-DP in the joint model, for the joint view of all users except the replaced one.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Why: A user is one entry of the counter's stream. Replacing the user moves the entry by at most sqrt(4.5) in
-          L2 norm, see `moment_randomizer`; the counter is calibrated to this sensitivity plus the rounding of its
-          entries. Everybody sees the models, which are functions of the counter's output. A user's own action and the
-          data sent to the curator also depend directly on the user's context.
+        - Why: A user is one entry of the counter's stream. Replacing the user changes the entry by at most sqrt(4.5) in
+          L2 norm (see `moment_randomizer`), and the counter is calibrated to this sensitivity plus the rounding of its
+          entries. Everybody sees the models, which are functions of the counter's output. A user's own action, and the
+          data that the user sends to the curator, also depend directly on the user's context.
         - Released: models.
         - Private: the counter.
 
@@ -141,8 +141,8 @@ def linear_ucb_joint(
         Shariff & Sheffet (2018), Algorithms 1 and 2, with shifted regularisers.
 
     Deviations:
-        One noise vector covers both moments; it is equal in all directions and analytically calibrated. The paper uses
-        a binary tree of Wishart or Gaussian matrices; by default the square-root factorisation replaces the tree. The
+        One noise vector covers both moments; the noise is isotropic and analytically calibrated. The paper uses a
+        binary tree of Wishart or Gaussian matrices; by default the square-root factorisation replaces the tree. The
         model is not recomputed in every round; if V has no Cholesky factor, the model is not changed. Entries of x x^T
         and y x / Y, and noise, are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`.
 
@@ -191,7 +191,7 @@ def linear_ucb_joint(
     ) -> Params:
         bound = scalar_leaf("reward_bound", check_positive("reward_bound", reward_bound))
         proxy = float(bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
-        # The counter rounds each entry of either vector by at most half a step of 2^-20.
+        # The counter rounds each entry of the old and the new vector by at most half a step of 2^-20.
         sensitivity = math.sqrt(4.5) * (1 + 4 * norm_error(dim)) + math.sqrt(num_entries) / UNITS
         multiplier = check_positive("confidence_multiplier", confidence_multiplier)
         return Params(
@@ -210,7 +210,7 @@ def linear_ucb_joint(
 
     def claim(epsilon: float, delta: float) -> Guarantee:
         rho = gaussian_rho(epsilon, delta)
-        if counter == "toeplitz":  # all noise from the changed entry's round on hides the change
+        if counter == "toeplitz":  # the change is hidden by the noise of all rounds from the changed entry on
             added = normal_delta(rounds * num_entries, rho=rho, steps=TOEPLITZ_STEPS)
         else:
             levels = num_digits(rounds, best_arity(rounds, noise="gaussian"))
@@ -228,7 +228,7 @@ def linear_ucb_joint(
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float, after t = `round_` rounds."""
         stddev = noisy_sums.radius(params.counter, jnp.maximum(round_, 1), ONE_SIGMA)
-        noise = jnp.where(round_ > 0, stddev, 0)  # v_t, the size n of `Radii`
+        noise = jnp.where(round_ > 0, stddev, 0)  # v_t, the scale n of `Radii`
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
         width = ellipsoid.noise_width(params.radii, bound, noise)
         width = width + ellipsoid.reward_width(params.radii, bound, round_.astype(noise.dtype), dim)
@@ -278,13 +278,13 @@ def linear_ucb_joint(
 
 
 def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns x x^T and y x of a user as one vector, [dim (dim + 3) / 2]; its norm is the norm of (x x^T, y x)."""
-    # The `triangle` of x x^T, with entries off the diagonal times sqrt(2), then y x.
+    """Returns x x^T and y x of a user as one vector, [dim (dim + 3) / 2], with the same norm as (x x^T, y x)."""
+    # First the `triangle` of x x^T, with off-diagonal entries multiplied by sqrt(2); then y x.
     return jnp.concatenate([square_triangle(x) * _roots(len(x), x.dtype), y * x])
 
 
 def joint_moments(joint: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
-    """Splits a sum of `joint_vector`s into the sum of x x^T, a `triangle` [dim (dim + 1) / 2], and of y x, [dim]."""
+    """Splits a sum of `joint_vector`s into the sums of x x^T, a `triangle` [dim (dim + 1) / 2], and y x, [dim]."""
     roots = _roots(dim, joint.dtype)
     return joint[: len(roots)] / roots, joint[len(roots) :]
 

@@ -1,4 +1,4 @@
-"""A linear model with its confidence ellipsoid, and the rounds after which it is recomputed."""
+"""A linear model with its confidence ellipsoid, and rules that decide when the model is recomputed."""
 
 import math
 from collections.abc import Callable
@@ -23,10 +23,10 @@ class Model(NamedTuple):
 
     Attributes:
         theta: [dim] float, the estimate V^-1 u, the centre of the ellipsoid.
-        factor: [dim (dim + 1) / 2] float, the lower Cholesky factor of V, which determines the ellipsoid's shape; the
-            columns are stored from the diagonal down, one after another.
+        factor: [dim (dim + 1) / 2] float, the lower Cholesky factor of V, which determines the ellipsoid's shape. The
+            columns are stored one after another, each from the diagonal down.
         width: [] float, the ellipsoid's radius beta in the norm of V.
-        solved: [] integer, the round after which the model was computed; 0 before it is first computed.
+        solved: [] integer, the number of rounds after which the model was computed; 0 before the first computation.
     """
 
     theta: jax.Array
@@ -41,13 +41,13 @@ class Model(NamedTuple):
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
-    """Returns x . theta + beta |x|_V^-1 for each arm, [num_arms]: the largest x . t over points t of the ellipsoid."""
+    """Returns x . theta + beta |x|_V^-1 for each arm, [num_arms], the maximum of x . t over t in the ellipsoid."""
     context = jnp.asarray(context, model.theta.dtype)
     return products(context, model.theta) + model.width * inverse_norms(model.factor, context)
 
 
 def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
-    """Returns the arm with the largest upper bound, [] int32; ties are broken at random. NaN counts as infinity.
+    """Returns the arm with the largest upper bound, [] int32; ties are broken at random, and NaN counts as infinity.
 
     Args:
         key: a PRNG key that must not be used elsewhere.
@@ -61,7 +61,7 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
     parts = products(context, model.theta), model.width, inverse_norms(model.factor, context)
     ends = across_lanes(lambda parts: own_kernel(ends_of_largest, *parts))(parts)
     first = ends % LANES_LAST
-    is_tied = first != ends // LANES_LAST  # true in few rounds; ranks cost more than the comparison
+    is_tied = first != ends // LANES_LAST  # rarely true; ranks cost more than the comparison
 
     def break_ties() -> jax.Array:
         return jnp.where(is_tied, across_lanes(lambda parts: own_kernel(_largest, *parts))((word, *parts)), first)
@@ -70,9 +70,10 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
 
 
 def ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Returns the first and the last arm with the largest bound means + width * lengths, in one number.
+    """Returns the first and the last arm with the largest bound means + width * lengths, encoded in one number.
 
-    Inputs have lanes on their last axis. The result is the first arm plus LANES_LAST times the last arm, [lanes] int32.
+    The last axis of each input is the batch axis. The result is the first arm plus LANES_LAST times the last arm,
+    [lanes] int32.
     """
     # XLA on CPU does not vectorise an argmax over lanes, and would compute two results in two kernels.
     best, first = _without_nan(means[0] + width * lengths[0]), jnp.zeros(width.shape, jnp.int32)
@@ -85,9 +86,9 @@ def ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> j
 
 
 def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound means + width * lengths, [lanes] int32; inputs have lanes last.
+    """Returns the arm with the largest bound means + width * lengths, [lanes] int32; inputs have the batch axis last.
 
-    Among equal bounds, `ties.rank` of the random word, [lanes] uint32, decides.
+    Ties are broken by `ties.rank` of the random word, [lanes] uint32.
     """
     best, rank, arm_index = (
         _without_nan(means[0] + width * lengths[0]),
@@ -110,7 +111,7 @@ SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 
 def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """Returns the model before the first report, with the shift, [] float, times the identity as its V.
+    """Returns the model before the first report; its V is the shift, [] float, times the identity.
 
     `theta` is [dim] float; `width`, the ellipsoid's radius, and `round_` are [].
     """
@@ -131,10 +132,10 @@ def add_reports(sums: Any, reports: Any) -> Any:
 
 
 def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """Returns the model V^-1 u with its ellipsoid, where V is a symmetric matrix plus a shift times the identity.
+    """Computes the model V^-1 u with its ellipsoid, where V is a symmetric matrix plus a shift times the identity.
 
     Args:
-        outer: [dim (dim + 1) / 2] float, the matrix's entries, in the order of `triangle`.
+        outer: [dim (dim + 1) / 2] float, the entries of the symmetric matrix, in the order of `triangle`.
         cross: [dim] float, u.
         shift: [] float.
         width: [] float, the ellipsoid's radius.
@@ -146,21 +147,21 @@ def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax
 
 
 def model_updater(update_every: int | float | str) -> SolveFn:
-    """Returns a function that keeps or recomputes a model after a round.
+    """Returns a function that is called after each round, and either keeps or recomputes the model.
 
     Args:
-        update_every: when a model that was computed after t rounds is replaced: a number n >= 1, after n more rounds; a
-            fraction g in (0, 1), after max(1, floor(t / ceil(1 / g))) more rounds, about g t; or "doubling", when the
-            determinant of V has doubled.
+        update_every: the rule by which a model that was computed after t rounds is replaced. An integer n >= 1: after n
+            more rounds. A fraction g in (0, 1): after max(1, floor(t / ceil(1 / g))) more rounds, which is about g t.
+            "doubling": when the determinant of V has doubled.
 
     Returns:
         (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() computes a
-        new model. If no new model is due, or V has no Cholesky factor, the result is the old model. Under `jax.vmap`
-        models are computed only in rounds in which some lane needs a new model; with "doubling" they are computed in
+        new model. If no new model is due, or V has no Cholesky factor, the result is the old model. Under `jax.vmap`,
+        models are computed only in rounds in which some lane needs a new model. With "doubling", models are computed in
         every round, because det V is needed.
 
     Raises:
-        ValueError: if update_every is something else, or such a number of rounds or 1 / g exceeds the largest integer.
+        ValueError: if update_every is none of these, or if n or 1 / g exceeds the largest integer.
     """
     if update_every == "doubling":
         return _update_on_doubling

@@ -1,4 +1,4 @@
-"""Convex bandits on a ball or a box: environments, and one factory for each algorithm."""
+"""Convex bandits on a ball or a box: environments, and learners (one factory for each algorithm)."""
 
 from jaxdp.bandits.convex._barrier_smooth import barrier_smooth
 from jaxdp.bandits.convex._barrier_strongly_convex import barrier_strongly_convex

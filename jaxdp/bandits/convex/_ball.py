@@ -1,4 +1,4 @@
-"""The ball of radius R about 0: random directions, lengths and projection for convex bandits."""
+"""The ball of radius R around 0: random directions, norms and projections for convex bandits."""
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +13,11 @@ FEEDBACKS = ("point", "difference")
 
 
 def checked_ball(dim: int, radius: float) -> tuple[int, float]:
-    """Checks the dimension and the radius of a ball or a box, and returns them as a Python integer and a float.
+    """Checks the dimension and the radius of a ball or a box, and returns them as a Python int and a float.
 
     Raises:
-        ValueError: if dim is not a whole number >= 1, or radius is not > 0, or radius^2 is outside the range of floats.
+        ValueError: if dim is not an integer >= 1, radius is not > 0, or radius^2 is outside the range of JAX's default
+            float dtype.
     """
     scalar_leaf("radius", check_positive("radius", radius))
     scalar_leaf("radius^2", float(radius) * float(radius))
@@ -24,10 +25,10 @@ def checked_ball(dim: int, radius: float) -> tuple[int, float]:
 
 
 def convex_interface(points: Space, feedback: str) -> Interface:
-    """Returns the interface of actions and feedback: points and losses, or pairs of points and loss differences.
+    """Returns the interface of actions and feedback: points with losses, or pairs of points with loss differences.
 
     Args:
-        points: the space of the domain's points.
+        points: the space of points in the domain.
         feedback: "point" or "difference".
 
     Raises:
@@ -39,7 +40,7 @@ def convex_interface(points: Space, feedback: str) -> Interface:
 
 
 def inner(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns the inner product of two vectors, [] float, with additions in the order of `tree_reduce`."""
+    """Returns the inner product of two vectors, [] float; the terms are added in the order of `tree_reduce`."""
     return tree_reduce(jnp.add, x * y)
 
 
@@ -49,7 +50,7 @@ def length(x: jax.Array) -> jax.Array:
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """Returns the point of the ball of radius >= 0 nearest to x, [dim] float.
+    """Projects x onto the ball of radius >= 0; returns [dim] float.
 
     Examples:
         >>> print(project(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(3))
@@ -59,16 +60,17 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def shrink_to(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
-    """Returns the point of the ball of radius >= 0 nearest to x, [dim] float; `norm` is the length of x."""
+    """Projects x onto the ball of radius >= 0, where `norm` is the norm of x; returns [dim] float."""
     return jnp.where(norm > radius, x * (radius / jnp.where(norm > 0, norm, 1)), x)
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
-    """Draws a uniform point of the unit sphere, [dim] float: normal variates, divided by their length.
+    """Draws a uniform point on the unit sphere, [dim] float, by dividing normal variates by their norm.
 
-    In one dimension the point is 1 or -1. If all variates are 0, which floats allow, it is the first unit vector.
+    In one dimension the point is 1 or -1. If all variates are 0, which is possible for floats, the point is the first
+    unit vector.
     """
-    if dim == 1:  # exact, and no division
+    if dim == 1:  # exact, without a division
         return sign(key)
     variates = normal(key, dim)
     return normalize(variates, length(variates))
@@ -80,21 +82,21 @@ def sign(key: jax.Array) -> jax.Array:
 
 
 def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
-    """Divides a vector by its length `norm`; returns the first unit vector if the length is 0."""
+    """Divides a vector by its norm `norm`; returns the first unit vector if the norm is 0."""
     first = (jnp.arange(len(variates)) == 0).astype(variates.dtype)
     return jnp.where(norm > 0, variates * (1 / jnp.where(norm > 0, norm, 1)), first)
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step`, [dim] float, and returns the nearest point of the ball of radius >= 0.
+    """Moves x by `step`, [dim] float, and projects the result onto the ball of radius >= 0.
 
-    x and the result are compensated sums, because the steps of strongly convex descent become smaller than the spacing
-    of floats.
+    x and the result are compensated sums, because the steps of strongly convex descent eventually become smaller than
+    the spacing of floats.
     """
     return descend_known_norm(length(compensated.add(x, step).total), radius, x, step)
 
 
 def descend_known_norm(norm: jax.Array, radius: jax.Array, x: compensated.Sum, step: jax.Array) -> compensated.Sum:
-    """Moves x by `step` and returns the nearest point of the ball of radius >= 0; `norm` is the length of x + step."""
+    """Moves x by `step` and projects the result onto the ball of radius >= 0; `norm` is the norm of x + step."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(shrink_to(total, norm, radius), jnp.where(norm > radius, 0, excess))

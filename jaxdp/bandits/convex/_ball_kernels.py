@@ -1,4 +1,4 @@
-"""The steps of `_ball`, laid out for XLA on CPU; tests check that they equal the plain steps up to rounding."""
+"""The functions of `_ball` in a layout for XLA on CPU; tests check that results are the same up to rounding."""
 
 import jax
 import jax.numpy as jnp
@@ -18,17 +18,17 @@ def length(x: jax.Array) -> jax.Array:
 
 
 def _length(x: jax.Array) -> jax.Array:
-    # Passes two arrays: in one dimension the compiler would replace the root of a square by |x|.
+    # Passes two arrays, because in one dimension the compiler would replace the root of a square by |x|.
     return jnp.sqrt(_ball.inner(lanes_last(x), lanes_last(x)))
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """Returns the point of the ball of radius >= 0 nearest to x, [dim] float."""
+    """Projects x onto the ball of radius >= 0; returns [dim] float."""
     return _ball.shrink_to(x, length(x), radius)
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
-    """Draws a uniform point of the unit sphere, [dim] float."""
+    """Draws a uniform point on the unit sphere, [dim] float."""
     if dim == 1:
         return _ball.sign(key)
     variates = normal(key, dim)
@@ -36,6 +36,6 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step`, [dim] float, and returns the nearest point of the ball of radius >= 0."""
+    """Moves x by `step`, [dim] float, and projects the result onto the ball of radius >= 0."""
     norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
     return sum_kernels(_ball.descend_known_norm)(norm, jnp.asarray(radius), x, step)

@@ -1,12 +1,12 @@
-"""The barrier -ln(1 - |x|^2 / R^2) of the ball, in units in which R = 1, computed accurately near the boundary.
+"""The barrier -ln(1 - |x|^2 / R^2) of the ball, in units with R = 1, computed accurately near the boundary.
 
-A point is given by its direction and by its pull p = 2 |x| / (1 - |x|^2), the length of the barrier's gradient there.
-With w = sqrt(1 + p^2)
+A point is represented by its direction and by its pull p = 2 |x| / (1 - |x|^2), the norm of the barrier's gradient at
+it. With w = sqrt(1 + p^2)
 
     |x| = p / (1 + w),    1 - |x|^2 = 2 / (1 + w),
 
-and the Hessian's eigenvalues are 1 + w across the radius and w (1 + w) along it. The code never computes 1 - |x|, which
-loses its digits near the boundary.
+and the Hessian's eigenvalues are w (1 + w) in the radial direction and 1 + w in all orthogonal directions. The code
+never computes 1 - |x|, because this would lose precision near the boundary.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class BarrierPoint(NamedTuple):
 
     Attributes:
         x: [dim] float, the point.
-        axis: [dim] float, the unit vector from the centre towards the point; 0 at the centre.
+        axis: [dim] float, the unit vector from the centre towards the point; the zero vector at the centre.
         across: [] float >= 2, the eigenvalue of the Hessian in directions orthogonal to the axis.
         along: [] float >= 2, the eigenvalue of the Hessian along the axis.
     """
@@ -49,7 +49,8 @@ class BarrierPoint(NamedTuple):
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
     """Returns the minimiser of <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.
 
-    `slope` is [dim] float, and `curvature` [] float >= 0; None means 0. The result has the barrier's Hessian only.
+    `slope` is [dim] float, and `curvature` is [] float >= 0; None means 0. The Hessian in the result is the barrier's
+    Hessian, without the curvature.
     """
     size = length(slope)
     axis = -slope / jnp.where(size > 0, size, 1)
@@ -61,13 +62,14 @@ def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoi
 def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
     """Returns the root p >= 0 of p + curvature p / (1 + sqrt(1 + p^2)) = size, for size and curvature >= 0.
 
-    The left side is concave and increasing, so Newton's steps that start below the root stay below it and approach it.
-    Replacing 1 + sqrt(1 + p^2) by its lower bounds 2 and 1 + p gives two equations with larger left sides; the steps
-    start at the larger of their roots. The number of steps is fixed; a test checks that it suffices in both precisions.
+    The left side is concave and increasing. So if Newton's method starts below the root, its iterates stay below the
+    root and approach it. Replacing 1 + sqrt(1 + p^2) by its lower bounds 2 and 1 + p gives two equations with larger
+    left sides; Newton's method starts at the larger one of their roots. The number of steps is fixed; a test checks
+    that it suffices in float32 and float64.
     """
     shift = size - 1 - curvature
     root = jnp.sqrt(shift * shift + 4 * size)
-    # (shift + root) / 2; for shift < 0 in a form without cancellation
+    # (shift + root) / 2, which is written in a form without cancellation if shift < 0
     far = jnp.where(shift > 0, (shift + root) / 2, 2 * size / jnp.where(shift > 0, 1, root - shift))
     p = jnp.maximum(far, size / (1 + curvature / 2))
     for _ in range(NEWTON_STEPS):

@@ -1,4 +1,4 @@
-"""Follow the leader with a self-concordant barrier, for smooth convex losses; each round observes one loss."""
+"""Follow the regularised leader with a self-concordant barrier, for smooth convex losses, from one loss per round."""
 
 import math
 from typing import NamedTuple
@@ -47,20 +47,20 @@ class Public(NamedTuple):
 
 @factory
 def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
-    r"""Follows the leader regularised by a self-concordant barrier, by one-point estimates (Saha & Tewari).
+    r"""Follows the leader regularised by a self-concordant barrier, with one-point gradient estimates (Saha & Tewari).
 
     The learner plays x + rho A u (see Math), where u is a random direction and A the inverse square root of the
     barrier's Hessian at x. This point lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 does. From
-    the report of the loss at this point the learner estimates the gradient. x moves to the minimum of eta <sum of
-    estimated gradients, x> plus the barrier; this minimum has a closed form. Expected regret is of order T^(2/3)
-    M2^(1/3), where M2 is the second moment of a report.
+    the report of the loss at this point, the learner estimates the gradient. The next x is the minimiser of eta <sum of
+    estimated gradients, x> plus the barrier, which has a closed form. The expected regret is of order T^(2/3) M2^(1/3),
+    where M2 is the second moment of a report.
 
     Args:
-        dim: d of points, >= 1.
+        dim: dimension of points d, >= 1.
         horizon: rounds T, >= 2.
-        radius: R of the domain, finite and > 0.
-        report: how a loss is reported, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
-        domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
+        radius: radius of the domain R, finite and > 0.
+        report: the randomizer of a loss, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
+        domain: "ball", the points of norm at most R; or "box", the points with entries in [-R, R].
 
     Returns:
         A learner that plays points of the domain ([dim] float). Feedback is the loss, [] float; NaN counts as
@@ -74,8 +74,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         smoothness: beta > 0, by default 1: losses have beta-Lipschitz gradients.
         loss_bound: B > 0, by default 1: losses are clipped to [-B, B].
         delta: with Gaussian reports, in (0, 1).
-        failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05: the probability that any report
-            exceeds its range M (see Math).
+        failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05: the probability that some report
+            exceeds the range M in absolute value (see Math).
 
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
@@ -90,8 +90,9 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
 
     Deviations:
         As for `fkm`, losses are clipped, and by default reported by randomized response. eta is tuned to the report's
-        second moment. The proof needs eta d M <= rho / 2. A larger eta, as for T < 2 theta ln T M^2 / M2, is reduced to
-        this limit; the regret bound (see Math) holds for the reduced eta. The sum of gradients is compensated.
+        second moment. The proof needs eta d M <= rho / 2. If the tuned eta is larger, which happens for T < 2 theta ln
+        T M^2 / M2, it is reduced to this limit. The regret bound (see Math) also holds for the reduced eta. The sum of
+        gradients is compensated.
 
     Math:
         The barrier $F$ is $-\ln(1 - |x|^2 / R^2)$ on a ball, with the parameter $\theta = 1$; on a box it is the sum of
@@ -161,8 +162,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         del key
         slope, (point, reported) = state.public.slope, report
         leader = body.minimize(slope.total)
-        # In units in which R = 1, A^(-1) u is the Hessian A^(-2) times the offset rho A u, divided by rho. So eta R
-        # times the estimated gradient is y eta d / rho^2 times the Hessian times the offset.
+        # In units with R = 1, A^(-1) u is the Hessian A^(-2) times the offset rho A u, divided by rho. So eta R times
+        # the estimated gradient is y eta d / rho^2 times the Hessian times the offset.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
         scale = params.step * randomizer.estimate(params.randomizer, reported)
         return State((), Public(compensated.add(slope, round_product(scale * gradient))))

@@ -1,4 +1,4 @@
-"""Regularised follow the leader with a self-concordant barrier, for smooth, strongly convex losses."""
+"""Follow the regularised leader with a self-concordant barrier, for smooth and strongly convex losses."""
 
 import math
 from typing import NamedTuple
@@ -52,10 +52,10 @@ def barrier_strongly_convex(
 ) -> Learner:
     r"""Follows the leader regularised by a self-concordant barrier and the curvature of the losses (Hazan & Levy).
 
-    The learner plays a random point near x, at a distance that shrinks as rounds add curvature (see Math). From the
-    report of the loss at this point it estimates the gradient. x moves to the minimum of a sum: the barrier of
-    `barrier_smooth` divided by eta and, for each past round s with estimated gradient g_s and iterate x_s, <g_s, x> +
-    mu |x - x_s|^2 / 2.
+    The learner plays a random point near the iterate x, at a distance that shrinks as the curvature accumulates over
+    rounds (see Math). From the report of the loss at this point, the learner estimates the gradient. The next iterate
+    minimises a sum of terms: the barrier of `barrier_smooth` divided by eta and, for each past round s with estimated
+    gradient g_s and iterate x_s, the term <g_s, x> + mu |x - x_s|^2 / 2.
 
     Args:
         dim: as for `barrier_smooth`.
@@ -73,7 +73,7 @@ def barrier_strongly_convex(
 
     Values:
         epsilon, smoothness, loss_bound, delta, failure_prob: as for `barrier_smooth`.
-        strong_convexity: mu > 0, by default 1, at most the smoothness beta.
+        strong_convexity: mu > 0, by default 1; at most the smoothness beta.
 
     Privacy:
         - As `barrier_smooth`.
@@ -84,10 +84,10 @@ def barrier_strongly_convex(
 
     Deviations:
         As for `fkm`, losses are clipped, and by default reported by randomized response. eta is tuned to the range of
-        reports, not of losses. The proof needs eta d M <= 1 / 2, so eta is reduced to this limit, which matters if T /
-        ln T < 2 (theta + 2 beta / mu). The distance of x from the centre (on a box: each coordinate) is the root of an
-        equation in one unknown, computed by Newton's method with a fixed number of steps. The sum of gradients is
-        compensated.
+        reports, not to the range of losses. The proof needs eta d M <= 1 / 2. So eta is reduced to this limit if it is
+        larger, which happens for T / ln T < 2 (theta + 2 beta / mu). The distance of x from the centre (on a box: each
+        coordinate) is the root of an equation in one unknown, computed by Newton's method with a fixed number of steps.
+        The sum of gradients is compensated.
 
     Math:
         With the barrier $F$ of `barrier_smooth`, round $t$ plays $x_t + B_t u_t$, where $u_t$ is uniform on the unit
@@ -147,7 +147,7 @@ def barrier_strongly_convex(
 
     def iterate(params: Params, public: Public) -> BarrierPoint:
         """Returns x_t / R after t - 1 rounds, with the Hessian R^2 B_t^(-2) at this point."""
-        # The point has the curvature of t - 1 rounds, and its Hessian the curvature of t rounds.
+        # The point is computed with the curvature of t - 1 rounds, and its Hessian with the curvature of t rounds.
         played = public.round.astype(default_float())  # t - 1
         return body.minimize(public.slope.total, params.curvature * played).add_curvature(
             params.curvature * (played + 1)
@@ -162,8 +162,8 @@ def barrier_strongly_convex(
         del key
         public, (point, reported) = state.public, report
         leader = iterate(params, public)
-        # The played point is x + B u. In units in which R = 1, B^(-1) u is B^(-2) times the offset B u. So eta R times
-        # the estimated gradient is y eta d times this product.
+        # The point played is x + B u. In units with R = 1, B^(-1) u is B^(-2) times the offset B u. So eta R times the
+        # estimated gradient is y eta d times this product.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
         loss = randomizer.estimate(params.randomizer, reported)
         change = round_product(params.step * loss * gradient) - round_product(params.curvature * leader.x)

@@ -1,4 +1,4 @@
-"""The box of all points with entries in [-R, R]: projection, and a barrier in units in which R = 1.
+"""The box of all points with entries in [-R, R]: projection, and a barrier in units with R = 1.
 
 The barrier is the sum over coordinates of -ln(1 - x_i^2 / R^2). Each term is the ball's barrier in one dimension, so
 the formulas of `_barrier` for |x| hold for every coordinate, with the Hessian w (1 + w). The parameter of the sum is
@@ -16,7 +16,7 @@ from jaxdp.numerics import compensated
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """Returns the point of the box of radius >= 0 nearest to x, [dim] float.
+    """Projects x onto the box of radius >= 0; returns [dim] float.
 
     Examples:
         >>> project(jnp.array([3.0, -0.5]), jnp.asarray(1.0)).tolist()
@@ -26,7 +26,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step`, [dim] float, and returns the nearest point of the box of radius >= 0."""
+    """Moves x by `step`, [dim] float, and projects the result onto the box of radius >= 0."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(project(total, radius), jnp.where(jnp.abs(total) > radius, 0, excess))
 
@@ -36,7 +36,7 @@ class BarrierPoint(NamedTuple):
 
     Attributes:
         x: [dim] float, the point.
-        hessian: [dim] float >= 2, the entries of the barrier's Hessian, a diagonal matrix.
+        hessian: [dim] float >= 2, the diagonal of the barrier's Hessian, which is a diagonal matrix.
     """
 
     x: jax.Array
@@ -57,7 +57,8 @@ class BarrierPoint(NamedTuple):
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
     """Returns the minimiser of <slope, x> + curvature |x|^2 / 2 - sum of ln(1 - x_i^2) over the box [-1, 1]^dim.
 
-    `slope` is [dim] float, and `curvature` [] float >= 0; None means 0. The result has the barrier's Hessian only.
+    `slope` is [dim] float, and `curvature` is [] float >= 0; None means 0. The Hessian in the result is the barrier's
+    Hessian, without the curvature.
     """
     size = jnp.abs(slope)
     p = size if curvature is None else pull(size, curvature)

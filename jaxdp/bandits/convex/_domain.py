@@ -1,4 +1,4 @@
-"""The domains of convex bandits, a ball or a box about 0, with all operations that learners and environments use."""
+"""The domains of convex bandits (a ball or a box around 0), with all operations that learners and environments use."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ DOMAINS = ("ball", "box")
 
 
 class BarrierPoint(Protocol):
-    """A point and the barrier's Hessian at it, in units of the domain's radius R; see `_barrier.BarrierPoint`."""
+    """A point with the barrier's Hessian at it, in units of the domain's radius R; see `_barrier.BarrierPoint`."""
 
     @property
     def x(self) -> jax.Array: ...
@@ -31,7 +31,7 @@ class BarrierPoint(Protocol):
 
 
 class Domain(NamedTuple):
-    """A convex set of points; the largest ball about 0 inside it has the radius R.
+    """A convex set of points; R is the radius of the largest ball around 0 inside the set.
 
     Attributes:
         dim: dimension d of points.
@@ -39,12 +39,12 @@ class Domain(NamedTuple):
         reach: D, the largest distance of a point from 0: R for a ball, R sqrt(d) for a box.
         barrier_parameter: theta, the parameter of the self-concordant barrier: 1 for a ball, d for a box.
         points: the space of points.
-        holds: (x) -> whether x lies in the domain, up to rounding, [] bool; False for NaN.
-        project: (x, r) -> the point nearest to x in the same domain with radius r in place of R.
-        descend: (x, step, r) -> the point nearest to x + step in the same domain with radius r; x and the result are
-            `compensated.Sum`s.
-        minimize: (slope, curvature) -> the minimiser of <slope, x> + curvature |x|^2 / 2 + barrier, in units in which R
-            = 1; curvature None is 0.
+        holds: (x) -> [] bool, whether x lies in the domain, up to rounding; False for NaN.
+        project: (x, r) -> the projection of x onto the domain with radius r in place of R.
+        descend: (x, step, r) -> the projection of x + step onto the domain with radius r in place of R; x and the
+            result are `compensated.Sum`s.
+        minimize: (slope, curvature) -> the minimiser of <slope, x> + curvature |x|^2 / 2 + barrier, in units with R =
+            1. If curvature is None, it is 0.
     """
 
     dim: int
@@ -59,11 +59,12 @@ class Domain(NamedTuple):
 
     @property
     def exploration_cost(self) -> float:
-        """The factor s = 3 + D / R: exploring at distance rho adds at most s G rho to the regret of a round.
+        """The factor s = 3 + D / R; exploration at distance rho adds at most s G rho to the regret of a round.
 
         Losses are G-Lipschitz. The loss at the point played exceeds the loss at the iterate by at most G rho. Descent
-        is on a smoothed loss, which differs from the loss by at most G rho, both at the iterate and at the comparison
-        point. The comparison point lies in (1 - rho / R) times the domain, at most rho D / R away from the best point.
+        uses a smoothed loss, which differs from the loss by at most G rho, both at the iterate and at the comparison
+        point. The comparison point lies in (1 - rho / R) times the domain, at a distance of at most rho D / R from the
+        best point.
         """
         return 3 + self.reach / self.radius
 
@@ -84,7 +85,7 @@ def checked_domain(domain: str, dim: int, radius: float) -> Domain:
         reach, points = radius * math.sqrt(dim), ball(dim, radius, norm="max")
         scalar_leaf("radius^2 dim", check_number("radius^2 dim", reach * reach))
         return Domain(dim, radius, reach, dim, points, points.holds, _box.project, _box.descend, _box.minimize)
-    edge = radius * (1 + 4 * float(jnp.finfo(default_float()).eps) * math.sqrt(dim))  # norms are rounded
+    edge = radius * (1 + 4 * float(jnp.finfo(default_float()).eps) * math.sqrt(dim))  # allows for rounding of norms
     return Domain(
         dim=dim,
         radius=radius,

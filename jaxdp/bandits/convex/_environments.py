@@ -1,4 +1,4 @@
-"""Families of convex losses on a ball or a box, each with a closed form of its best point."""
+"""Families of convex losses on a ball or a box, with closed forms of the best points."""
 
 import math
 
@@ -22,41 +22,41 @@ def linear_losses(
     adaptive: bool = False,
     domain: str = "ball",
 ) -> Environment:
-    """Losses with a linear mean: g(x) = slope <e, x>, where all entries of the unit vector e are equal.
+    """Losses with a linear mean g(x) = slope <e, x>, where all entries of the unit vector e are equal.
 
-    The best point is -D e, on the boundary. D, the largest distance of a point from 0, is radius for a ball, and radius
+    The best point is -D e, on the boundary. D is the maximum distance of a point from 0: radius for a ball, and radius
     sqrt(dim) for a box, where the best point is a corner.
 
     Args:
         dim: dimension of points, >= 1.
-        radius: R of the domain, finite and > 0.
-        feedback: "point": an action is a point ([dim] float), and the feedback its loss. "difference": an action is
-            `Probe(centre, offset)`, and the feedback f(centre + offset) - f(centre - offset), computed without
-            cancellation.
+        radius: radius of the domain R, finite and > 0.
+        feedback: "point": an action is a point ([dim] float), and the feedback is the loss at this point. "difference":
+            an action is `Probe(centre, offset)`, and the feedback is f(centre + offset) - f(centre - offset), computed
+            without cancellation.
         hindsight: whether to compute `regret`, which needs additional sums.
-        adaptive: whether the adversary observes the plays and increases the losses of points near past plays.
-        domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
+        adaptive: whether the adversary observes the actions and increases the losses of points near past actions.
+        domain: "ball", the points of norm at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the expected loss of
-        the round minus the expected loss of the best point of g (expectations are over noise, tilt and random labels);
-        `loss`, the loss of this round. For a probe, both outcomes are means over the two points of the probe. They are
-        NaN if a point lies outside the domain by more than rounding. At the centre losses are 0 plus `noise`; their
-        Lipschitz constant is slope + tilt + drift + push. Summary, with hindsight: `regret`, the sum of losses minus
-        the sum of losses of the best fixed point in hindsight.
+        An environment with feedback [] float, which is unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the
+        expected loss of the round minus the expected loss of the best point of g (expectations are over noise, tilt and
+        random labels); `loss`, the loss of this round. For a probe, both outcomes are means over the two points of the
+        probe. They are NaN if a point lies outside the domain by more than rounding. The loss at the centre is 0 plus
+        `noise`. Losses are Lipschitz with the constant slope + tilt + drift + push. With hindsight, the summary
+        `regret` is the sum of losses minus the sum of losses of the best fixed point in hindsight.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         slope: > 0, by default 0.5.
-        noise: >= 0, by default 0, the standard deviation of a normal variate that is added to all losses of a round;
-            the difference of two losses does not contain it.
-        tilt: >= 0, by default 0, the length of a random linear part, tilt s / sqrt(dim) with random signs s.
-        drift: >= 0, by default 0, the length of a linear part that rotates, with one full turn in `period` rounds.
-        period: rounds, an integer >= 2, by default 1000.
-        push: with adaptive, >= 0, by default 0.25: the linear part is push m / D, where m is the mean of all plays so
-            far.
+        noise: >= 0, by default 0, the standard deviation of a normal variate that is added to all losses of a round,
+            and therefore cancels in the difference of two losses.
+        tilt: >= 0, by default 0, the norm of a random linear part, tilt s / sqrt(dim) with random signs s.
+        drift: >= 0, by default 0, the norm of a linear part that rotates, with one full turn in `period` rounds.
+        period: number of rounds of a full turn, an integer >= 2, by default 1000.
+        push: >= 0, by default 0.25; only if adaptive. An additional linear part is push m / D, where m is the mean of
+            all points played so far.
 
     Source:
         Standard.
@@ -76,13 +76,13 @@ def linear_losses(
 
     def loss_in_hindsight(params: Params, rounds, tilts):
         along = jnp.asarray(towards, tilts.dtype)
-        if domain == "box":  # the best entry of a coordinate is -R or R, by the sign of the sum of slopes there
+        if domain == "box":  # the best value of each coordinate is -R or R, depending on the sign of its total slope
             slopes = rounds * params.shape["slope"] * along + tilts
             return 2 * body.radius * jnp.sum(jnp.maximum(-slopes, 0))
         ahead = rounds * params.shape["slope"] + jnp.sum(tilts * along)
         across = tilts - jnp.sum(tilts * along) * along
         total = jnp.sqrt(ahead * ahead + jnp.sum(across * across))
-        # The length of the gradient minus its part along e, computed without cancellation if that part is > 0.
+        # The norm of the gradient minus its component along e, computed without cancellation if the component is > 0.
         return body.radius * jnp.where(
             ahead > 0, jnp.sum(across * across) / jnp.where(ahead > 0, total + ahead, 1), total - ahead
         )
@@ -100,10 +100,10 @@ def quadratic_losses(
     adaptive: bool = False,
     domain: str = "ball",
 ) -> Environment:
-    """Losses with a quadratic mean: g(x) = curvature (|x - m|^2 - |m|^2) / 2 for a point m.
+    """Losses with a quadratic mean g(x) = curvature (|x - m|^2 - |m|^2) / 2, for a point m.
 
     Here m = target e, where all entries of the unit vector e are equal. These losses are strongly convex and smooth,
-    both with the constant `curvature`. The best point is the point of the domain nearest to m.
+    both with the constant `curvature`. The best point is the projection of m onto the domain.
 
     Args:
         dim: as for `linear_losses`.
@@ -114,9 +114,9 @@ def quadratic_losses(
         domain: as for `linear_losses`.
 
     Returns:
-        An environment as `linear_losses`. Losses are 0 plus `noise` at the centre, and at most curvature (D^2 / 2 +
-        target D) + (tilt + drift + push) D plus `noise` elsewhere; their Lipschitz constant is curvature (D + target) +
-        tilt + drift + push, with D as in `linear_losses`.
+        An environment as from `linear_losses`. The loss at the centre is 0 plus `noise`. All other losses are at most
+        curvature (D^2 / 2 + target D) + (tilt + drift + push) D plus `noise`, with D as in `linear_losses`. Losses are
+        Lipschitz with the constant curvature (D + target) + tilt + drift + push.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
@@ -162,11 +162,11 @@ def quadratic_losses(
 def huber_losses(
     *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
 ) -> Environment:
-    """Losses with a mean that is a Huber function of the distance from a point m, minus its value at the centre.
+    """Losses with a mean that is a Huber function of the distance from a point m, minus the function's value at 0.
 
-    Here m = target e, as in `quadratic_losses`. The Huber function is slope h(|x - m|) with h(r) = r^2 / (2 width) up
-    to r = width, and h(r) = r - width / 2 above. Losses are convex and smooth with the constant slope / width, and not
-    strongly convex. The best point is the point of the domain nearest to m.
+    Here m = target e, as in `quadratic_losses`. The Huber function is slope h(|x - m|), with h(r) = r^2 / (2 width) for
+    r <= width, and h(r) = r - width / 2 for r > width. Losses are convex, and smooth with the constant slope / width,
+    but not strongly convex. The best point is the projection of m onto the domain.
 
     Args:
         dim: as for `linear_losses`.
@@ -176,7 +176,8 @@ def huber_losses(
         domain: as for `linear_losses`.
 
     Returns:
-        An environment as `linear_losses`, without `regret`. Their Lipschitz constant is slope + tilt + drift + push.
+        An environment as from `linear_losses`, without `regret`. Losses are Lipschitz with the constant slope + tilt +
+        drift + push.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
@@ -207,11 +208,12 @@ def huber_losses(
     def rise(shape, centre, offset):
         width, away = shape["width"], centre - shape["target"] * jnp.asarray(towards, centre.dtype)
         ends = length(away + offset), length(away - offset)
-        # The difference of the distances from the difference of their squares; direct subtraction would cancel.
+        # The difference of the distances is computed from the difference of their squares, to avoid cancellation.
         both = ends[0] + ends[1]
         further = 4 * inner(away, offset) / jnp.where(both > 0, both, 1)
         near, far = jnp.minimum(*ends), jnp.maximum(*ends)
-        # The mean of h' between the two distances: the trapezium rule, plus the area of the kink above the chord.
+        # The mean of h' between the two distances is computed by the trapezium rule, plus the area of the kink above
+        # the chord.
         difference = jnp.where(far > near, far - near, 1)
         kink = jnp.maximum(width - near, 0) * jnp.maximum(far - width, 0) / (2 * difference)
         mean = ((jnp.minimum(near, width) + jnp.minimum(far, width)) / 2 + kink) / width
@@ -224,11 +226,11 @@ def huber_losses(
 def logistic_losses(
     *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
 ) -> Environment:
-    """Logistic losses of random labels: f_t(x) = ln(1 + exp(-y steepness x_j)) - ln 2, for random j and y.
+    """Logistic losses f_t(x) = ln(1 + exp(-y steepness x_j)) - ln 2, with a random coordinate j and a random label y.
 
-    The coordinate j is uniform, and the label y is 1 with probability `label_prob`, else -1. Losses are convex, smooth
-    with the constant steepness^2 / 4, and their mean is strongly convex on the domain. All entries of the best point
-    are equal: ln(label_prob / (1 - label_prob)) / steepness, or the point of the domain nearest to this.
+    The coordinate j is uniform. The label y is 1 with probability `label_prob`, and -1 otherwise. Losses are convex,
+    and smooth with the constant steepness^2 / 4; their mean is strongly convex on the domain. The best point is the
+    projection onto the domain of the point with all entries equal to ln(label_prob / (1 - label_prob)) / steepness.
 
     Args:
         dim: as for `linear_losses`.
@@ -238,8 +240,8 @@ def logistic_losses(
         domain: as for `linear_losses`.
 
     Returns:
-        An environment as `linear_losses`, without `regret`. Their Lipschitz constant is steepness + tilt + drift +
-        push.
+        An environment as from `linear_losses`, without `regret`. Losses are Lipschitz with the constant steepness +
+        tilt + drift + push.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.

@@ -1,4 +1,4 @@
-"""Gradient descent with one-point gradient estimates: each round observes one loss, at a random point near x."""
+"""Gradient descent with one-point gradient estimates: each round observes one loss, at a point near the iterate."""
 
 import math
 from collections.abc import Callable
@@ -25,9 +25,9 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
-        exploration: [] float, rho, the distance from the iterate to the point that is played.
+        exploration: [] float, rho, the distance from the iterate to the point played.
         step: [] float, eta d / rho, the distance by which a report of 1 moves the iterate; for strongly convex losses,
-            this distance times t.
+            this distance multiplied by t.
     """
 
     randomizer: ScalarParams
@@ -57,16 +57,17 @@ def start(dim: int) -> State:
 def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
     r"""Descends by one-point gradient estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
 
-    The learner plays x + rho u, where u is a random direction. With y the report of the loss at this point, (d / rho) y
-    u estimates the gradient. x moves by -eta times this estimate, and is projected onto the ball, or box, of radius R -
-    rho (see Math). Expected regret is of order T^(3/4) M2^(1/4), where M2 bounds the second moment of a report.
+    The learner plays x + rho u, where u is a random direction. The estimate of the gradient is (d / rho) y u, where y
+    is the report of the loss at this point. The learner subtracts eta times this estimate from x, and projects x onto
+    the ball or box of radius R - rho (see Math). The expected regret is of order T^(3/4) M2^(1/4), where M2 bounds the
+    second moment of a report.
 
     Args:
-        dim: d of points, >= 1.
+        dim: dimension of points d, >= 1.
         horizon: rounds T, >= 1.
-        radius: R of the domain, finite and > 0.
-        report: how a loss is reported, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
-        domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
+        radius: radius of the domain R, finite and > 0.
+        report: the randomizer of a loss, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
+        domain: "ball", the points of norm at most R; or "box", the points with entries in [-R, R].
 
     Returns:
         A learner that plays points of the domain ([dim] float). Feedback is the loss, [] float; NaN counts as
@@ -79,7 +80,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         loss_bound: > 0, by default 1: losses are clipped to [-loss_bound, loss_bound].
-        lipschitz: G > 0, by default 1.
+        lipschitz: G > 0, by default 1: the Lipschitz constant of losses.
 
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
@@ -93,9 +94,9 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
 
     Deviations:
         Losses are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise, calibrated
-        by the classical formula, to unclipped losses. The step is tuned to the second moment of the report and not to
-        the loss's bound, so regret grows with the square root of the report's size, not in proportion to the size. The
-        constants depend on the domain, by D and D / R. x is a compensated sum.
+        by the classical formula, to unclipped losses. The step size is tuned to the second moment of the report and not
+        to the loss's bound, so regret grows with the square root of the report's magnitude, not in proportion to the
+        magnitude. The constants depend on the domain through D and D / R. x is a compensated sum.
 
     Math:
         Round $t$ plays $x_t + \rho u_t$, with $u_t$ uniform on the unit sphere. With $y_t$ the report of the loss,
@@ -140,9 +141,9 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
 def strongly_convex_one_point(
     *, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball"
 ) -> Learner:
-    r"""Descends as `fkm` for strongly convex losses with a constant mu: the step of round t is eta = 1 / (mu t).
+    r"""Descends like `fkm`, with step size eta = 1 / (mu t) in round t, for strongly convex losses with constant mu.
 
-    Expected regret is of order T^(2/3) M2^(1/3), where M2 bounds the second moment of a report.
+    The expected regret is of order T^(2/3) M2^(1/3), where M2 bounds the second moment of a report.
 
     Args:
         dim: as for `fkm`.
@@ -152,7 +153,7 @@ def strongly_convex_one_point(
         domain: as for `fkm`.
 
     Returns:
-        A learner as `fkm`.
+        A learner as from `fkm`.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
@@ -165,13 +166,13 @@ def strongly_convex_one_point(
         - As `fkm`.
 
     Source:
-        Agarwal, Dekel & Xiao (2010), who treat one point briefly; on reports: LDP-Bandits (Zheng, Cai, Huang, Li &
-        Wang, 2020), Algorithm 1.
+        Agarwal, Dekel & Xiao (2010), who discuss one-point estimates briefly; on reports: LDP-Bandits (Zheng, Cai,
+        Huang, Li & Wang, 2020), Algorithm 1.
 
     Deviations:
         Losses are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise, calibrated
         by the classical formula, to unclipped losses. rho is tuned to the second moment of the report and not to the
-        loss's bound. The constants depend on the domain, by D / R. x is a compensated sum.
+        loss's bound. The constants depend on the domain through D / R. x is a compensated sum.
 
     Math:
         Round $t$ plays $x_t + \rho u_t$, and with the symbols of `fkm`

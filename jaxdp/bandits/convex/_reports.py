@@ -1,4 +1,4 @@
-"""Local reports of a loss, or of a slope, through a randomizer for the interval [-bound, bound]."""
+"""Reports of a loss or a slope in the interval [-bound, bound], which users randomize on their devices."""
 
 from jaxdp.validation import check_positive
 
@@ -11,8 +11,8 @@ def randomizer_values(report: str, epsilon: float, delta: float, name: str, boun
     Args:
         report: as for `scalar_randomizer`.
         epsilon: the privacy budget.
-        delta: of Gaussian reports; others ignore it.
-        name: name of the bound, for error messages.
+        delta: only for Gaussian reports; ignored otherwise.
+        name: name of the bound in error messages.
         bound: > 0 and finite.
 
     Raises:

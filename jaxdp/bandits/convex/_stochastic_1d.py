@@ -1,4 +1,4 @@
-"""Elimination for stochastic convex losses on an interval: quarters with larger losses are cut off."""
+"""Elimination for stochastic convex losses on an interval: outer quarters with larger losses are cut off."""
 
 import math
 from typing import NamedTuple
@@ -26,8 +26,8 @@ class Params:
     Attributes:
         randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
         loss_bound: [] float > 0.
-        samples: [levels] integer, n_1, n_2, ...: plays of each of three points from the start of an epoch to the end of
-            a level, at most the horizon.
+        samples: [levels] integer, n_1, n_2, ...: the number of plays of each of the three points from the start of an
+            epoch to the end of each level; at most the horizon.
     """
 
     randomizer: ScalarParams
@@ -39,11 +39,11 @@ class Public(NamedTuple):
     """Public state, computed from the reports.
 
     Attributes:
-        low: [] float, the interval's lower end.
+        low: [] float, lower end of the interval.
         width: [] float, width of the interval.
         level: [] int32, i - 1, where i is the current level.
-        plays: [] integer, rounds in this epoch.
-        sums: [3] compensated sums of the epoch's reports at the three points.
+        plays: [] integer, rounds played in the current epoch.
+        sums: [3] compensated sums of the current epoch's reports at the three points.
     """
 
     low: jax.Array
@@ -55,21 +55,22 @@ class Public(NamedTuple):
 
 @factory
 def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
-    r"""Cuts off quarters of an interval, for random convex losses with a fixed mean (Agarwal et al.).
+    r"""Cuts off outer quarters of an interval, for random convex losses with a fixed mean (Agarwal et al.).
 
-    In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... of the epoch ends
-    when each point has been played n_i times, so often that the mean of its reports is accurate to gamma_i = B 2^-i,
-    where B bounds the losses (see Math). Consider the left or the right point, whichever has the larger mean. If its
-    mean minus gamma_i exceeds the mean of another point by at least 2 gamma_i, the quarter of the interval outside this
-    point is cut off, and the next epoch starts at level 1. Otherwise the next level starts.
+    In each epoch, the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... of the epoch
+    ends when each point has been played n_i times. This number is so large that the mean of the point's reports is
+    accurate to gamma_i = B 2^-i, where B bounds the losses (see Math). Let the worse end point be the left or the right
+    point, whichever has the larger mean report. If its mean minus gamma_i exceeds the mean of another point by at least
+    2 gamma_i, the quarter of the interval beyond the worse end point is cut off, and the next epoch starts at level 1.
+    Otherwise the next level starts.
 
-    In more than one dimension the algorithm of Agarwal et al. has regret of order d^16 sqrt(T), and is not part of this
-    library: use `fkm` or the barrier methods.
+    In d > 1 dimensions the algorithm of Agarwal et al. has regret of order d^16 sqrt(T), and is not implemented here;
+    use `fkm` or the barrier methods.
 
     Args:
         horizon: rounds T, >= 2.
-        radius: R of the interval [-R, R], finite and > 0.
-        report: "rr" or "gaussian". Laplace noise is refused: its variance proxy is infinite.
+        radius: R, which defines the interval [-R, R]; finite and > 0.
+        report: "rr" or "gaussian". Laplace noise is rejected, because its variance proxy is infinite.
 
     Returns:
         A learner that plays points of the interval ([1] float). Feedback is the loss, [] float; NaN counts as
@@ -92,8 +93,8 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
 
     Deviations:
         gamma is proportional to B, which is 1 in the paper of Agarwal et al. By default losses are reported by
-        randomized response; Zheng et al. add Gaussian noise. They do not clip, but without clipping unbounded losses
-        are not private. Sums are compensated.
+        randomized response; Zheng et al. add Gaussian noise. They do not clip losses, but without clipping, reports of
+        unbounded losses are not private. Sums are compensated.
 
     Math:
         Level $i$ ends when each of the three points has been played $n_i$ times in the epoch. With $s^2$ the variance
@@ -151,12 +152,13 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         sums = jax.tree.map(lambda new, old: jnp.where(is_played, new, old), added, public.sums)
         plays = public.plays + 1
         plays_of_level = jnp.asarray(params.samples)[public.level]  # n_i
-        is_over = plays // 3 >= plays_of_level  # the level ends: each point has been played n_i times
+        is_over = plays // 3 >= plays_of_level  # the level ends when each point has been played n_i times
 
         gamma = params.loss_bound * jnp.exp2(-(public.level + 1).astype(sums.total.dtype))
         left, middle, right = sums.total / plays_of_level.astype(sums.total.dtype)
         worse, better = jnp.maximum(left, right), jnp.minimum(left, right)
-        # One point's lower bound against another's upper bound plus gamma: cases 1 and 2 of Agarwal et al.
+        # Compares one point's lower bound with another point's upper bound plus gamma (cases 1 and 2 of Agarwal et
+        # al.).
         is_worse = (worse - gamma >= better + gamma + gamma) | (worse - gamma >= middle + gamma + gamma)
         is_cut = is_over & is_worse
         low = jnp.where(is_cut & (left >= right), public.low + public.width / 4, public.low)

@@ -25,9 +25,9 @@ class Params:
 
     Attributes:
         randomizer: parameters of the randomizer, for slopes in [-lipschitz, lipschitz].
-        exploration: [] float, rho: half the distance of the two points.
+        exploration: [] float, rho, half the distance between the two points.
         step: [] float, eta d, the distance by which a report of 1 moves the iterate; for strongly convex losses, this
-            distance times t.
+            distance multiplied by t.
     """
 
     randomizer: ScalarParams
@@ -46,25 +46,25 @@ def two_point(
     constants: str = "tuned",
     domain: str = "ball",
 ) -> Learner:
-    r"""Descends by two-point gradient estimates, from the losses at x + rho u and x - rho u, on a ball or a box.
+    r"""Descends by two-point gradient estimates, which use the losses at x + rho u and x - rho u, on a ball or a box.
 
-    u is a random direction. The user reports the slope b / (2 rho), where b is the difference of the two losses. With y
-    the report, x moves by -eta d y u, and is projected onto the ball, or box, of radius R - rho (see Math). Regret is
-    of the mean loss of both points.
+    Here x is the iterate and u a random direction. The user reports the slope b / (2 rho), where b is the difference of
+    the two losses. Given the report y, the learner subtracts eta d y u from x, and projects x onto the ball or box of
+    radius R - rho (see Math). Regret is defined by the mean loss of the two points.
 
     Args:
-        dim: d of points, >= 1.
+        dim: dimension of points d, >= 1.
         horizon: rounds T, >= 2.
-        radius: R of the domain, finite and > 0.
+        radius: radius of the domain R, finite and > 0.
         losses: "convex" or "strongly_convex".
-        report: how a slope is reported, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
-        constants: "tuned", as in Math; or "paper": eta = 1 / sqrt(T) (strongly convex: 1 / (mu t)) and rho = ln T / T,
-            but at most R, for every report.
-        domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
+        report: the randomizer of a slope, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
+        constants: "tuned": as in Math. "paper": for every report, eta = 1 / sqrt(T) (strongly convex: 1 / (mu t)) and
+            rho = min(R, ln T / T).
+        domain: "ball", the points of norm at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        A learner that plays `Probe(x, rho u)`, both points in the domain. Feedback is f(x + rho u) - f(x - rho u), []
-        float; NaN counts as the smallest difference.
+        A learner that plays `Probe(x, rho u)`, with both points in the domain. Feedback is f(x + rho u) - f(x - rho u),
+        [] float; NaN counts as the smallest difference.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
@@ -72,9 +72,9 @@ def two_point(
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        lipschitz: G > 0, by default 1: the slope is clipped to [-G, G], so the difference of losses to [-2 rho G, 2 rho
-            G].
-        strong_convexity: for strongly convex losses, mu > 0, by default 1.
+        lipschitz: G > 0, by default 1: the slope is clipped to [-G, G], so the difference of losses is clipped to [-2
+            rho G, 2 rho G].
+        strong_convexity: mu > 0, by default 1; only for strongly convex losses.
 
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
@@ -87,12 +87,12 @@ def two_point(
         Agarwal, Dekel & Xiao (2010); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 2.
 
     Deviations:
-        Slopes are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise. For
-        convex losses, the step is tuned to the second moment of the report. Their step is not, and has regret of order
-        d^2 sqrt(T) / epsilon^2, although d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically
-        with both constants: the published calibration is proved for epsilon < 1 only. Slopes are reported instead of
-        differences, which changes only a factor; differences would be of order 1 / T, which is small for floats. The
-        constants depend on the domain. x is a compensated sum.
+        Slopes are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise. For convex
+        losses, the step size is tuned to the second moment of the report. Their step size is not, and has regret of
+        order d^2 sqrt(T) / epsilon^2, although d sqrt(T) / epsilon is possible. Gaussian noise is calibrated
+        analytically for "tuned" and for "paper", because the published calibration is proved only for epsilon < 1.
+        Slopes are reported instead of differences, which changes only a factor; differences would be of order 1 / T,
+        which is small for floats. The constants depend on the domain. x is a compensated sum.
 
     Math:
         A user reports the slope of their loss between $x_t + \rho u_t$ and $x_t - \rho u_t$. With $y_t$ the report,

@@ -1,9 +1,9 @@
-"""Builds environments of convex losses from a family of mean losses: adds linear parts and noise, and computes regret.
+"""Builds environments of convex losses: adds linear parts and noise to a family of mean losses, and computes regret.
 
 The loss of round t is f_t(x) = g_t(x) + <h_t, x> + q_t, with a convex g_t, a linear part h_t and a number q_t. Here
-g_t(0) = 0, and g, the mean of g_t, is the same in all rounds; in most families g_t = g. Differences of a loss between
-two points, and regret against the best point, are computed without cancellation by the family's function `rise(centre,
-offset)` = g(centre + offset) - g(centre - offset).
+g_t(0) = 0. The mean of g_t is g in all rounds; in most families g_t = g. Each family has a function `rise(centre,
+offset)` = g(centre + offset) - g(centre - offset). It computes, without cancellation, differences of a loss between two
+points and regret against the best point.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_at_least, check_choice, check_count, check_flag, check_number
 
-BITS = 32  # a random word has this number of bits
+BITS = 32  # number of bits in a random word
 
 
 @pytree_dataclass
@@ -34,12 +34,12 @@ class Params:
     Attributes:
         shape: the parameters of g by name, such as `slope`.
         best: [dim] float, the best point of the mean losses.
-        noise: [] float >= 0, standard deviation of q_t, the number that is added to all losses of a round.
-        tilt: [] float >= 0, length of the random linear part.
-        drift: [] float >= 0, length of the rotating linear part.
-        period: [] int, rounds of one full turn.
-        push: [] float >= 0, largest length of the linear part in the direction of the mean play; zero if the adversary
-            is not adaptive.
+        noise: [] float >= 0, standard deviation of q_t, which is added to all losses of a round.
+        tilt: [] float >= 0, norm of the random linear part.
+        drift: [] float >= 0, norm of the rotating linear part.
+        period: [] int, number of rounds of a full turn.
+        push: [] float >= 0, maximum norm of the linear part in the direction of the mean of all points played; zero if
+            the adversary is not adaptive.
     """
 
     shape: dict[str, Any]
@@ -56,10 +56,10 @@ class World(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        plays: [dim] sum of the points played, of a probe its centre; () if the adversary is not adaptive.
+        plays: [dim] sum of the points played (for a probe, its centre); () if the adversary is not adaptive.
         tilts: [dim] sum of the linear parts h_t; () if the environment does not compute regret in hindsight.
-        excess: [] sum of f_t(x_t) - f_t(best), where best is the best point of the mean losses, and a probe counts the
-            mean of its two points; () if the environment does not compute regret in hindsight.
+        excess: [] sum of f_t(x_t) - f_t(best), where best is the best point of the mean losses; for a probe, f_t(x_t)
+            is the mean loss of its two points. () if the environment does not compute regret in hindsight.
     """
 
     round: jax.Array
@@ -69,14 +69,15 @@ class World(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """A family of convex losses with the mean loss g, g(0) = 0.
+    """A family of convex losses with the mean loss g, where g(0) = 0.
 
     Attributes:
         shape: (**values of the family) -> (the parameters of g, the best point of g), on the host in float64.
         rise: (shape, centre, offset) -> g(centre + offset) - g(centre - offset).
         sample: (key, shape) -> the random parameters of a round's loss, for `rise_of`; None if the loss is g plus its
             linear part.
-        rise_of: (shape, sample, centre, offset) -> the same difference for the round's loss without its linear part.
+        rise_of: (shape, sample, centre, offset) -> the same difference for the round's loss, without the loss's linear
+            part.
         hindsight: (params, rounds, tilts) -> the total loss of `params.best` in these rounds minus the smallest total
             loss of any point; None if it has no closed form.
     """
@@ -89,7 +90,7 @@ class Losses(NamedTuple):
 
 
 def diagonal(dim: int) -> np.ndarray:
-    """Returns the unit vector e with equal entries, [dim] float64."""
+    """Returns the unit vector e with all entries equal, [dim] float64."""
     return np.full(dim, 1 / math.sqrt(dim))
 
 
@@ -99,7 +100,7 @@ def _across(dim: int) -> np.ndarray:
 
 
 def _signs(key: jax.Array, dim: int) -> jax.Array:
-    """Draws random signs, [dim] float in {-1, 1}, one from each bit of random words."""
+    """Draws random signs, [dim] float in {-1, 1}, one from each bit of the random words."""
     words = jax.random.bits(key, (-(-dim // BITS),), jnp.uint32)
     index = np.arange(dim, dtype=np.uint32)
     bits = (words[index // BITS] >> jnp.asarray(index % BITS)) & jnp.uint32(1)
@@ -109,7 +110,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """Wraps `params`: the signature names the parameters of `shape` in place of **values, and omits `left_out`."""
+    """Wraps `params` with a signature that has the parameters of `shape` in place of **values, and omits `left_out`."""
     shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
     signature = inspect.Signature(
         [
@@ -131,10 +132,10 @@ def _with_signature(
 
 
 def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: bool, losses: Losses) -> Environment:
-    """Returns the environment for points of `body`, in which a round's loss is of the family `losses`.
+    """Returns the environment for points of `body` with losses from the family `losses`.
 
-    `feedback` is "point" or "difference". `hindsight` adds the summary `regret`. If `adaptive`, losses of points near
-    past plays increase.
+    `feedback` is "point" or "difference". If `hindsight` is true, there is a summary `regret`. If `adaptive` is true,
+    losses of points near past actions increase.
     """
     dim = body.dim
     interface, adaptive = convex_interface(body.points, feedback), check_flag("adaptive", adaptive)
@@ -199,7 +200,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
             return nothing[0], nothing, nothing
 
         is_varied = (params.noise > 0) | (params.tilt > 0) | (params.drift > 0)
-        # The parts are computed only if some lane of the batch has noise, tilt or drift.
+        # These parts are computed only if some lane of the batch has noise, tilt or drift.
         return jax.lax.cond(any_lane(jnp.asarray(is_varied)), draw, none, key)
 
     def feedback_of(key, params: Params, world: World, action):
