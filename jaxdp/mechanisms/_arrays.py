@@ -13,10 +13,11 @@ Scalar = float | np.floating | np.integer | jax.Array
 
 
 def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) -> jax.Array:
-    """Converts a value to a [] float of this dtype. None keeps a floating dtype and replaces others by the default.
+    """Converts a value to a [] float of the given dtype.
 
-    Only a Python or NumPy number is checked to be > 0. A JAX array is not: it may be traced, and reading its value
-    would wait for the device.
+    If dtype is None, a floating dtype is kept, and any other dtype is replaced by the default float. Only a Python or
+    NumPy number is checked to be > 0. A JAX array is not: it may be traced, and reading its value would wait for the
+    device.
 
     Raises:
         ValueError: if value is not a scalar, or is a number that is not > 0.
@@ -62,7 +63,7 @@ def label_array(name: str, labels: ArrayLike, num_labels: int) -> jax.Array:
     """Returns labels as a JAX array.
 
     Raises:
-        ValueError: if the dtype of labels is not an integer dtype that can hold num_labels - 1.
+        ValueError: if the dtype of labels is not an integer dtype that can represent num_labels - 1.
     """
     array = jnp.asarray(labels)
     if not jnp.issubdtype(array.dtype, jnp.integer):

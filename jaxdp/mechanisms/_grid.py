@@ -1,10 +1,10 @@
 """Rounds the values of mechanisms to integers on a public grid, to which integer noise is added.
 
-All functions compute in 64 bits, even in 32-bit programs, because float32 cannot hold the grid's numbers of steps. A
-value is rounded to the nearest multiple of the step, and real noise is rounded down to a multiple. Their sum equals the
-sum of the rounded value and the real noise, rounded down. So the release is post-processing of a mechanism that adds
-real noise to rounded values. Rounding enlarges the change of a value by at most one step. Value and noise are exact
-whole numbers of steps; their sum is rounded at most once.
+All functions compute in 64 bits, even in 32-bit mode, because float32 cannot represent the numbers of steps. A value is
+rounded to the nearest multiple of the step, and real noise is rounded down to a multiple. Their sum equals the sum of
+the rounded value and the real noise, rounded down. So the release is post-processing of a mechanism that adds real
+noise to rounded values. Rounding enlarges the change of a value by at most one step. The value and the noise are exact
+integer numbers of steps; their sum is rounded at most once.
 """
 
 import math
@@ -19,7 +19,7 @@ from jaxdp.mechanisms._integer_noise import power_below
 from jaxdp.numerics import fixed_point
 
 Exact = jax.Array | fixed_point.Sum
-LARGEST = 2.0**61  # largest value in steps, for leads
+LARGEST = 2.0**61  # maximum magnitude of a value in steps, for leads
 LARGEST_SCALE = 2.0**47  # in steps, so that noise is an integer below 2^53
 FINEST, COARSEST = 2.0**-16, 2.0**-10  # step / sensitivity for Laplace noise; the coarsest is for a single number
 FEW = 2.0**16  # largest number of steps in a Laplace scale, if the step may be coarse: delta grows with this number
@@ -46,14 +46,14 @@ class Grid(NamedTuple):
 
 
 def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
-    """Converts values to an array or a sum to which noise can be added: floats, integers of the default type, or sums.
+    """Converts values to an array or a sum to which noise can be added: floats, integers of the default dtype, or sums.
 
     Args:
         name: name of the argument, for the error.
         values: [...] float or integer array, or a `jaxdp.numerics.fixed_point.Sum`.
 
     Returns:
-        Floats and sums unchanged, shorter integers as the default type.
+        Floats and sums unchanged; narrower integers converted to the default dtype.
 
     Raises:
         ValueError: if values are neither numbers nor a sum, or have an integer type wider than the default, such as
@@ -133,7 +133,7 @@ def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, 
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
-    """Returns the grid for Laplace noise on values of this L1 sensitivity; sensitivity and epsilon are [] float64.
+    """Returns the grid for Laplace noise on values with an L1 sensitivity; sensitivity and epsilon are [] float64.
 
     The scale has at most `FEW` steps, unless values would be rounded by more than 2^-10 of the sensitivity.
     """
@@ -156,7 +156,7 @@ def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
 
 
 def whole_grid(epsilon: jax.Array) -> Grid:
-    """Returns the grid of whole numbers for two-sided geometric noise at sensitivity 1; epsilon is [] float64."""
+    """Returns the grid of integers for two-sided geometric noise at sensitivity 1; epsilon is [] float64."""
     larger = (1 + 2.0**-50) / epsilon  # covers the rounding of the quotient and of its product with a variate
     return _grid(jnp.ones_like(epsilon), larger, epsilon > 0)
 
@@ -183,7 +183,7 @@ def k_norm_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gri
 
 
 def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -> jax.Array:
-    """Returns values plus noise (a whole number of steps), as floats that are rounded after the addition.
+    """Returns values plus noise (an integer number of steps), as floats that are rounded after the addition.
 
     Values that are not finite are returned unchanged. If the scale is NaN, all results are NaN.
     """
@@ -195,15 +195,15 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
     """Returns each noisy value minus the largest noisy value among the entries with `among` True.
 
-    Results are differences of integers, rounded once: <= 0 where `among` is True, without meaning elsewhere. `among`
-    None stands for all True.
+    Results are differences of integers, rounded once: <= 0 where `among` is True, and meaningless elsewhere. If `among`
+    is None, all entries are compared.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     steps = jnp.clip(jnp.round(remainder * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)
     if isinstance(exact, fixed_point.Sum):  # otherwise the base is 0, and a GPU's kernel would be several times larger
         high = jnp.clip(jnp.round(base * grid.per_one), -2 * LARGEST, 2 * LARGEST).astype(jnp.int64)
         steps = jnp.clip(high + steps, -int(LARGEST), int(LARGEST))
-    steps = steps + jnp.where(grid.scale == 0, 0, noise).astype(jnp.int64)  # int64 holds more digits than float64
+    steps = steps + jnp.where(grid.scale == 0, 0, noise).astype(jnp.int64)  # int64 has more digits than float64
     counted = steps if among is None else jnp.where(among, steps, jnp.iinfo(jnp.int64).min)
     behind = (steps - counted.max(-1, keepdims=True)).astype(jnp.float64) * grid.step
     return jnp.where(jnp.isnan(grid.scale), jnp.nan, behind).astype(dtype)

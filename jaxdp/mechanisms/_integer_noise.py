@@ -6,7 +6,7 @@ high * base + low (`two_digits`), and each digit is drawn from a separate pair. 
 is 2^10 times a rounded variate of standard deviation about 2^14, plus a rounded variate of standard deviation 2^11.
 `docs/proofs/numerical_delta.md` bounds the delta that this arithmetic adds: less than 1e-9 for each number with Laplace
 noise, up to epsilon = 10. No noise beyond 44.4 scales or 9.5 standard deviations is drawn. Sums of integers that
-float64 cannot hold are rounded once, which is post-processing.
+float64 cannot represent are rounded once, which is post-processing.
 """
 
 import math
@@ -73,7 +73,7 @@ def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[
     """Applies an elementwise function to floor(Laplace(scale)) noise, in one kernel.
 
     Args:
-        function: (noise, scale, *operands) -> [size]; noise is [size] whole numbers in float64.
+        function: (noise, scale, *operands) -> [size]; noise is [size] integers in float64.
         key: a PRNG key.
         shape: shape of the result.
         operands: scale, [] float64 in (0, 2^47], and trees of [] or [size] arrays.
@@ -133,8 +133,8 @@ def normal_of(
 ) -> jax.Array:
     """Applies an elementwise function to normal noise rounded to integers: function(noise, *operands), in one kernel.
 
-    The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. On CPU the lanes of
-    `jax.vmap` are the fast axis (see `lanes_last`): with `lanes_fast` always, otherwise up to MAX_UNROLLED numbers.
+    The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. On CPU the batch axis of
+    `jax.vmap` is the fast axis (see `lanes_last`): always if `lanes_fast`, otherwise for up to MAX_UNROLLED numbers.
     """
     # The sum of two parts: a multiple of `coarse`, a power of two near sqrt(stddev) / 4, and a part of standard
     # deviation 2 * coarse.
@@ -156,7 +156,7 @@ def power_below(value: jax.Array) -> jax.Array:
 
 
 def draw_isotropic(key: jax.Array, dim: int) -> jax.Array:
-    """Draws [dim] float64 with density proportional to exp(-|z|): a Gamma(dim) length times a random direction."""
+    """Draws [dim] float64 with density proportional to exp(-|z|): a Gamma(dim) norm times a random direction."""
     if dim == 0:
         return jnp.zeros((0,), jnp.float64)
     if dim == 1:

@@ -28,9 +28,9 @@ def noisy_leads(
     Args:
         key: a PRNG key.
         totals: [..., num_totals] integer, or a `jaxdp.numerics.fixed_point.Sum` of real data.
-        epsilon: [] float > 0, may be traced; infinity adds nothing. Invalid traced values give NaN, as in `laplace`.
-        l1_sensitivity: [] float > 0, may be traced: largest change of all `totals` together in L1 norm.
-        among: [..., num_totals] bool, public: which totals take part. If None, all totals take part.
+        epsilon: [] float > 0, may be traced; infinity adds no noise. Invalid traced values give NaN, as in `laplace`.
+        l1_sensitivity: [] float > 0, may be traced: the L1 sensitivity of the vector of all `totals`.
+        among: [..., num_totals] bool, public: the totals that take part. If None, all totals take part.
 
     Returns:
         [..., num_totals] float <= 0: each noisy total minus the largest noisy total that takes part. Entries of totals

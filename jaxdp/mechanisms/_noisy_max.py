@@ -44,7 +44,7 @@ def noisy_max(
             would round a count beyond 2^24 before noise is added, and the claim would not hold.
         epsilon: [] float > 0, may be traced; infinity gives the exact argmax, with ties broken at random. A traced NaN,
             zero or negative number gives meaningless indices.
-        sensitivity: [] float > 0, may be traced: the largest change of any one score, if scores may change in
+        sensitivity: [] float > 0, may be traced: the maximum change of any single score, if scores may change in
             different directions (replace-one adjacency). If all scores change in the same direction (monotone scores,
             such as counts when a user joins), half the noise suffices: pass half the sensitivity.
         noise: "exponential", "gumbel" or "laplace".

@@ -20,14 +20,14 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
         labels: [...] integers in [0, num_labels). The report of a label outside this range is not private: it is the
             label itself or another integer.
         epsilon: [] float > 0, may be traced; infinity keeps every label. A traced epsilon <= 0 keeps labels no more
-            often than chance. A traced NaN keeps every label: the labels are then released.
+            often than chance. A traced NaN keeps every label, so the labels are released.
         num_labels: K >= 2, static.
 
     Returns:
         [...] reports in [0, num_labels), of the same shape and dtype.
 
     Raises:
-        ValueError: if num_labels is not a whole number >= 2, labels are not integers of a dtype that holds
+        ValueError: if num_labels is not an integer >= 2, labels are not integers of a dtype that can represent
             num_labels - 1, or epsilon is not a scalar, or is a Python or NumPy number that is not > 0.
 
     Privacy:
@@ -102,7 +102,7 @@ def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
             > 0.
 
     Privacy:
-        - post-processing, costs nothing.
+        - Post-processing, which costs no privacy.
 
     Source:
         Warner (1965).
@@ -136,11 +136,11 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
         [..., num_labels] estimates in epsilon's dtype. Each estimate sums to 1, and its mean is the one-hot vector.
 
     Raises:
-        ValueError: if num_labels is not a whole number >= 2, reports are not integers of a dtype that holds
+        ValueError: if num_labels is not an integer >= 2, reports are not integers of a dtype that can represent
             num_labels - 1, or epsilon is not a scalar, or is a Python or NumPy number that is not > 0.
 
     Privacy:
-        - post-processing, costs nothing.
+        - Post-processing, which costs no privacy.
 
     Source:
         Kairouz, Bonawitz & Ramage (2016).
@@ -261,7 +261,7 @@ def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.
             that is not > 0.
 
     Privacy:
-        - post-processing, costs nothing.
+        - Post-processing, which costs no privacy.
 
     Source:
         Duchi, Jordan & Wainwright (2018), in one dimension.

@@ -22,7 +22,7 @@ SPARE = Fraction(1, 10**50)  # exceeds the relative error of an exponential with
 
 
 def secret_randomized_response(labels: object, epsilon: float | Fraction) -> np.ndarray:
-    """Flips each bit with probability 1 / (1 + e^epsilon), rounded up, by random words of the operating system.
+    """Flips each bit with probability 1 / (1 + e^epsilon), rounded up, using random words of the operating system.
 
     Args:
         labels: [...] integers in {0, 1}, or bool.
@@ -65,8 +65,8 @@ def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
 
     Args:
         size: number of draws, >= 0.
-        epsilon: the budget, in (0, inf), for releasing a whole number that one record changes by at most 1. If one
-            record changes it by up to s, pass `Fraction(budget) / s`, which is not rounded.
+        epsilon: the budget, in (0, inf), for releasing an integer of sensitivity 1. For an integer of sensitivity s,
+            pass `Fraction(budget) / s`, which is not rounded.
 
     Returns:
         The draws, as Python integers.
@@ -75,10 +75,10 @@ def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
         ValueError: if size or epsilon is out of range.
 
     Privacy:
-        - Claim: a whole number plus one draw is epsilon-DP in the central model, if one record changes the number by at
+        - Claim: an integer plus one draw is epsilon-DP in the central model, if one record changes the integer by at
           most 1.
-        - Why: the sampler uses only uniform whole numbers and exact arithmetic, so its probabilities are
-          exactly proportional to exp(-epsilon * |k|).
+        - Why: the sampler uses only uniform integers and exact arithmetic, so its probabilities are exactly
+          proportional to exp(-epsilon * |k|).
 
     Source:
         Canonne, Kamath & Steinke (2020), "The discrete Gaussian for differential privacy", Algorithms 1 and 2, arXiv
@@ -110,9 +110,9 @@ def secret_discrete_gaussian(size: int, variance: float | Fraction) -> list[int]
         ValueError: if size or variance is out of range.
 
     Privacy:
-        - Claim: a vector of whole numbers, each plus one draw, is (sensitivity^2 / (2 variance))-zCDP in the central
-          model, if one record changes the vector by at most the sensitivity in L2 norm.
-        - Why: the sampler uses only uniform whole numbers and exact arithmetic, and the divergence of shifted discrete
+        - Claim: a vector of integers, each plus one draw, is (sensitivity^2 / (2 variance))-zCDP in the central model,
+          where sensitivity is the vector's L2 sensitivity to one record.
+        - Why: the sampler uses only uniform integers and exact arithmetic, and the divergence of shifted discrete
           Gaussians is at most the divergence of shifted normal distributions (Theorem 14 of the source).
 
     Source:
@@ -142,7 +142,7 @@ def flip_threshold(epsilon: Fraction) -> int:
 
 
 def draw_laplace(epsilon: Fraction, below: Callable[[int], int]) -> int:
-    """Draws discrete Laplace noise of the parameter epsilon > 0; below(n) draws a uniform whole number in [0, n)."""
+    """Draws discrete Laplace noise with parameter epsilon > 0; below(n) draws a uniform integer in [0, n)."""
     while (noise := attempt_laplace(epsilon, below)) is None:
         pass
     return noise
@@ -164,7 +164,7 @@ def attempt_laplace(epsilon: Fraction, below: Callable[[int], int]) -> int | Non
 
 
 def draw_gaussian(variance: Fraction, below: Callable[[int], int]) -> int:
-    """Draws discrete Gaussian noise of this variance parameter > 0; below(n) draws a uniform whole number in [0, n)."""
+    """Draws discrete Gaussian noise with parameter variance > 0; below(n) draws a uniform integer in [0, n)."""
     while (noise := attempt_gaussian(variance, below)) is None:
         pass
     return noise

@@ -29,7 +29,7 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
 
     Shuffled bits reveal only their number of ones. The two distributions of this number, for the two values of one
     user's bit, are compared in both directions, for every number of ones among the other users. The result is the
-    largest delta. Often, but not always, it is attained if all other users hold the same bit.
+    largest delta. Often, but not always, it is attained if all other users have the same bit.
 
     The result never increases with epsilon or batch, and never decreases with local_epsilon: reports at a larger
     local_epsilon can be randomized further after shuffling, and a batch with one more user can be simulated by adding
@@ -72,11 +72,11 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
     Args:
         epsilon: in [0, local_epsilon).
         local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: users who are shuffled together, in [1, 10,000].
+        batch: number of users shuffled together, in [1, 10,000].
 
     Returns:
-        k in [0, batch). If k of the other users hold a one, a large count is the strongest evidence that the user's bit
-        is 1. If batch - 1 - k of them hold a one, a small count is equally strong evidence that the bit is 0.
+        k in [0, batch). If k of the other users have a one, a large count is the strongest evidence that the user's bit
+        is 1. If batch - 1 - k of them have a one, a small count is equally strong evidence that the bit is 0.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -106,7 +106,7 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
 def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
     """Returns the smallest epsilon at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
 
-    It is the inverse of `shuffle_delta` in epsilon.
+    This function is the inverse of `shuffle_delta` in epsilon.
 
     Args:
         delta: in (0, 1).
@@ -151,7 +151,7 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
 def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
     """Returns the largest local epsilon with which a shuffled batch of randomized bits is (epsilon, delta)-DP.
 
-    It is the inverse of `shuffle_delta` in local_epsilon, and never decreases with epsilon, delta or batch.
+    This function is the inverse of `shuffle_delta` in local_epsilon; it never decreases with epsilon, delta or batch.
 
     Args:
         epsilon: > 0; infinity gives infinity.
@@ -196,7 +196,7 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
     Args:
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, in (0, log(batch / (16 log(2 / delta)))].
-        batch: users who are shuffled together, >= 1.
+        batch: number of users shuffled together, >= 1.
 
     Returns:
         epsilon > 0, rounded up by a relative 1e-12. If it exceeds local_epsilon, local_epsilon is a smaller valid
@@ -284,7 +284,7 @@ def shuffle_guarantee(
         epsilon: > 0; at infinity the result claims nothing.
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: users who are shuffled together, >= 1.
+        batch: number of users shuffled together, >= 1.
         privacy_unit: the data of one user.
 
     Returns:
@@ -326,5 +326,5 @@ def _check_batch(batch: int) -> int:
 
 
 def _largest_local_epsilon_of_bound(delta: float, batch: int) -> float:
-    """Returns the local epsilon up to which the closed form is proved."""
+    """Returns the local epsilon up to which the closed form is proven."""
     return math.log(batch / (16 * math.log(2 / delta)))

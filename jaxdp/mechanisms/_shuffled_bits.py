@@ -127,7 +127,7 @@ def odds(local_epsilon: float) -> tuple[float, float]:
 
 
 def count_distribution(ones: int, local_epsilon: float, batch: int) -> np.ndarray:
-    """Returns the distribution of the number of ones among the reports of batch - 1 users, if `ones` users hold a 1.
+    """Returns the distribution of the number of ones among the reports of batch - 1 users, if `ones` users have a 1.
 
     Far tails are left out, as in `reports_distribution`.
     """

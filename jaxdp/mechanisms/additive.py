@@ -36,10 +36,10 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
     Args:
         key: a PRNG key.
         values: [...] float or integer, the exact values. Keep counts as integers: float32 would round a count beyond
-            2^24 before noise is added, and the claim would not hold. A `jaxdp.numerics.fixed_point.Sum` holds sums of
-            real data exactly.
-        epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN, zero or negative number gives NaN.
-        l1_sensitivity: [] float > 0, may be traced: largest change of all `values` together in L1 norm.
+            2^24 before noise is added, and the claim would not hold. A `jaxdp.numerics.fixed_point.Sum` represents sums
+            of real data exactly.
+        epsilon: [] float > 0, may be traced; infinity adds no noise. A traced NaN, zero or negative number gives NaN.
+        l1_sensitivity: [] float > 0, may be traced: the L1 sensitivity of the vector of all `values`.
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
@@ -47,8 +47,8 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 
     Raises:
         ValueError: if values are neither floats nor integers; if epsilon or l1_sensitivity is not a scalar, or is a
-            Python or NumPy number that is not > 0; or if epsilon is a Python or NumPy number so small that integers
-            cannot hold the noise (below about 1e-11 times the number of values).
+            Python or NumPy number that is not > 0; or if epsilon is a Python or NumPy number so small that the noise
+            would overflow integers (below about 1e-11 times the number of values).
 
     Privacy:
         - epsilon-DP in the central model for one release of `values`, for the unit and adjacency of the sensitivity.
@@ -63,7 +63,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
           one step to the change of a value, and the noise is calibrated for this larger change. A step is 2^-16 to
           2^-15 of sensitivity / epsilon, but at least 2^-17 of the sensitivity, and at most 2^-10 of the sensitivity
           (or 1 for integers). For several values that are not integers this upper limit is divided by their number,
-          rounded up to a power of two. If the upper limit is below the lower one, the upper limit holds.
+          rounded up to a power of two. If the upper limit is below the lower limit, the upper limit applies.
         - Noise is computed from float64 logarithms of 64-bit words. This adds a delta below 1e-9 for each value, for
           epsilon up to 10. No noise beyond 44.4 scales is drawn. A traced sensitivity that is not positive and finite,
           or a scale beyond 2^47 steps, gives NaN.
@@ -104,23 +104,23 @@ def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.
 
 
 def geometric(key: jax.Array, values: ArrayLike, epsilon: Scalar) -> jax.Array:
-    r"""Adds independent two-sided geometric noise to integers that one unit changes by at most 1 in L1 norm.
+    r"""Adds independent two-sided geometric noise to integers with an L1 sensitivity of at most 1.
 
     Args:
         key: a PRNG key.
         values: [...] integer, the exact values.
-        epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN, zero or negative number gives NaN.
+        epsilon: [] float > 0, may be traced; infinity adds no noise. A traced NaN, zero or negative number gives NaN.
 
     Returns:
         [...] the noisy integers, in JAX's default float type; float32 rounds them beyond 2^24.
 
     Raises:
         ValueError: if values are not integers; if epsilon is not a scalar, or is a Python or NumPy number that is not >
-            0 or so small that integers cannot hold the noise.
+            0 or so small that the noise would overflow integers.
 
     Privacy:
-        - epsilon-DP in the central model for one release of `values`, for the unit and adjacency under which they
-          change by at most 1 in L1 norm.
+        - epsilon-DP in the central model for one release of `values`, for the unit and adjacency under which their L1
+          sensitivity is at most 1.
         - The probability of any output changes by a factor of at most exp(epsilon * |change|_1)
           (docs/proofs/noisy_totals.md).
 
@@ -193,7 +193,7 @@ def gaussian(
         key: a PRNG key.
         values: as for `laplace`.
         noise_stddev: [] float >= 0, may be traced, from `analytic_gaussian` or `zcdp_gaussian`; if you cast
-            it, use `round_up`. Zero adds nothing. A traced NaN, infinity or negative number gives NaN.
+            it, use `round_up`. Zero adds no noise. A traced NaN, infinity or negative number gives NaN.
         l2_sensitivity: [] float > 0, may be traced: the sensitivity for which noise_stddev was calibrated. Rounding
             enlarges the sensitivity, and the noise is enlarged by the same factor. Auditors compare changes of the
             values with l2_sensitivity.
@@ -276,10 +276,10 @@ def k_norm(
     Args:
         key: a PRNG key.
         value: [...] float or integer, one vector of d entries, in any shape; see `laplace`.
-        epsilon: [] float > 0, may be traced; infinity adds nothing. Invalid traced values give NaN, as in `laplace`.
-        sensitivity: [] float > 0, may be traced: largest change of the whole vector in L2 norm.
+        epsilon: [] float > 0, may be traced; infinity adds no noise. Invalid traced values give NaN, as in `laplace`.
+        sensitivity: [] float > 0, may be traced: the L2 sensitivity of the whole vector.
         basis: [size, rank] float, orthonormal columns that span all changes of `value`, which then must be a vector
-            [size]. The noise lies in the span, and d is the rank. None stands for all of R^d.
+            [size]. The noise lies in the span, and d is the rank. None means all of R^d.
 
     Returns:
         [...] the noisy value, in the dtype of `value`; for integers, in JAX's default float type, rounded after the
@@ -357,7 +357,7 @@ def _coordinates(
     """Returns a vector's coordinates in a basis, [rank] float64, and their sensitivity."""
     # Rounding the vector itself would change it outside of the span, where no noise hides the change. So `_k_norm`
     # rounds the coordinates. They are computed from the vector rounded to multiples of `unit`, by products and sums
-    # that are exact up to 2^-50 of its length. All this changes the coordinates by at most 2^-12 sensitivities.
+    # that are exact up to 2^-50 of its norm. All this changes the coordinates by at most 2^-12 sensitivities.
     values, factors = wide(exact), basis.astype(jnp.float64)
     unit = power_below(sensitivity) * 2.0 ** -(16 + math.ceil(math.log2(len(values)) / 2))
     units = jnp.clip(jnp.round(values / unit), -(2.0**53), 2.0**53)

@@ -36,7 +36,7 @@ def deciding(decide: Decide) -> Iterator[None]:
     """Lets `decide` choose the side of each `branch` inside the block.
 
     Args:
-        decide: flag -> whether `if_true` runs. It gets traced flags, too.
+        decide: flag -> whether `if_true` runs. The flags may be traced.
     """
     token = _decide.set(decide)
     try:

@@ -36,12 +36,12 @@ __all__ = [
 
 
 def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0) -> float:
-    """Returns the smallest noise with which the Gaussian mechanism is (epsilon, delta)-DP.
+    """Returns the smallest standard deviation with which the Gaussian mechanism is (epsilon, delta)-DP.
 
     Args:
         epsilon: > 0; infinity (no privacy) gives 0.0.
         delta: in (0, 1).
-        l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
+        l2_sensitivity: L2 sensitivity of the released vector, > 0 and finite.
 
     Returns:
         The noise's standard deviation per coordinate, >= 0, rounded up by a relative 1e-12.
@@ -74,29 +74,29 @@ def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0)
 
 
 def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0) -> float:
-    """Returns the textbook noise l2_sensitivity * sqrt(2 ln(1.25 / delta)) / epsilon, for comparison with papers.
+    """Returns the textbook standard deviation l2_sensitivity * sqrt(2 ln(1.25 / delta)) / epsilon, as used in papers.
 
     `analytic_gaussian` needs less noise at every epsilon < 1, and is valid at every epsilon.
 
     Args:
         epsilon: in (0, 1), or infinity, which gives 0.0.
         delta: in (0, 1).
-        l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
+        l2_sensitivity: L2 sensitivity of the released vector, > 0 and finite.
 
     Returns:
         The noise's standard deviation per coordinate, >= 0.
 
     Raises:
-        ValueError: if an argument is outside its range or NaN. In particular finite epsilon >= 1 is refused: the
-            formula is proved only below 1, and is false for large epsilon (at epsilon=8 and delta=1e-3 its noise spends
+        ValueError: if an argument is outside its range or NaN. In particular finite epsilon >= 1 is rejected: the
+            formula is proven only below 1, and is false for large epsilon (at epsilon=8 and delta=1e-3 its noise spends
             delta=1.31e-3).
 
     Privacy:
         - (epsilon, delta)-DP, as for `analytic_gaussian`.
-        - Slack: it spends `gaussian_epsilon(delta, noise)`, which is exact (Balle & Wang, 2018, Theorem 8): 0.37, 0.55
-          and 0.62 of epsilon at epsilon = 0.1, 0.5 and 0.9 and delta = 1e-3. The theorem's proof bounds the probability
-          of a loss above epsilon by delta. It would suffice to bound this probability minus exp(epsilon) times the
-          probability of the same event under the other input.
+        - Slack: the noise spends `gaussian_epsilon(delta, noise)`, which is exact (Balle & Wang, 2018, Theorem 8):
+          0.37, 0.55 and 0.62 of epsilon at epsilon = 0.1, 0.5 and 0.9 and delta = 1e-3. The theorem's proof bounds the
+          probability of a loss above epsilon by delta. It would suffice to bound this probability minus exp(epsilon)
+          times the probability of the same event under the other input.
 
     Source:
         Dwork & Roth (2014), Theorem 3.22 (A.1).
@@ -115,11 +115,11 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
 
 
 def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
-    """Returns the smallest noise with which the Gaussian mechanism is rho-zCDP: l2_sensitivity / sqrt(2 rho).
+    """Returns the smallest stddev with which the Gaussian mechanism is rho-zCDP: l2_sensitivity / sqrt(2 rho).
 
     Args:
         rho: zCDP budget, > 0; infinity (no privacy) gives 0.0.
-        l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
+        l2_sensitivity: L2 sensitivity of the released vector, > 0 and finite.
 
     Returns:
         The noise's standard deviation per coordinate, >= 0: the smallest float64 that gives rho-zCDP, or the next
@@ -159,8 +159,8 @@ def round_up(value: float, dtype: DTypeLike = np.float32) -> np.floating:
         dtype: a floating dtype.
 
     Returns:
-        The smallest number of this dtype that is >= value, among 0 and the numbers that are not subnormal, since XLA
-        may treat subnormal numbers as 0.
+        The smallest number of this dtype that is >= value, among 0 and the normal numbers, since XLA may treat
+        subnormal numbers as 0.
 
     Raises:
         ValueError: if value is negative or NaN, or is finite and larger than every finite number of this dtype.

@@ -1,4 +1,4 @@
-"""Draws noise on a lattice before the integers to which it is added are known."""
+"""Draws noise on a lattice before the integers to which the noise is added are known."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def lattice_laplace(
         l1_sensitivity: [] float > 0.
 
     Returns:
-        [*shape] integers of the default type, in multiples of min(quantum, 1), clipped to the range of the type.
+        [*shape] integers of the default dtype, in multiples of min(quantum, 1), clipped to the range of the dtype.
     """
     return _laplace(key, shape, quantum, epsilon, l1_sensitivity, jnp.result_type(int))
 
@@ -37,7 +37,8 @@ def lattice_gaussian(
 ) -> jax.Array:
     """Draws the noise of `gaussian` on integers, rounded to multiples of min(quantum, 1).
 
-    The result has [*shape] integers of the default type, in multiples of min(quantum, 1), clipped to the type's range.
+    The result has [*shape] integers of the default dtype, in multiples of min(quantum, 1), clipped to the dtype's
+    range.
     """
     return _gaussian(key, shape, quantum, noise_stddev, l2_sensitivity, jnp.result_type(int))
 

@@ -1,4 +1,4 @@
-"""Checks on the host that integers can hold Laplace noise of a given budget."""
+"""Checks, on the host, that integers can represent Laplace noise of a given budget."""
 
 import math
 
@@ -9,14 +9,14 @@ ROUNDING = 1.001  # a budget is rounded down to JAX's default float type
 
 
 def check_laplace(epsilon: float, *, numbers: int = 1, times: float = 1.0) -> float:
-    """Returns epsilon; raises a ValueError if integers cannot hold Laplace noise of this budget.
+    """Returns epsilon; raises a ValueError if Laplace noise of this budget would overflow integers.
 
     Without this check the traced release would be NaN.
 
     Args:
         epsilon: the budget.
         numbers: number of floats that are released together; more floats have finer steps.
-        times: largest noise scale of the releases, relative to sensitivity / epsilon.
+        times: maximum noise scale of the releases, relative to sensitivity / epsilon.
 
     Examples:
         >>> check_laplace(1e-12)

@@ -1,7 +1,7 @@
 """Adds noise to exact sums, which are rounded to floats only after the addition.
 
-A float32 holds all integers only up to 2^24. If one user changes, a count of 2^29 that is cast to float32 changes by 64
-or not at all, but the noise is calibrated for a change by 1. This module adds the integer part of the noise as an
+float32 represents all integers only up to 2^24. If one user changes, a count of 2^29 that is cast to float32 changes by
+64 or not at all, but the noise is calibrated for a change by 1. This module adds the integer part of the noise as an
 integer. So the release is a function of count + noise, as the mechanisms' proofs assume.
 """
 
@@ -19,14 +19,14 @@ def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
     """Returns values + noise, rounded to floats after the addition.
 
     Args:
-        values: [...] integers of the default type, floats, or a sum in fixed point.
+        values: [...] integers of the default dtype, floats, or a sum in fixed point.
         noise: [...] float, of a shape that broadcasts with values.
 
     Returns:
-        [...] float. Floats are added directly. For integers with noise in [-2^30, 2^30] (2^62 in 64 bits), and for sums
-        in fixed point up to 2^33, the result depends only on the real number values + noise, and is computed without
-        overflow. For integers it is the float nearest to this number if the number is below 2^24 (2^53 in 64 bits).
-        Float32 noise beyond 2^30 has no digits below 128.
+        [...] float. Floats are added directly. For integers with noise in [-2^30, 2^30] (2^62 in 64-bit mode), and for
+        sums in fixed point up to 2^33, the result depends only on the real number values + noise, and is computed
+        without overflow. For integers, the result is the float nearest to this number if the number is below 2^24 (2^53
+        in 64-bit mode). Float32 noise beyond 2^30 has no digits below 128.
     """
     if isinstance(values, tuple):
         return _add_to_sum(values, noise)

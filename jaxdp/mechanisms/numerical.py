@@ -1,4 +1,4 @@
-"""Computes proved bounds on the delta that the program's arithmetic adds, on the host, for `Guarantee.numerical_delta`.
+"""Computes, on the host, proven bounds on the delta that numerical error adds, for `Guarantee.numerical_delta`.
 
 All bounds count only releases that depend on the data of one privacy unit, here called "the unit". Other releases have
 the same exact values for both neighbours, so the program gives them the same distribution.
@@ -14,14 +14,14 @@ ONE_DIGIT = 2.0**18  # largest number of steps in a Laplace scale of one digit
 FINE, COARSE = 2.0**17 * (1 + 2**-10), 2.0**11 * (1 + 2**-10)  # largest numbers of steps in a rounded sensitivity
 NORMAL_STEPS = 2.0**25  # largest number of steps in a standard deviation
 TOEPLITZ_STEPS = 2.0**27.1  # largest number of steps in a standard deviation of `toeplitz_counter`
-MAX_DIM = {"gaussian": 4096, "k_norm": 100}  # by noise: default of a factory's `max_dim`, the largest vector length
+MAX_DIM = {"gaussian": 4096, "k_norm": 100}  # by noise: a factory's default `max_dim`, the maximum vector length
 K_NORM = 1e-9  # delta of `k_norm` at epsilon from 0.01 to 10, divided by numbers^(3/2)
 NORMAL_FACTOR = 2.0**-43.9
 SELECTION = 2.0**-35  # for an index of `noisy_max`: twice the relative error of its probabilities
 
 
 def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread: int = 1) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to releases with Laplace noise that depend on one unit.
+    """Returns a bound on the delta that numerical error adds to Laplace releases that depend on one unit.
 
     Args:
         epsilon: budget of each release, > 0.
@@ -30,7 +30,7 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
         spread: number of floats in a release; more floats have finer steps.
 
     Returns:
-        The bound; None without noise, or if the bound is not below 1.
+        The bound; None if there is no noise, or if the bound is not below 1.
 
     Source:
         Dwork & Roth (2014), Theorem 3.16: deltas of releases add up.
@@ -46,7 +46,7 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
 
 
 def geometric_delta(epsilon: float) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to one number with two-sided geometric noise, or None."""
+    """Returns a bound on the delta that numerical error adds to one geometric release; None if there is no bound."""
     if math.isinf(epsilon):
         return None
     return below_one(2 * _one_laplace(1 / epsilon + 1, epsilon))
@@ -59,7 +59,7 @@ def _one_laplace(steps: float, epsilon: float) -> float:
 
 
 def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to numbers with normal noise which depend on one unit.
+    """Returns a bound on the delta that numerical error adds to Gaussian releases that depend on one unit.
 
     Args:
         numbers: number of changed numbers, with independent noise, drawn one after the other or together.
@@ -85,13 +85,13 @@ def tree_steps(stddev: float, unit: float) -> float:
 
 
 def gaussian_rho(epsilon: float, delta: float) -> float:
-    """Returns the rho of Gaussian noise calibrated to epsilon and delta; infinity without noise."""
+    """Returns the rho of Gaussian noise calibrated to epsilon and delta; infinity if there is no noise."""
     stddev = analytic_gaussian(epsilon, delta)
     return 0.5 / stddev**2 if stddev > 0 else math.inf
 
 
 def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to selections by `noisy_max` which depend on one unit.
+    """Returns a bound on the delta that numerical error adds to selections by `noisy_max` that depend on one unit.
 
     Args:
         num_scores: number of scores in a selection.
@@ -99,7 +99,7 @@ def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> 
         selections: number of consecutive selections that depend on the unit.
 
     Returns:
-        The bound; None without noise, or if the bound is not below 1.
+        The bound; None if there is no noise, or if the bound is not below 1.
     """
     if math.isinf(epsilon):
         return None
@@ -108,7 +108,7 @@ def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> 
 
 
 def weighted_delta(num_scores: int, draws: int) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to draws by `fine_index` with weights exp(-score).
+    """Returns a bound on the delta that numerical error adds to draws by `fine_index` with weights exp(-score).
 
     Weights in float64 are off by factors of 1 + 2^-42, and probabilities by 2^-53.
 
@@ -120,12 +120,12 @@ def weighted_delta(num_scores: int, draws: int) -> float | None:
 
 
 def vector_delta(epsilon: float, delta: float | None, *, numbers: int) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to one release of a vector with normal or K-norm noise.
+    """Returns a bound on the delta that numerical error adds to one vector release with normal or K-norm noise.
 
     Args:
         epsilon: budget of the release, > 0.
         delta: delta of the Gaussian mechanism; None for `k_norm`.
-        numbers: largest length of the vector.
+        numbers: maximum length of the vector.
     """
     if math.isinf(epsilon):
         return None
@@ -136,7 +136,7 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int) -> float 
 
 
 def sparse_vector_delta(epsilon: float) -> float | None:
-    """Returns a bound on the delta that arithmetic adds to a run of the sparse vector technique.
+    """Returns a bound on the delta that numerical error adds to a run of the sparse vector technique.
 
     The privacy proof shifts only two noises, each at a cost of half of epsilon: the noise of the threshold, and the
     noise of the query that is reported above. So only these two noises need accurate probabilities.
@@ -151,7 +151,7 @@ def sparse_vector_delta(epsilon: float) -> float | None:
 
 
 def nodes_delta(epsilon: float, levels: int) -> float | None:
-    """Bounds the delta that arithmetic adds to a tree with Laplace noise, if one unit affects one node of each level.
+    """Bounds the delta that numerical error adds to a Laplace tree, if one unit affects one node of each level.
 
     Args:
         epsilon: budget of all nodes together, > 0.

@@ -83,7 +83,7 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
 
     Args:
         key: a PRNG key.
-        ones: [...] integers in [0, batch], number of users who hold a 1. For other integers the result is meaningless.
+        ones: [...] integers in [0, batch], number of users who have a 1. For other integers the result is meaningless.
         local_epsilon: [] float > 0, may be traced: the budget of each report before it is shuffled. At infinity reports
             are the bits themselves.
         batch: number of users shuffled together, >= 1, static.
@@ -92,8 +92,8 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
         [...] int32, or int64 if ones are int64, in [0, batch].
 
     Raises:
-        ValueError: if batch is not a whole number >= 1, ones are not integers, or local_epsilon is not a scalar, or is
-            a Python or NumPy number that is not > 0.
+        ValueError: if batch is not an integer >= 1, ones are not integers, or local_epsilon is not a scalar, or is a
+            Python or NumPy number that is not > 0.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the shuffle model with delta = shuffle_delta(epsilon, local_epsilon, batch).

@@ -17,7 +17,7 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_choice
 
 NAME = "above_threshold"
-LARGEST_STEPS = 2.0**51 - 1  # largest noisy threshold; two words of 32 bits hold it
+LARGEST_STEPS = 2.0**51 - 1  # largest noisy threshold; two 32-bit words can represent it
 LARGEST_SCALE = 2.0**45  # in steps, a quarter of the largest scale of `laplace`
 LARGEST_TIMES = 16.0  # for `check_laplace`: 4 for the smaller LARGEST_SCALE, times 4 for the scale of queries' noise
 TAIL = 44.0  # noise is at most this number of scales
@@ -55,11 +55,11 @@ def above_threshold_init(
 
     Args:
         key: a PRNG key.
-        epsilon: [] float > 0, may be traced: the budget of the whole run. Infinity compares without noise. With a
-            traced number that is not > 0, results are meaningless; with a negative one they are not private either.
+        epsilon: [] float > 0, may be traced: the budget of the whole run. Infinity compares without noise. If a traced
+            number is not > 0, results are meaningless; if it is negative, they are not private either.
         threshold: [] float, public, may be traced.
-        sensitivity: [] float > 0, may be traced: the largest change of any one query; queries may change in different
-            directions.
+        sensitivity: [] float > 0, may be traced: the maximum change of any single query; queries may change in
+            different directions.
         split: how epsilon is divided between threshold and queries: "even" (as in the textbook) or "optimal" (in the
             ratio 1 : 2^(2/3), which minimises the variance of the difference of threshold and query).
 
@@ -68,7 +68,7 @@ def above_threshold_init(
 
     Raises:
         ValueError: if split is unknown, an argument is not a scalar, epsilon or sensitivity is a Python or NumPy number
-            that is not > 0, or such an epsilon is so small that integers cannot hold the noise (below about 2e-10).
+            that is not > 0, or such an epsilon is so small that the noise would overflow integers (below about 2e-10).
 
     Privacy:
         - As for `above_threshold`.

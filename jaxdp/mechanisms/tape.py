@@ -26,7 +26,7 @@ class Entry(NamedTuple):
             entries (the last axis), for selections; "changed", the number of entries that differ; "any", 1 if any entry
             differs.
         key: key of the noise; None if unknown.
-        sensitivity: [] float, the largest change that the caller declares, for each vector if there are several; None
+        sensitivity: [] float, the maximum change that the caller declares, for each vector if there are several; None
             if the caller declares none.
         epsilon: [] float, cost of a change by `sensitivity` (by 1 if `sensitivity` is None); other changes cost in
             proportion. None if `noise_stddev` determines the cost.
@@ -35,9 +35,9 @@ class Entry(NamedTuple):
         noise_stddev: [] float, standard deviation of Gaussian noise; None for other mechanisms.
         noise: [...] the draws for this release, before scaling; None if noise is not additive.
         distribution: distribution of each noise entry, independent of the others: "laplace", of scale 1;
-            "geometric", two-sided, whole numbers times `epsilon` / `sensitivity`, each with a probability proportional
-            to exp(-|noise|); "normal", standard; "gumbel", standard; "exponential", of mean 1. An auditor draws the
-            noise again and compares. None for other distributions.
+            "geometric", two-sided, integers times `epsilon` / `sensitivity`, each with a probability proportional to
+            exp(-|noise|); "normal", standard; "gumbel", standard; "exponential", of mean 1. An auditor draws the noise
+            again and compares. None for other distributions.
         each: whether entries are randomized one by one. If so, every changed entry costs epsilon, and sensitivity is
             for one entry.
         low: [] float, lower bound on the value's entries under which the cost holds; None if there is no bound.

@@ -8,11 +8,11 @@ from jaxdp.mechanisms.continual_counting.noise import NOISES
 from jaxdp.validation import check_choice, check_flag, check_horizon
 
 OBJECTIVES = ("mean", "max")
-LARGEST = 1000  # largest arity that is tried; at a larger one a level needs too many blocks, (arity - 1) / 2 on average
+LARGEST = 1000  # largest arity that is tried; a larger one needs too many blocks in a level, (arity - 1) / 2 on average
 
 
 def check_arity(arity: int) -> int:
-    """Returns the arity as an int, after checking that it is >= 2 and that JAX's integers hold numbers in this base.
+    """Returns the arity as an int, after checking that it is >= 2 and that JAX's integers can count in this base.
 
     Raises:
         ValueError: if arity is < 2, or too large.
@@ -135,8 +135,8 @@ def mean_digits(horizon: int, arity: int) -> np.ndarray:
 
 def _max(horizon: int, arity: int, variances: np.ndarray) -> float:
     """Returns the largest variance over the times 1..horizon, given the variances of the levels."""
-    # It is attained at the horizon, or at a time with one of the horizon's digits lowered by 1 and all lower digits at
-    # their maximum.
+    # The largest variance is attained at the horizon, or at a time with one of the horizon's digits lowered by 1 and
+    # all lower digits at their maximum.
     digits = digits_of(np.asarray(horizon), arity, len(variances))
     worst = float(digits @ variances)
     for h in range(len(variances)):

@@ -18,8 +18,8 @@ import numpy as np
 from jaxdp.validation import check_count
 
 EXACT = 2**16  # terms of a series that are summed one by one
-TOLERANCE = 1.01  # largest ratio of the worst variance to the worst variance of the square-root factorisation
-MOST = 16  # largest number of buffers
+TOLERANCE = 1.01  # maximum ratio of the worst variance to the worst variance of the square-root factorisation
+MOST = 16  # maximum number of buffers
 
 
 class Buffers(NamedTuple):
@@ -73,7 +73,7 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
     Args:
         horizon: >= 1.
-        num_buffers: number of leaky sums, 1 to 16, in addition to a sum that does not leak. None takes the smallest
+        num_buffers: number of leaky sums, 1 to 16, in addition to a sum that does not leak. None means the smallest
             number with a worst variance within 1% of the worst variance of the square-root factorisation.
 
     Returns:

@@ -27,14 +27,14 @@ class Counter(NamedTuple):
         params: (**values) -> Params. On the host: validates, and calibrates in float64.
         init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of an array of counters of this shape. `clocks`
             are leading axes of `shape`. Each index along these axes has a clock, which all counters at this index
-            share. `dtype` is the kind of the stream: integers are added up as integers (int32; int64 under x64), and
-            floats as integer multiples of 2^-20.
+            share. `dtype` is the dtype of the stream: integers are added up as integers (int32, or int64 in 64-bit
+            mode), and floats as integer multiples of 2^-20.
         feed: (key, params, state, value, fed=True) -> state. It needs a new key for every entry. value: [*shape], of
-            the stream's kind (bools and short integers count as integers). fed: [*clocks] bool; False leaves a counter
-            unchanged. Integers, and sums of them, wrap around beyond int32 (int64 under x64). Floats are rounded to
-            multiples of 2^-20, and NaN counts as 0: sensitivities refer to rounded entries. Rounding keeps entries in
-            [0, 1] or [-1, 1]. Under any other bound, such as a norm bound on a vector of d entries, rounding enlarges
-            the sensitivity: add 2^-20 * d in L1 norm, 2^-20 * sqrt(d) in L2 norm.
+            the stream's dtype (bools and narrow integers count as integers). fed: [*clocks] bool; False leaves a
+            counter unchanged. Integers, and sums of them, wrap around beyond int32 (int64 in 64-bit mode). Floats are
+            rounded to multiples of 2^-20, and NaN counts as 0: sensitivities refer to rounded entries. Rounding keeps
+            entries in [0, 1] or [-1, 1]. Under any other bound, such as a norm bound on a vector of d entries, rounding
+            enlarges the sensitivity: add 2^-20 * d in L1 norm, 2^-20 * sqrt(d) in L2 norm.
         read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
             more entries than the horizon.
         prefixes: (keys, params, values) -> [T, *shape] float: the results of `read` after each of the entries `values`
@@ -44,7 +44,7 @@ class Counter(NamedTuple):
         radius: (params, times, failure_prob) -> float array like times. May be traced. For each time separately, the
             error of the estimate after this number of entries exceeds the radius with probability at most failure_prob
             ([] float in (0, 1)). Times outside 1..horizon give meaningless radii.
-        horizon: the largest number of entries.
+        horizon: the maximum number of entries.
         made_by: the factory and its arguments, for `repr`.
 
     Examples:
@@ -73,10 +73,10 @@ class Counter(NamedTuple):
 
 
 def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
-    """Returns times as int64, after checking that all are whole numbers in 1..horizon.
+    """Returns times as int64, after checking that all are integers in 1..horizon.
 
     Raises:
-        ValueError: if a time is not a whole number in 1..horizon.
+        ValueError: if a time is not an integer in 1..horizon.
     """
     array = check_finite("times", times)
     if not np.issubdtype(array.dtype, np.integer):
@@ -87,10 +87,10 @@ def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
 
 
 def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns shape and clocks as tuples of whole numbers, after checking that clocks are leading axes of shape.
+    """Returns shape and clocks as tuples of integers, after checking that clocks are leading axes of shape.
 
     Raises:
-        ValueError: if an entry is not a whole number >= 0, or clocks are not leading axes of shape.
+        ValueError: if an entry is not an integer >= 0, or clocks are not leading axes of shape.
     """
     shape, clocks = (
         tuple(check_count(f"{name}[{axis}]", length, 0) for axis, length in enumerate(check_list(name, lengths)))
@@ -102,7 +102,7 @@ def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple
 
 
 def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
-    """Returns the dtype in which a stream of this kind is added up.
+    """Returns the dtype in which a stream of the given dtype is added up.
 
     Raises:
         ValueError: if dtype is neither integers nor floats.

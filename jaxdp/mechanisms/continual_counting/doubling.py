@@ -52,11 +52,11 @@ def doubling_counter(
     r"""Prefix sums of a stream of unknown length; a new tree starts when the length has grown by a factor of `arity`.
 
     Epoch m = 0, 1, ... has the entries arity^m to arity^(m + 1) - 1, counted from 1, in a tree of m + 1 levels. Each
-    tree gets the whole budget. After an epoch only the estimate of its sum is stored. The variance at time t is a few
+    tree spends the whole budget. After an epoch only the estimate of its sum is stored. The variance at time t is a few
     times the variance of a tree for t entries, for any horizon.
 
     Args:
-        horizon: largest number of entries that the state can hold; noise does not depend on it.
+        horizon: maximum number of entries that the state can count; the noise does not depend on the horizon.
         arity: >= 2.
         noise: "laplace" or "gaussian".
         combine: as for `tree_counter`.

@@ -1,4 +1,4 @@
-"""Tree counters with Gaussian noise that need one draw for each entry of the stream.
+"""Tree counters with Gaussian noise, which draw one variate for each entry of the stream.
 
 A block is a node of the tree: a run of consecutive entries. When an entry arrives, one block of every level up to some
 level ends, and each of these blocks gets noise. The later estimates use only one weighted sum of these noises: the new
@@ -179,7 +179,7 @@ def _draw(
 
 @in_64_bits
 def _error(rests: np.ndarray, errors: jax.Array, noise: jax.Array, tops: jax.Array) -> jax.Array:
-    """Returns the error of the largest block that ends, in whole steps."""
+    """Returns the error of the largest block that ends, as an integer number of steps."""
     errors, noise, tops = jax.tree.map(lanes_last, (errors, noise, tops))
     past, error = jnp.zeros_like(noise), jnp.zeros_like(noise)  # past: a block's error without the new noise
     for h, weight in enumerate(rests):

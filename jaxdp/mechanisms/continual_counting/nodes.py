@@ -65,8 +65,8 @@ def ending_blocks(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> End
 def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
     """Returns the best linear estimate of each ended block's sum, [levels, *shape].
 
-    It is computed from the noisy sums of the block (`noisy`) and of the blocks inside it. `variances`, [levels], are
-    the variances of these estimates, relative to the variance of one noisy sum.
+    The estimate is computed from the noisy sums of the block (`noisy`) and of the blocks inside it. `variances`,
+    [levels], are the variances of these estimates, relative to the variance of one noisy sum.
 
     Source:
         Honaker (2015), from the leaves up.

@@ -24,9 +24,9 @@ class LaplaceParams:
     """Traced values of a counter with Laplace noise.
 
     Attributes:
-        epsilon: [] float, privacy budget of the whole stream, > 0; infinity adds nothing.
-        l1_sensitivity: [] float, largest change of all nodes together in L1 norm; [levels], one for each epoch, if
-            epochs differ.
+        epsilon: [] float, privacy budget of the whole stream, > 0; infinity adds no noise.
+        l1_sensitivity: [] float, the L1 sensitivity of all nodes together; [levels], one for each epoch, if epochs
+            differ.
     """
 
     epsilon: Leaf
@@ -40,8 +40,8 @@ class GaussianParams:
     Attributes:
         noise_stddev: [] float >= 0, standard deviation of each node's or entry's noise; [levels], one for each epoch,
             if epochs differ.
-        l2_sensitivity: float of the same shape, the sensitivity for which the noise is calibrated: largest change of
-            all noisy numbers together in L2 norm.
+        l2_sensitivity: float of the same shape, the L2 sensitivity of all noisy numbers together, for which the noise
+            is calibrated.
     """
 
     noise_stddev: Leaf
@@ -49,7 +49,7 @@ class GaussianParams:
 
 
 class Noise(NamedTuple):
-    """A kind of noise, with functions to calibrate and add it.
+    """A type of noise, with functions to calibrate and add it.
 
     Attributes:
         power: the variance of a node's noise is proportional to this power of the number of nodes that an entry is in.
@@ -67,7 +67,7 @@ class Noise(NamedTuple):
 
 
 def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
-    """Returns the noise of this name for trees in which each entry is in `nodes` nodes (an array if epochs differ).
+    """Returns the named noise for trees in which each entry is in `nodes` nodes (an array if epochs differ).
 
     Raises:
         ValueError: if the name is unknown.
@@ -83,7 +83,7 @@ def gaussian_params(
     rho: float | None = None,
     l2_sensitivity: float = 1.0,
 ) -> GaussianParams:
-    """Calibrates Gaussian noise if an entry of 1 changes the noisy numbers by sqrt(squared_norm) in L2 norm.
+    """Calibrates Gaussian noise for numbers that an entry of 1 changes by sqrt(squared_norm) in L2 norm.
 
     Raises:
         ValueError: unless only rho, or only epsilon and delta, are given; or if a value is out of range.

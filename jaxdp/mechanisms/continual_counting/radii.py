@@ -75,11 +75,11 @@ def tree_radius(
         horizon: >= 1.
         epsilon: > 0, the budget of a counter with l1_sensitivity 1.
         failure_prob: in (0, 1).
-        arity: arity of the tree; None is `best_arity(horizon, combine=combine)`.
+        arity: arity of the tree; None means `best_arity(horizon, combine=combine)`.
         combine: as for `tree_counter`.
         constants: "tight" is Chernoff's bound for the exact sum of noises. "paper" is the published bound for the
             binary tree, 4 * ln(1 / q) * ln(horizon)^2.5 / epsilon at all times, with q = failure_prob; it is used here
-            for any tree. It is loose, but below a horizon of about 16 it may be too small.
+            for any tree. This bound is loose, but below a horizon of about 16 it may be too small.
 
     Returns:
         [...] float64.

@@ -1,4 +1,4 @@
-"""Normal noise in whole steps of a public grid, for counters that release estimates with dependent errors.
+"""Normal noise in integer numbers of steps of a public grid, for counters that release estimates with dependent errors.
 
 After an entry a counter may release S + e, the exact sum S plus an error e. The error is z + f, where z is fresh noise
 and f is a function of all earlier noise; z and f are integers. For any stream, the releases determine all earlier
@@ -19,11 +19,11 @@ from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.random.threefry import words_of_pairs
 
-LARGEST_SCALE = 2.0**46  # in steps, so that float64 holds sums of noise exactly
+LARGEST_SCALE = 2.0**46  # in steps, so that float64 represents sums of noise exactly
 
 
 def zero_steps(shape: tuple[int, ...]) -> jax.Array:
-    """Returns zero steps: [...] complex64 arrays that hold the bits of int64, which programs of 32 bits do not have.
+    """Returns zero steps: [...] complex64 arrays with the bits of int64, a dtype that 32-bit mode lacks.
 
     Only copies, selections and bit casts may be applied to steps: arithmetic on complex64 would change their bits.
     """
@@ -43,7 +43,7 @@ def numbers(steps: jax.Array) -> jax.Array:
 
 
 def add_steps(steps: jax.Array, numbers: jax.Array) -> jax.Array:
-    """Adds whole numbers, float64 of size at most 2^52, to steps, exactly. Call it in 64-bit mode."""
+    """Adds integers, stored as float64 with magnitude at most 2^52, to `steps` exactly. Call it in 64-bit mode."""
     words = lax.bitcast_convert_type(integers(steps) + numbers.astype(jnp.int64), jnp.uint64)
     low, high = (lax.bitcast_convert_type(word.astype(jnp.uint32), jnp.float32) for word in (words, words >> 32))
     return lax.complex(low, high)
@@ -59,7 +59,7 @@ def noise_grid(
         params: parameters of the counter.
         unit: a public number that divides all sums; steps are at most as large. Infinity if sums are rounded to steps.
         least_stddev: the smallest standard deviation of an entry's noise, relative to `noise_stddev`.
-        step: a power of two, the largest step relative to this standard deviation.
+        step: a power of two, the maximum step relative to this standard deviation.
         off: L2 norm, in steps, of the largest change that rounding causes in the numbers to which noise is added.
         parts: number of binary digits below a step that sums of noise have.
     """
@@ -100,9 +100,10 @@ def normal_steps(
 
 @in_64_bits
 def with_error(total: Exact, error: jax.Array, grid: Grid, dtype: np.dtype) -> jax.Array:
-    """Returns the exact sums plus their errors ([...] float64, whole steps), rounded to floats after the addition.
+    """Returns the exact sums plus their errors ([...] float64, integers), rounded to floats after the addition.
 
-    Sums that are not multiples of a step are rounded to the nearest multiple. The result is NaN if the scale is NaN.
+    Errors are in grid steps. Sums that are not multiples of a step are rounded to the nearest multiple. The result is
+    NaN if the scale is NaN.
     """
     base, remainder = split(total, jnp.maximum(grid.step, 1))
     remainder = jnp.where(grid.step > unit_of(total), jnp.round(remainder / grid.step) * grid.step, remainder)

@@ -41,7 +41,7 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_fast, separate_kernels
 from jaxdp.validation import check_horizon
 
-STEP = 2.0**-26  # largest grid step, relative to the standard deviation of an entry's fresh noise
+STEP = 2.0**-26  # maximum grid step, relative to the standard deviation of an entry's fresh noise
 PARTS = 12  # number of binary digits of a leaky sum below one grid step
 
 
@@ -74,7 +74,7 @@ class Leaks(NamedTuple):
 
 @factory
 def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter:
-    r"""Prefix sums of a stream with correlated Gaussian noise: nearly optimal variance, in little memory.
+    r"""Prefix sums of a stream with correlated Gaussian noise, of nearly optimal variance, in little memory.
 
     Let A be the matrix of prefix sums, factorised as A = B C. Releasing C x plus independent Gaussian noise z is as
     private as releasing the estimates A x + B z, because each determines the other. B and C are Toeplitz matrices for
@@ -83,9 +83,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     The state has num_buffers + 2 numbers for each counter; six buffers suffice up to 2^20 entries.
 
     Args:
-        horizon: largest number of entries.
-        num_buffers: number of leaky running sums, 1 to 16; None takes the smallest number for which the
-            variance is within this 1%.
+        horizon: maximum number of entries.
+        num_buffers: number of leaky running sums, 1 to 16; None means the smallest number for which the variance is
+            within this 1%.
 
     Returns:
         A counter. `feed` draws one normal variate for each counter, from two Threefry hashes. `prefixes` draws the
@@ -97,7 +97,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         RuntimeError: if no factorisation within 1% is found.
 
     Values:
-        rho: > 0; infinity adds nothing: sums of integer streams are exact.
+        rho: > 0; infinity adds no noise: sums of integer streams are exact.
         epsilon, delta: in place of rho, > 0 and in (0, 1).
         l2_sensitivity: > 0, by default 1.
 
@@ -282,9 +282,9 @@ def _estimate(
 
 
 def noise_of(sums: jax.Array, leaks: Leaks) -> jax.Array:
-    """Returns the noise of an estimate, [*shape] float64, in whole steps. Call it in 64-bit mode."""
-    # Weights add up to 1. So the noise is the first sum, a whole number of steps, plus weighted differences between the
-    # other sums and the first one. The last entry's noise cancels in these differences.
+    """Returns the noise of an estimate, [*shape] float64, an integer number of steps. Call it in 64-bit mode."""
+    # Weights add up to 1. So the noise is the first sum, an integer number of steps, plus weighted differences between
+    # the other sums and the first one. The last entry's noise cancels in these differences.
     first, *leaky = (integers(sums[j]) for j in range(len(leaks.gaps)))
     weighted = jnp.zeros(first.shape, jnp.float64)
     for leaky_sum, weight in zip(leaky, leaks.weights[1:], strict=True):

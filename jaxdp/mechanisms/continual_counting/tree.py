@@ -52,9 +52,9 @@ def tree_counter(
     by the digits of its length. The state has about 3 numbers for each level and counter, or 1 with Gaussian noise.
 
     Args:
-        horizon: largest number of entries.
-        arity: children of a node, >= 2; None is the result of `best_arity` for this horizon, noise, combine and
-            objective.
+        horizon: maximum number of entries.
+        arity: number of children of a node, >= 2; None means the result of `best_arity` for this horizon, noise,
+            combine and objective.
         noise: "laplace" or "gaussian".
         combine: whether a block is estimated from its noisy sum and the noisy sums of all blocks inside it, by the best
             linear unbiased estimate; if False, from its noisy sum only.
@@ -64,14 +64,14 @@ def tree_counter(
         A counter. `feed` draws `levels` noise variates for each counter. Without `combine`, or with Gaussian noise, it
         draws one: with Gaussian noise one draw gives the noise that an entry adds to all blocks. `prefixes` draws the
         same noise as `feed` from the same keys. Results of both are equal up to rounding; without noise they are equal
-        bit for bit if the float type holds the integers.
+        bit for bit if the float type represents the integers.
 
     Raises:
         ValueError: if an argument is out of its range.
 
     Values:
-        epsilon: > 0, for Laplace noise, and with delta for Gaussian noise. Infinity adds nothing: sums are exact, up to
-            the precision of the float type.
+        epsilon: > 0, for Laplace noise, and with delta for Gaussian noise. Infinity adds no noise: sums are exact, up
+            to the precision of the float type.
         l1_sensitivity: > 0, for Laplace noise, by default 1.
         rho: > 0, for Gaussian noise, instead of epsilon and delta.
         delta: in (0, 1), for Gaussian noise, with epsilon.

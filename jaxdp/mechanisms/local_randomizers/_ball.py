@@ -21,14 +21,15 @@ NODES, LOWEST, HIGHEST, STEPS = 4096, 0.02, 20.0, 160  # grid parameters
 def randomize_in_ball(
     key: jax.Array, vector: ArrayLike, epsilon: Scalar, *, radius: float, report_radius: Scalar
 ) -> jax.Array:
-    """Reports a vector of length at most `radius` as a vector of length `report_radius`, without bias.
+    """Reports a vector of norm at most `radius` as a vector of norm `report_radius`, without bias.
 
     A direction w is drawn from the unit sphere. The report is report_radius * w or -report_radius * w: the point on the
     vector's side with probability 1/2 + tanh(epsilon / 2) * |vector| / (2 * radius), otherwise the opposite point.
 
     Args:
         key: a PRNG key.
-        vector: [dim] float, dim >= 2. A longer vector counts as a vector of length `radius`, without a privacy cost.
+        vector: [dim] float, dim >= 2. A vector of larger norm counts as a vector of norm `radius`, without a privacy
+            cost.
         epsilon: [] float > 0, may be traced. At infinity the report is still random.
         radius: radius of the ball, > 0.
         report_radius: [] float from `sphere_radius`, may be traced.
@@ -49,7 +50,7 @@ def randomize_in_ball(
         Duchi, Jordan & Wainwright (2018), section 4.2.3, for the L2 ball.
 
     Deviations:
-        One coin replaces the two coins of the source, for the length and for the side; reports have the same
+        One coin replaces the two coins of the source, for the norm and for the side; reports have the same
         distribution.
     """
     vector = jnp.asarray(vector)
@@ -69,10 +70,10 @@ def randomize_in_ball(
 
 
 def sphere_radius(dim: int, epsilon: float, radius: float) -> float:
-    """Returns the length of reports at which `randomize_in_ball` is unbiased.
+    """Returns the norm of reports with which `randomize_in_ball` is unbiased.
 
     A coordinate of a random unit vector has E|w_1| = Gamma(dim / 2) / (sqrt(pi) * Gamma((dim + 1) / 2)). So a report of
-    length B has the mean tanh(epsilon / 2) * B * E|w_1| * vector / radius.
+    norm B has the mean tanh(epsilon / 2) * B * E|w_1| * vector / radius.
 
     Args:
         dim: dimension of vectors, >= 2.
@@ -91,7 +92,7 @@ class OnSphere(NamedTuple):
 
     Attributes:
         size: factor by which the coordinate is multiplied.
-        report_radius: length of reports.
+        report_radius: norm of reports.
         bias: tanh(epsilon / 2).
         coordinates: number of coordinates of the vector.
     """
@@ -102,7 +103,7 @@ class OnSphere(NamedTuple):
     coordinates: int
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Returns a bound on the coordinate's size in all rounds, by a union bound over coordinates and rounds."""
+        """Returns a bound on the coordinate's magnitude in all rounds, by a union bound over coordinates and rounds."""
         # the square of a random unit vector's coordinate has the distribution Beta(1 / 2, (dim - 1) / 2)
         share = failure_prob / horizon / self.coordinates
         return self.size * self.report_radius * math.sqrt(1 - betaincinv((self.coordinates - 1) / 2, 0.5, share))
@@ -118,7 +119,7 @@ class OnSphere(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def fixed_proxy(dim: int, bias: float) -> float:
-    """Returns a variance proxy of reports of length 1 that holds for every fixed vector; it is nearly the smallest.
+    """Returns a variance proxy of reports of norm 1 that holds for every fixed vector; it is nearly minimal.
 
     `docs/proofs/ball_reports.md` proves that the search considers the worst cases.
 

@@ -1,4 +1,4 @@
-"""Bounds on the size and the spread of a randomizer's estimates, in float64 on the host, rounded up."""
+"""Bounds on the magnitude and the spread of a randomizer's estimates, in float64 on the host, rounded up."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from jaxdp.validation import check_count, check_probability
 
 
 class Coordinate(Protocol):
-    """A kind of coordinate of an estimate, with the bounds of `LocalRandomizer` on its size and its spread."""
+    """A type of coordinate of an estimate, with the bounds of `LocalRandomizer` on its magnitude and its spread."""
 
     def range_bound(self, horizon: int, failure_prob: float) -> float: ...
 
@@ -24,7 +24,7 @@ class Additive(NamedTuple):
     """A coordinate of a bounded value with additive noise.
 
     Attributes:
-        size: largest absolute value of the coordinate.
+        size: maximum absolute value of the coordinate.
         half_width: half the length of the interval that contains it.
         noise: "laplace" or "gaussian".
         scale: scale of Laplace noise, or standard deviation of Gaussian noise, >= 0.
@@ -38,7 +38,7 @@ class Additive(NamedTuple):
     coordinates: int = 1
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Returns a bound on the coordinate's size in all rounds, by a union bound over coordinates and rounds."""
+        """Returns a bound on the coordinate's magnitude in all rounds, by a union bound over coordinates and rounds."""
         # P(|Laplace| > b x) = exp(-x), and P(|Gaussian| > s x) <= 2 exp(-x^2 / 2)
         tail = math.log(self.coordinates) + math.log(horizon) - math.log(failure_prob)
         return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
@@ -74,11 +74,11 @@ class TwoPoints(NamedTuple):
         return max(abs(self.bottom), abs(self.top))
 
     def second_moment(self) -> float:
-        """Returns the largest second moment: it is linear in the probability, so largest at `least` or `most`."""
+        """Returns the maximum second moment; being linear in the probability, it is attained at `least` or `most`."""
         return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.least, self.most))
 
     def variance_proxy(self) -> float:
-        """Returns the least proxy of the estimate at the probability nearest to 1/2, where the proxy is largest.
+        """Returns the smallest proxy of the estimate at the probability nearest to 1/2, where this proxy is largest.
 
         Source:
             Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, for minimality.
@@ -103,11 +103,11 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coordinate]]) -> Bounds:
-    """Builds bounds on the size and the spread of an estimate, over its coordinates.
+    """Builds bounds on the magnitude and the spread of an estimate, over its coordinates.
 
     Args:
         params: the randomizer's `params`.
-        spread: (Params on the host) -> the kinds of coordinates that may attain the maximum in a bound.
+        spread: (Params on the host) -> the types of coordinates that may attain the maximum in a bound.
 
     Returns:
         The bounds. They raise ValueError for values that params rejects, a horizon < 1, and a failure_prob outside

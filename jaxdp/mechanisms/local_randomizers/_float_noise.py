@@ -8,7 +8,7 @@ from jaxdp.random import normal
 
 
 def add_normals(key: jax.Array, values: jax.Array, stddev: jax.Array, sensitivity: float) -> jax.Array:
-    """Adds independent normal noise in floats; lanes of `jax.vmap` are the fast axis on CPU.
+    """Adds independent normal noise in floats; on CPU the batch axis of `jax.vmap` is the fast axis.
 
     Args:
         key: a PRNG key.

@@ -35,7 +35,7 @@ class LabelParams:
 
 @factory
 def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
-    r"""Reports a label by randomized response: the label itself, or one of the others with equal probabilities.
+    r"""Reports a label by randomized response: the label itself, or one of the other labels with equal probabilities.
 
     A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
     For two labels, 0 and 1, the estimate is a number. For more labels it is an estimate of the one-hot vector; its
@@ -46,10 +46,10 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
 
     Returns:
         A randomizer for labels [...] integers, each of one user, clipped to [0, K). Reports are [...] integers of the
-        same type in [0, K). Estimates are [...] floats for two labels, otherwise [..., K]. For two labels, `total`
-        takes [...] numbers of labels 1 among `count` [...] users, and returns [...] numbers of reports 1. For more
-        labels it takes and returns [..., K], the number of users with each label. The result has the type of totals,
-        int32 or int64.
+        same dtype in [0, K). Estimates are [...] floats for two labels, otherwise [..., K]. For two labels, `total`
+        takes the number of users with label 1, [...], among `count` users, [...], and returns the number of users with
+        report 1. For more labels, `total` takes and returns the number of users with each label, [..., K]. The result
+        has the dtype of the totals, int32 or int64.
 
     Raises:
         ValueError: if num_labels < 2; from `params`, if epsilon is not > 0; from `report`, if labels are not integers.
@@ -131,7 +131,7 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
 
 
 def noisy_ones(key: jax.Array, epsilon: jax.Array, ones: jax.Array, count: jax.Array) -> jax.Array:
-    """Draws how many of `count` binary randomized responses are 1, if `ones` of the labels are 1.
+    """Draws the number of ones among `count` binary randomized responses, if `ones` of the labels are 1.
 
     Args:
         key: a PRNG key.

@@ -49,9 +49,9 @@ class MomentParams:
             `report_radius` divided by the root of the number of coordinates.
         cross_stddev: [] float >= 0, standard deviation of the Gaussian noise on y x / reward_bound. For "l2_ball" the
             noise is not Gaussian, but it is sub-Gaussian with this standard deviation in every direction.
-        report_radius: [] float, length of the vector that an "l2_ball" report has before it is split into `Moments`; at
-            epsilon = infinity it has no effect. 0 for Gaussian reports.
-        reward_bound: [] float > 0, rewards are clipped to this absolute value.
+        report_radius: [] float, norm of the vector of an "l2_ball" report before it is split into `Moments`; at epsilon
+            = infinity it has no effect. 0 for Gaussian reports.
+        reward_bound: [] float > 0; rewards are clipped to this magnitude.
     """
 
     epsilon: Scalar
@@ -84,7 +84,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
             al. (2020).
 
     Returns:
-        A randomizer for a pair (x, y) of one user, [dim] and [] floats. A longer x is scaled down to the unit ball; NaN
+        A randomizer for a pair (x, y) of one user, [dim] and [] floats. An x of norm above 1 is rescaled to norm 1; NaN
         counts as 0 and infinity as a large number. y is clipped to [-Y, Y], and NaN counts as 0. A report is `Moments`
         in JAX's default float type, and the estimate is the report. For Gaussian reports `total` takes sums of
         `exact_moments` (`Moments`) and the number of users, count [], and returns `Moments`.
@@ -107,8 +107,8 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
           noise also covers rounding errors.
         - "l2_ball": see `randomize_in_ball`, where the proof holds for floats.
         - With "paper", x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2 Y, each with
-          delta / 2; the budgets add up. The classical formula is proved only if both parts of epsilon are below 1.
-        - The user's action must not be logged beside the report, because the action depends on the context.
+          delta / 2; the budgets add up. The classical formula is proven only if both parts of epsilon are below 1.
+        - The user's action must not be logged together with the report, because the action depends on the context.
 
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and for constants="paper"; Duchi, Jordan &

@@ -72,7 +72,7 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
     Returns:
         A randomizer for values [...], each of one user: floats or integers, clipped to [low, high]; NaN counts as
         `low`. Reports are [...] floats of JAX's default type, and the estimate is the report. For binary values,
-        `total` takes [...] numbers of values 1 and [...] counts of users, int32 or int64, and returns [...] floats.
+        `total` takes the numbers of ones and the numbers of users, [...] int32 or int64 each, and returns [...] floats.
 
     Raises:
         ValueError: if report is unknown or binary is not True or False; from `params`, if a value is out of range.

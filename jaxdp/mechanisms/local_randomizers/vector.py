@@ -33,7 +33,7 @@ class VectorParams:
     Attributes:
         epsilon: [] float, privacy budget, > 0; at infinity reports are the scaled vectors themselves.
         noise_stddev: [] float >= 0, standard deviation of Gaussian noise; 0 for Laplace noise.
-        radius: [] float > 0; longer vectors are scaled down to this norm.
+        radius: [] float > 0, the maximum norm; vectors with a larger norm are rescaled to this norm.
         sensitivity: [] float, twice the radius, rounded up.
     """
 
@@ -45,9 +45,9 @@ class VectorParams:
 
 @factory
 def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
-    r"""Reports an array of bounded norm, such as a gradient: with Laplace noise for L1, with Gaussian noise for L2.
+    r"""Reports an array of bounded norm, such as a gradient, with Laplace noise (L1 norm) or Gaussian noise (L2 norm).
 
-    At epsilon = inf the report is the array itself, scaled down to the ball if it is longer.
+    At epsilon = inf the report is the array itself, rescaled to the ball if its norm is larger than the radius.
 
     Args:
         shape: shape of the arrays.
@@ -55,13 +55,13 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
             calibrated to L2 sensitivity 2 * radius.
 
     Returns:
-        A randomizer for one user's array, floats of this shape. An array outside the ball is scaled down to its edge;
-        NaN counts as 0, and infinity as a large number. Reports are floats of this shape and of JAX's default type. The
-        estimate is the report. There is no `total`.
+        A randomizer for one user's array, floats of this shape. An array outside the ball is rescaled to the ball's
+        boundary; NaN counts as 0, and infinity as a large number. Reports are floats of this shape and of JAX's default
+        type. The estimate is the report. There is no `total`.
 
     Raises:
-        ValueError: if shape has an entry that is not a whole number >= 1, or norm is unknown; from `params`, if a value
-            is out of range; from `report`, if the array has another shape.
+        ValueError: if shape has an entry that is not an integer >= 1, or norm is unknown; from `params`, if a value is
+            out of range; from `report`, if the array has another shape.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -80,7 +80,7 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
         The noise is integers on a grid, as in `laplace`; the value is exact up to floating point.
 
     Math:
-        With $\Pi$ the scaling of longer vectors to the radius $R$, the report is
+        With $\Pi$ the rescaling of vectors of larger norm to norm $R$, the radius, the report is
 
         $$
         \Pi(v) + Z, \quad Z_i \sim \mathrm{Laplace}(b), \quad b = \frac{2 R}{\varepsilon}
