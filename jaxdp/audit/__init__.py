@@ -7,11 +7,11 @@
   attack on the transcript of a learner, and `python_release` lets an attack call a plain Python sampler. A `Target` is
   a claim with all attacks on it. `scoreboard` attacks many targets: on all paths (rounds, blocks, counts), between
   inputs that `search` finds in a `Domain`, and at other parameter values.
-* `grey_box` records the values to which mechanisms inside a learner add noise, and measures how far one user moves them
-  while the transcript is held fixed. It finds exceeded sensitivities, overspent budgets, data that reach the output
-  without noise, noise used twice, and noise that does not have its recorded distribution. For additive noise, `loss` of
-  the result is the exact privacy loss of the transcripts that were played. `grey_box_of_paths` audits rounds, blocks
-  and counts.
+* `grey_box` records the values to which mechanisms inside a learner add noise, and measures how much one user changes
+  these values while the transcript is held fixed. It finds exceeded sensitivities, overspent budgets, data that reach
+  the output without noise, noise used twice, and noise that does not have its recorded distribution. For additive
+  noise, `loss` of the result is the exact privacy loss of the transcripts that were played. `grey_box_of_paths` audits
+  rounds, blocks and counts.
 * `leaks` runs a learner at a tiny budget, where noise hides the data. A value that still depends on the data got no
   noise. `leaks` does not find data that are added to a noisy number, since the noise hides them; `grey_box` finds them.
 * `exact_delta`, `exact_epsilon`, `exact_mu` and `exact_rho` compute exact budgets from two distributions over few

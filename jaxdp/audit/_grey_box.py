@@ -49,7 +49,7 @@ def grey_box(
     original run's value. Therefore all releases stay the same, and a recorded value changes only because of the
     replaced user's data. The audit finds:
 
-    * a declared sensitivity that is exceeded; a sum of costs beyond the claim;
+    * a declared sensitivity that is exceeded; a total privacy cost that exceeds the claim;
     * a change of anything that the claim's `adversary_view` lets an adversary see (data that bypass the noise);
     * a noise scale that depends on the data; values outside the range of a local randomizer;
     * a key that is used for two releases, or is the same in every run; noise that is used twice;
@@ -70,16 +70,16 @@ def grey_box(
 
     Steps are compiled on the paths "rounds" and "counts", and the compiled programs are used again in later steps.
     Compilation is impossible if a mechanism is called inside a loop, an inner `jit` or a branch other than
-    `jaxdp.mechanisms.branches.branch`. In this case, and for blocks always, JAX runs operation by operation, so that a
+    `jaxdp.mechanisms.branches.branch`. In this case, and always for blocks, JAX runs one operation at a time, so that a
     mechanism may be called inside a branch on public values. Then a round takes about a tenth of a second, and a block
-    up to some seconds.
+    up to several seconds.
 
     Args:
         key: a typed PRNG key.
         learner: the learner to audit. It must call mechanisms at the top level of `act`, `privatize` and `update` (for
             blocks and counts: of `plan`, `privatize`, and `update_block` or `update_counts`), or under branches and
             loops over public values.
-        values: a grid point of its params.
+        values: a grid point of the learner's params.
         draw_user: key -> UserData of one round, without the leading axis; or (key, history) -> UserData of a user who
             reacts to a `History`. The function draws the original users and their replacements. It should sometimes
             draw the extremes of a user's data, and values that the learner clips.
@@ -91,7 +91,7 @@ def grey_box(
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         unit: "record" replaces one user, "person" replaces a person in all their rounds. None means "person" if there
             are visits, otherwise the claim's unit. For a person with k reports, a change is compared with k times the
-            declared sensitivity. If the learner's claim is for one round, its costs are compared with
+            declared sensitivity. If the learner's claim is for one round, the learner's costs are compared with
             `Guarantee.at_user_level`. A learner that is made for a schedule, such as `jaxdp.person_means`, declares the
             sensitivity of a person.
         visits: the public schedule for "person", with at least `rounds` rounds; the visits are the learner's contexts.
@@ -105,9 +105,9 @@ def grey_box(
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
-            learner lacks the path, `delays` are not such integers, an entry of `sensitive_fields` is not a field of
-            users' data, unit does not fit the claim or the visits, or a release lies behind a branch on private data or
-            inside a `vmap`.
+            learner lacks the path, `delays` are not [rounds] integers >= 0, an entry of `sensitive_fields` is not a
+            field of users' data, unit does not fit the claim or the visits, or a release lies behind a branch on
+            private data or inside a `vmap`.
 
     Source:
         The audit computes the quantities of the usual proof of adaptive composition, which fixes the transcript.
@@ -187,7 +187,7 @@ def grey_box_of_paths(
     Args:
         key: a typed PRNG key.
         learner: as for `grey_box`.
-        values: a grid point of its params.
+        values: a grid point of the learner's params.
         draw_user: as for `grey_box`.
         rounds: number of rounds to play, >= 1.
         answer: as for `grey_box`.
@@ -260,7 +260,7 @@ def _replace_round(rounds: np.ndarray, base: jax.Array, new: jax.Array) -> jax.A
 def _make_result(
     claim: Guarantee, plays: list[Played], faults: list[str], notes: list[str], num_drawn: Mapping[Site, int]
 ) -> GreyBox:
-    """Builds the result of replays: the given faults and notes, and the faults in the recorded releases.
+    """Builds the result of replays from the given faults and notes, and from the recorded releases.
 
     If the claim is not private, the result has no faults.
     """

@@ -72,8 +72,8 @@ def leaks(
     Args:
         key: a typed PRNG key.
         learner: the learner to test.
-        values: a grid point of its params. The test replaces epsilon, mu, rho and delta. If values contain neither
-            epsilon, mu nor rho, the test adds the first of these that params takes.
+        values: a grid point of the learner's params. The test replaces epsilon, mu, rho and delta. If values contain
+            neither epsilon, mu nor rho, the test adds the first of these that params takes.
         users: users of two runs, with the same shapes and dtypes; the more they differ, the more the test can find. The
             test uses only those leaves of the second run that the claim's `sensitive_fields` name.
         answer: (answers, history, action) -> feedback.

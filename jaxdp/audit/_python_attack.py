@@ -1,4 +1,4 @@
-"""Attacks a learner in ordinary Python.
+"""Attacks a learner written in ordinary Python.
 
 Pilot runs choose neighbours and fit scores; fresh runs then give a lower bound on the true budget.
 """
@@ -38,7 +38,7 @@ Run = Callable[[np.ndarray, UserData], Sample]  # (seed words, users) -> sample
 
 @dataclass(frozen=True, kw_only=True)
 class PythonAuditResult(AuditResult):
-    """The result of an attack on a learner in ordinary Python.
+    """The result of an attack on a learner written in ordinary Python.
 
     Attributes:
         neighbours: the users under which the attack was run.

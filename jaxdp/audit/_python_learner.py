@@ -1,4 +1,4 @@
-"""Attacks the claims of stateful learners in ordinary Python, and measures their regret in jaxdp's environments."""
+"""Attacks the claims of stateful learners in plain Python, and measures their regret in jaxdp's environments."""
 
 import dataclasses
 import importlib
@@ -35,7 +35,7 @@ STATED = "stated by the author of the code"
 
 @dataclass(frozen=True, kw_only=True)
 class PythonLearner:
-    """A stateful learner in ordinary Python, as returned by `python_learner`.
+    """A stateful learner written in ordinary Python, as returned by `python_learner`.
 
     Attributes:
         make: () -> a new learner; or (generator) -> a new learner, for a NumPy generator.
@@ -248,7 +248,7 @@ def python_learner(
     context_shape: tuple[int, ...] = (),
     ends: tuple[float, float] = (0, 1),
 ) -> PythonLearner:
-    """Wraps a stateful learner in ordinary Python, to attack its claim and to measure its regret.
+    """Wraps a stateful learner written in ordinary Python, to attack its claim and to measure its regret.
 
     NumPy's and Python's global generators are seeded before every run, and restored afterwards. If the code draws from
     another source, an audit's bounds are valid, but cannot be reproduced. If the code seeds a generator with a

@@ -1,4 +1,4 @@
-"""Creates learners in ordinary Python, calls their methods, and reads the numbers that an adversary sees."""
+"""Creates learners written in ordinary Python, calls their methods, and reads the numbers that an adversary sees."""
 
 import contextlib
 import inspect

@@ -1,4 +1,4 @@
-"""Plays environments of jaxdp with learners in ordinary Python, round by round on the host."""
+"""Plays environments of jaxdp with learners written in ordinary Python, round by round on the host."""
 
 import multiprocessing
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Defines the problems that learners in ordinary Python solve, and builds pairs of neighbouring users."""
+"""Defines the problems that learners written in Python solve, and builds pairs of neighbouring users."""
 
 from typing import Any, NamedTuple
 

@@ -26,7 +26,7 @@ class Attempt:
 
     Attributes:
         path: the path on which outputs were computed.
-        point: values or sizes that differ from the registered ones, such as "epsilon=0.1"; empty if none do.
+        point: values or sizes that differ from the registered ones, such as "epsilon=0.1"; empty if there are none.
         inputs: "given", or "found" by a search.
         trials: number of outputs under each input; the mean number for a claim on epsilon.
         claimed: the claimed epsilon, rho or mu at that point.
@@ -62,10 +62,11 @@ class ScoreboardRow:
         trials: number of outputs under each input (the mean number for a claim on epsilon) in the attack that gave the
             lower bound; the requested number if no attack gave a bound.
         seconds: time of all attacks and audits of the row, compilation included.
-        verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if neither an
-            attack nor the grey box nor an exact distribution gave an answer; "blunt" if the bounds of attacks are less
-            than half of the bounds on correct code (the noise may be too large, or inputs may have no effect); "nothing
-            shown" if every bound is 0 and nothing else was measured; otherwise "consistent", which is no proof.
+        verdict: "violated" if a lower bound, the exact number or the grey box refutes the claim; "cannot tell" if
+            neither an attack nor the grey box nor an exact distribution gave a result; "blunt" if the bounds of attacks
+            are less than half of the bounds on correct code (the noise may be too large, or inputs may have no effect);
+            "nothing shown" if every bound is 0 and nothing else was measured; otherwise "consistent", which is no
+            proof.
         event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
         notes: attacks that were skipped or failed, with reasons; questions that the grey box left open; exact numbers

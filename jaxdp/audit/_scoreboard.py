@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 SLACK = 1e-6  # relative excess of an exact budget over the claim that rounded probabilities may cause
-FEW = 50_000  # smallest number of trials in the first attack by each `Way`
-FIRST_LOOK = 10  # the first attack by each `Way` has the trials divided by this number
+FEW = 50_000  # minimum number of trials in the first attack by each `Way`
+FIRST_LOOK = 10  # the number of trials is divided by this number in the first attack by each `Way`
 LAST_LOOK = 0.5  # fraction of the error probability for the last attack, with all trials, by the most promising `Way`
-FOUND = 2  # pairs of inputs that are attacked after a search
+FOUND = 2  # number of pairs of inputs that are attacked after a search
 JUDGED = 10**5  # minimum number of trials for the verdict "blunt"
 BLUNT = 0.5  # bounds below this fraction of the bounds on correct code are "blunt"
 
@@ -190,7 +190,7 @@ class _Audit:
         self.distributions: list[tuple[float, float]] = []  # (exact number, claimed number)
         self.boxes: list[GreyBox] = []
         self.second = [] if target.second is None else list(target.second.attacks.items())[: None if thorough else 1]
-        # A search is left out where a grey box would find the same leaks sooner.
+        # A search is skipped if a grey box would find the same leaks sooner.
         self.spaces = list(target.spaces.items())[: None if thorough else int(target.grey_box is None)]
         ways = (
             len(target.attacks)

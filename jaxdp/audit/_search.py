@@ -14,10 +14,10 @@ from jaxdp.core import Guarantee, default_float
 from jaxdp.validation import check_count, check_key
 
 LARGEST_BATCH = 2**22  # maximum count of numbers in the outputs that are in memory at a time
-THRESHOLDS = 32  # thresholds on each column
+THRESHOLDS = 32  # number of thresholds on each column
 COLUMNS = 12  # maximum number of columns; they have the most different means or spreads
 CELLS = 1024  # number of groups of outputs; a hash of an output's bits is its group
-SURE = 2.0  # standard errors by which a frequency is moved so that the bound becomes smaller
+SURE = 2.0  # number of standard errors by which frequencies are shifted, to make the bound smaller
 STRANGERS = 4  # one of this many new pairs is random
 FEWER = 0.1  # penalty on a pair's mean score, if it was scored once; it is divided by n after n scores
 AS_LOW = -100.0  # stands for NaN on the scale of `_squeeze`, below all float32 numbers (float64 goes down to -710)
@@ -74,7 +74,7 @@ def search(
 ) -> list[ScoredPair]:
     """Looks for neighbouring inputs under which the outputs differ most.
 
-    The first generation consists of the known pairs and of random pairs. In each generation every pair is scored by
+    The first generation consists of the known pairs and of random pairs. In each generation every pair is scored on
     fresh outputs. The half with the best mean scores stays. New pairs replace the other half: a new pair is random, or
     bred from two pairs that stay. These outputs select the pairs, so a bound for a returned pair must come from fresh
     outputs.
@@ -88,7 +88,7 @@ def search(
         known: pairs with which the search starts, in addition to random pairs. Pairs that do not fit the domain, and
             pairs beyond the first `effort.pairs // 2` that fit, are skipped.
         effort: size of the search.
-        keep: largest number of pairs to return, >= 1.
+        keep: maximum number of pairs to return, >= 1.
         with_place: whether the release takes (input, changed) as its data, instead of the input.
         without: pairs that must not be returned, such as pairs that were attacked already.
 

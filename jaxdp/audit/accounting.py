@@ -83,7 +83,7 @@ def change(entry: tape.Entry) -> Change:
 
 
 def exact(value: Any) -> np.ndarray:
-    """Converts a recorded value to float64; integers are exact up to 2^53, fixed-point sums up to 2^53 steps."""
+    """Converts a recorded value to float64, exactly for integers up to 2^53 and fixed-point sums up to 2^53 steps."""
     if isinstance(value, fixed_point.Sum):
         whole, part = (np.asarray(word).astype(np.float64) for word in value)
         return whole + part / fixed_point.UNITS
@@ -105,8 +105,8 @@ def noise_scale(entry: tape.Entry) -> float:
 def loss(entry: tape.Entry) -> np.ndarray:
     """Returns the privacy loss of a release, [neighbours]: log(density under the base / density under the neighbour).
 
-    The entry has the noise of the base's run. The loss is NaN if the value changes and the release is not known to be
-    the value plus noise.
+    The entry contains the noise of the base's run. The loss is NaN if the value changes and the release is not known to
+    be the value plus noise.
     """
     value = exact(entry.value)
     count = len(value)
@@ -186,7 +186,7 @@ def _equals_base(value: np.ndarray) -> np.ndarray:
 
 
 def ratio(moved: np.ndarray, unit: float) -> np.ndarray:
-    """Returns `moved` / `unit`, and 0 where nothing moved, even if `unit` is 0."""
+    """Returns `moved` / `unit`, and 0 where `moved` is 0, even if `unit` is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(moved > 0, moved / unit, 0.0)
 

@@ -5,21 +5,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-MOST_FEATURES = 256  # features of the regression
-MOST_ROWS = 2**15  # rows of each input in the regression
-MOST_CELLS = 2**21  # rows times features, for each input
-FEWEST_KNOTS, MOST_KNOTS = 3, 24  # knots of each column
+MOST_FEATURES = 256  # maximum number of features of the regression
+MOST_ROWS = 2**15  # maximum number of rows of each input in the regression
+MOST_CELLS = 2**21  # maximum number of rows times features, for each input
+FEWEST_KNOTS, MOST_KNOTS = 3, 24  # minimum and maximum number of knots of each column
 RIDGE = 4.0  # ridge penalty on the coefficients of standardised features
 STEPS = 12  # maximum number of steps of Newton's method
 CONVERGED = 1e-4  # Newton's method ends after a step with smaller entries
-LARGEST_STEP = 20.0  # largest L1 norm of a step
+LARGEST_STEP = 20.0  # maximum L1 norm of a step
 FLOOR = 1e-6  # added to the diagonal of the Hessian, so that it is invertible
 RANKED = 4096  # rows used for ranking columns, if not all columns are used
 MOST_EDGES = 2048  # edges in the histograms of all columns together
-FINEST = 32  # largest number of quantile bins of a column
+FINEST = 32  # maximum number of quantile bins of a column
 FEWEST_REPEATS = 4  # a value that occurs this often gets its own bin
-SIGNIFICANT = 3.0  # standard errors by which counts or means must differ
-BOOSTED = 128  # columns that boosting may use
+SIGNIFICANT = 3.0  # number of standard errors by which counts or means must differ
+BOOSTED = 128  # maximum number of columns that boosting uses
 BOOSTS, RATE = 40, 0.2  # number of boosting steps, and the learning rate
 PRIOR, COARSE = 10.0, 16  # in boosting: penalty on a bin's value, and maximum number of edges of a column
 
@@ -164,7 +164,7 @@ def _hinges(weights: Hinges, matrix: np.ndarray) -> np.ndarray:
 
 
 def _knots(ordered: np.ndarray, most: int) -> np.ndarray:
-    """Returns at most `most` of the ordered numbers: all distinct ones if they are few, else quantiles."""
+    """Returns at most `most` of the ordered numbers: all distinct numbers if they are few, otherwise quantiles."""
     finite = ordered[np.isfinite(ordered)]
     if len(finite) == 0:
         return np.zeros(1, ordered.dtype)

@@ -94,7 +94,7 @@ def users_environment(
     rounds: int,
     with_contexts: bool,
 ) -> Environment:
-    """Builds an environment in which each round has one user, who answers the action; the state counts the rounds.
+    """Builds an environment in which each round has one user, who answers the action.
 
     The state of the world is the number of rounds played, [] integer. The environment also supports the engine
     "blocks", and "counts" if the learner's actions are arms or tuples of arms.

@@ -108,8 +108,9 @@ def audit(
     """Bounds the budget of a mechanism from below, by how well its outputs distinguish two neighbouring inputs.
 
     A score is a number that orders the outputs. At most a tenth of the trials fits the scores. If outputs repeat, one
-    score is the log likelihood ratio by a histogram of outputs. Unless every outcome occurred often, there are further
-    scores: single coordinates (if there are few) and classifiers (see `docs/explanation/what_audits_cannot_see.md`).
+    score is the log likelihood ratio, estimated from a histogram of outputs. Unless every outcome occurred often, there
+    are further scores: single coordinates (if there are few) and classifiers (see
+    `docs/explanation/what_audits_cannot_see.md`).
 
     Another tenth of the trials chooses at most four guesses. A guess names one input for all outputs with a score above
     a threshold (or not above it), and says nothing about other outputs. For a claim on epsilon, a guess may also name
@@ -128,8 +129,8 @@ def audit(
     Args:
         key: a typed PRNG key.
         attack: the mechanism, its claim and the two inputs.
-        trials: number of outputs under each input, >= 100; for a claim on epsilon the average number, as coins choose
-            the input. To detect a violation by an event of probability q, use many times 1 / q trials.
+        trials: number of outputs under each input, >= 100; for a claim on epsilon the average number, because coins
+            choose the input. To detect a violation by an event of probability q, use many times 1 / q trials.
         confidence: confidence of the lower bound, in (0, 1).
         low_bits: whether scores also use the largest power of two that divides a float. This can reveal the input if
             noise was added in floating-point arithmetic. The audit then reports violations of claims that hold only for
@@ -222,8 +223,8 @@ class _Search(NamedTuple):
     counter: Callable[..., Pair]  # (keys, scores, thresholds, trials) -> counts above each threshold, as `_above`
     scores: list[Score]
     thresholds: np.ndarray  # [scores, thresholds]
-    choosing: int  # trials under each input that choose
-    evaluating: int  # trials under each input that evaluate; on average, if coins choose the input
+    choosing: int  # number of trials under each input that choose guesses
+    evaluating: int  # number of trials under each input that evaluate guesses; the mean, if coins choose inputs
     error: float  # (1 - confidence) / 2, for each of two limits on means; all guesses together have twice as much
 
 
@@ -241,7 +242,7 @@ class _Bound(NamedTuple):
     # under the other input, both summed over the events of a guess; `trials` is for each input.
     lower_bound: Callable[[int, int, int, int, float], float]
     estimate: Merit  # a fast form of `lower_bound` for arrays, to compare guesses
-    sides: int  # largest number of events of a guess
+    sides: int  # maximum number of events of a guess
 
 
 def _of_epsilon(delta: float) -> _Bound:
@@ -271,7 +272,7 @@ def _by_guess(
     dealt: tuple[int, int],
     pooled: Outputs,
 ) -> tuple[float, str]:
-    """Returns the largest lower bound that at most four guesses give, and the text of the events that give it."""
+    """Returns the largest lower bound of at most four guesses, and a description of the events of this guess."""
     counts_above, other_above = search.counter(choosing, search.scores, search.thresholds, (search.choosing,) * 2)
     guesses = choose(
         search.scores,

@@ -48,7 +48,7 @@ def budget(claim: Guarantee) -> Budget:
 
 
 def differ(first: Any, second: Any) -> Any:
-    """Returns where two arrays differ, as bool of their broadcast shape; NaN equals NaN."""
+    """Returns where two arrays differ, as a bool array of their broadcast shape; NaN equals NaN."""
     return (first != second) & ((first == first) | (second == second))
 
 

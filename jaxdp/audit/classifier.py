@@ -9,11 +9,11 @@ from scipy.special import expit
 STEPS = 300
 BATCH = 1024  # per input and step
 LEARNING_RATE = 0.02
-DECAYS = 0.9, 0.999  # of the two moving averages in Adam
+DECAYS = 0.9, 0.999  # decay rates of the two moving averages in Adam
 TINY = 1e-8  # added to Adam's divisor
 HIDDEN = 16
 LARGEST_QUADRATIC = 8  # up to this number of coordinates, all products of two are features
-LARGEST_FEATURE = 1e6  # keeps squares of heavy tails finite in float32
+LARGEST_FEATURE = 1e6  # features are clipped to this magnitude, so that their squares are finite in float32
 
 
 class Weights(NamedTuple):
@@ -63,7 +63,7 @@ def _standardise(weights: Weights, outputs: np.ndarray) -> np.ndarray:
 
 
 def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
-    """Trains a classifier of first [n, m] against second [n, m] by Adam on the cross-entropy of random batches."""
+    """Trains a classifier to distinguish `first` from `second`, both [n, m], by Adam on the batches' cross-entropy."""
     pooled = np.concatenate([first, second])
     pooled = np.where(np.isfinite(pooled), pooled, np.nan)
     is_finite = np.any(np.isfinite(pooled), axis=0)

@@ -28,7 +28,7 @@ class _UndecidedError(Exception):
 
 
 def with_decisions(function: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
-    """Wraps a function for `jax.jit`: its first branches take the decided sides.
+    """Wraps a function for `jax.jit`: its first branches take the sides that `decisions` gives.
 
     If the function reaches a further branch, the wrapped function returns the branch's flag, as `Undecided`. JAX raises
     an error if this flag varies along the axis of a `jax.vmap`, or lies inside a branch, a loop or an inner `jit`.

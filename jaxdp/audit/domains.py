@@ -58,7 +58,7 @@ class Moved(NamedTuple):
 
     Attributes:
         base: [...] numbers, the first input.
-        delta: [...] of the same dtype, the change. If its norm exceeds the bound, `Domain.pair` leaves it out.
+        delta: [...] of the same dtype, the change. `Domain.pair` does not apply a change whose norm exceeds the bound.
     """
 
     base: jax.Array
@@ -77,7 +77,8 @@ def replace_one_row(
     Args:
         draw: key -> one row, a pytree of arrays. It should sometimes draw extreme rows.
         count: number of rows of an input, >= 1; None if an input is one row, without a leading axis.
-        specials: for each leaf of a row, special numbers that may also occur in its entries; empty if no leaf has any.
+        specials: for each leaf of a row, special numbers that its entries may also have; empty if no leaf has special
+            numbers.
         unit: (row, new row) -> a row in which the part that belongs to one privacy unit comes from the new row, and the
             rest from the old row; by default the whole new row.
 
@@ -170,7 +171,7 @@ def perturb_entries(
     Args:
         shape: shape of an input.
         norm: norm of the difference, "l1", "l2" or "max".
-        by: largest norm of the difference, > 0.
+        by: maximum norm of the difference, > 0.
         dtype: dtype of the numbers, floating-point or integer.
         low: smallest number that may occur.
         high: largest number that may occur.
@@ -209,7 +210,7 @@ def perturb_entries(
         return jnp.clip(dice.one_of([zero, zero, same, single, near, mixed]), kind.type(low), kind.type(high))
 
     def change(dice: Dice) -> jax.Array:
-        """Draws a change of one entry or of all entries, as large as allowed or smaller."""
+        """Draws a change of one entry or of all entries, with the maximum norm or a smaller norm."""
         is_moved = (jnp.arange(size, dtype=jnp.int32) == dice.below(size)).reshape(shape)
         single = jnp.where(is_moved, by, 0.0)
         signs = jnp.where(dice.uniform(shape) < 0.5, 1.0, -1.0)

@@ -27,7 +27,7 @@ from jaxdp.validation import check_count
 
 DIGITS = 5  # significant digits of floats in outcomes, so that outcomes agree if float32 arithmetic is reordered
 NUM_KEYS = 64  # number of keys with which each function is called, for each of its arguments
-MOST = 2**20  # largest number of distinct transcripts of one round, after merging
+MOST = 2**20  # maximum number of distinct transcripts of one round, after merging
 
 Values = Sequence[tuple[Any, float]]
 ValuesOf = Callable[..., Values | None]
@@ -115,7 +115,7 @@ def transcript_distribution(
 
     Args:
         learner: the learner. Its stopping time is not used.
-        params: the learner's params, as `params(**values)` makes them.
+        params: the learner's params, as `params(**values)` returns them.
         users: [rounds, ...], one user for each round.
         guarantee: the learner's claim, which determines the view (`jaxdp.audit.seen.rounds_seen`).
         changed: the round of the user who differs between neighbours; only the local and the joint model need it.
@@ -301,7 +301,7 @@ def _cast(argument: str, value: Any, like: Any) -> Any:
 
 
 def _record(step: Parts, shown: Parts, round_: int, digits: int) -> tuple[Any, ...]:
-    """Returns, for each part of one round, its leaves as hashable values; None for a part that is not observed."""
+    """Returns, for each part of one round, the part's leaves as hashable values; None for an unobserved part."""
     return tuple(
         tuple(_freeze(leaf.tolist(), digits) for leaf in jax.tree.leaves(part)) if round_ in rounds_of_part else None
         for part, rounds_of_part in zip(step, shown, strict=True)

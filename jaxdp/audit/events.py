@@ -12,14 +12,14 @@ from jaxdp.audit.classifier import Weights, logit, train
 from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
 FEWEST_SEEN = 32  # a histogram suffices if each outcome occurs at least this often
-CHANCE = 1e-3  # probability that outputs which never repeat are taken for repeating ones
+CHANCE = 1e-3  # maximum probability that distinct outputs are mistaken for outputs that repeat
 LARGEST_VECTOR = 8  # up to this number of coordinates, each is also a score
 NUM_THRESHOLDS = 512
 STEPS = 2**12  # a difference of two distances is rounded to multiples of its largest value / STEPS
-GUESSED = 0.4  # error of a bound that is near the estimate, and finite even if no guess was wrong
-CAREFUL = 0.005  # error of a bound that an event seldom reaches by luck
+GUESSED = 0.4  # error probability of a bound that is near the estimate, and finite even if no guess was wrong
+CAREFUL = 0.005  # error probability of a bound that an event seldom reaches by luck
 STRIDE = 8  # the search over pairs of thresholds first uses every eighth threshold
-SHOWN = 6  # outcomes listed in a description
+SHOWN = 6  # maximum number of outcomes listed in a description
 
 
 class Event(NamedTuple):
@@ -68,7 +68,7 @@ def learn_scores(
     low_bits: bool = False,
     singles: int = 0,
 ) -> list[Score]:
-    """Fits scores that order outputs by how much likelier they are under one input.
+    """Fits scores that order outputs by how much likelier they are under one input than under the other.
 
     Args:
         key: key for training the classifier.

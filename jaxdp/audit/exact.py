@@ -21,7 +21,7 @@ FEWEST_EXPECTED = 5.0  # rarer outcomes are counted together, so that the chi-sq
 COARSE, FINE, PARTS = 1 / 16, 1e-5, 8  # widths of intervals of Rényi orders, and parts of a divided interval
 ALL, MOST = 1e-3, 512  # at most MOST intervals narrower than ALL are searched
 LARGEST_ORDER = 1e300
-TOGETHER = 2**20  # largest number of terms of divergences that are in memory at once
+TOGETHER = 2**20  # maximum number of terms of divergences that are in memory at once
 
 
 def exact_delta(first: OutputDistribution, second: OutputDistribution, epsilon: float) -> float:
@@ -139,7 +139,7 @@ def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
 
 
 def exact_budget(first: OutputDistribution, second: OutputDistribution, guarantee: Guarantee) -> float:
-    """Returns the exact rho, mu, or epsilon at the claimed delta, whichever the claim states, of two distributions."""
+    """Returns the exact budget of two distributions in the claim's currency: rho, mu, or epsilon at the claimed delta."""
     currency, _, delta = native(guarantee)
     if currency == "rho":
         return exact_rho(first, second)

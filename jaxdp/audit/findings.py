@@ -19,7 +19,7 @@ SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # they determ
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The changes by neighbouring users at one site, which is a call of a mechanism.
+    """The changes that neighbouring users cause at one site; a site is a call of a mechanism.
 
     Attributes:
         site: names of the mechanism and of the function that calls it.

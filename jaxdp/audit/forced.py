@@ -93,7 +93,7 @@ def _draw_users(draw_user: Callable[..., UserData]) -> Callable[[jax.Array], Use
 
 
 def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> UserData:
-    """Draws users [n, ...] for these rounds [n], who react to the past as far as the claim shows it.
+    """Draws users [n, ...] for these rounds [n]; the users react to the part of the past that the claim shows.
 
     The past contains the actions before the user's round, and the public states and reports before the step of this
     round.

@@ -30,7 +30,7 @@ def moving_attack(
 
     Args:
         learner: the learner to attack.
-        values: a grid point of its params.
+        values: a grid point of the learner's params.
         neighbours: users of two runs, which differ in one round.
         answer: (answers, history, action) -> feedback.
         path: how rounds are played: "rounds", "blocks" or "counts".

@@ -81,7 +81,7 @@ def play(
         users: [rounds, ...], one user for each round.
         path: the engine: "rounds"; "blocks" or "counts" if the learner has them. If users do not react to the past,
             blocks give the same plays and states as single rounds, and counts have the same distribution.
-        draw_user: (key, history) -> the next user, instead of the one in `users`; None plays `users`.
+        draw_user: (key, history) -> the next user, who replaces the user in `users`; None plays `users`.
         fixed: a round that takes its user from `users` even if `draw_user` is given; None if no round does.
         shown: history -> the part of this history that `answer` and `draw_user` see.
 

@@ -42,7 +42,7 @@ def learner_attack(
 
     Args:
         learner: the learner to attack.
-        values: a grid point of its params.
+        values: a grid point of the learner's params.
         neighbours: users of two runs, which differ in one round.
         answer: (answers, history, action) -> feedback, for the answers of one user. It may depend on the past.
         observe: function of the view that returns the output to attack; a good choice makes the attack stronger. None

@@ -10,7 +10,7 @@ from jaxdp.core import Guarantee
 
 
 def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, other: Any) -> Any:
-    """Changes the leaves of the privacy unit in a user's data, and leaves the others as they are in `base`.
+    """Changes the leaves of the privacy unit in a user's data; all other leaves are taken from `base`.
 
     Args:
         claim: a claim. Its `sensitive_fields` name the leaves of the unit, or subtrees of leaves; None means all

@@ -1,4 +1,4 @@
-"""Decides whether outputs that change although every recorded release is fixed have no noise, or unrecorded noise."""
+"""Decides whether outputs that change while every recorded release is held fixed have no noise or unrecorded noise."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ class Played(NamedTuple):
 
 
 def check_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
-    """Finds the faults among changes of a view that occur although every mechanism gets the base's value.
+    """Finds faults in the changes of the view; these occur although every mechanism gets the base's value.
 
     The changes of plays, reports, public states and the stop are examined separately:
 
