@@ -58,7 +58,7 @@ class Moved(NamedTuple):
 
     Attributes:
         base: [...] numbers, the first input.
-        delta: [...] of the same dtype, the change. `Domain.pair` does not apply a change whose norm exceeds the bound.
+        delta: [...] of the same dtype, the change. `Domain.pair` does not apply a change with a norm beyond the bound.
     """
 
     base: jax.Array

@@ -134,7 +134,7 @@ def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
 def _box(entry: LearnerEntry) -> Callable[[jax.Array], GreyBox] | None:
     """Returns a function that audits all paths by a grey box; None if the entry has no `draw_user`.
 
-    It plays at least as many rounds as the entry's neighbours have.
+    The audit plays at least as many rounds as the entry's neighbours have.
     """
     if entry.draw_user is None:
         return None

@@ -53,8 +53,8 @@ def above_threshold_distribution(params: Any, data: Any, *, split: str) -> Outpu
     """Returns the distribution of the index of the first noisy query above the noisy threshold 1/2.
 
     `data` are the queries, of sensitivity 1. If no query is above, the index is the number of queries. The threshold
-    gets a part of epsilon: half if `split` is "even", and otherwise epsilon / (1 + 2^(2/3)). Its noise is Laplace noise
-    of scale 1 / part; each query gets Laplace noise of scale 2 / (epsilon - part).
+    gets a part of epsilon: half if `split` is "even", and otherwise epsilon / (1 + 2^(2/3)). The threshold gets Laplace
+    noise of scale 1 / part; each query gets Laplace noise of scale 2 / (epsilon - part).
     """
     # Given the noise of the threshold, queries are independent; the distribution is an integral over that noise.
     queries, epsilon = np.asarray(data, np.float64), budget_of(params)

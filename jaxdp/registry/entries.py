@@ -57,7 +57,7 @@ class Entry:
         sizes: the values that determine shapes, such as {"num_arms": 3, "horizon": 24}.
         values: the grid point that tests and audits use.
         neighbours: two inputs that differ in one privacy unit, at which the algorithm is least private or nearly so; or
-            a function of the sizes and values that makes them.
+            a function of the sizes and values that returns two such inputs.
         family: name of a group of algorithms for the same problems; "own" for users' own algorithms.
         source: paper and algorithm.
         proof: state of the proof of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" if
@@ -65,14 +65,15 @@ class Entry:
         paths: not used; audits determine the paths of an algorithm.
         distribution: for audits: (params, data, **sizes) -> the exact distribution of the output for one of
             `neighbours`, a mapping from outcomes to probabilities, on the host; None if it is not known.
-        grid: for audits: further numbers to attack, by the name of a value; each attack changes one of the values.
-        other_sizes: for audits: further sizes to attack.
+        grid: for audits: by the name of a value, further numbers at which the claim is attacked; each attack changes
+            one of the values.
+        other_sizes: for audits: further sizes at which the claim is attacked.
         domain: for audits: a function of the sizes and values that makes a `jaxdp.audit.Domain`, the pairs of inputs to
             search. None means that a learner's users come from `draw_user`, and that nothing else is searched.
         reached: for audits: the fraction of the claimed budget that attacks on correct code find with 10^6 trials; None
             if it is not known.
-        second: for audits: a second point to attack, at which code runs that the tiny problem does not reach, such as a
-            second phase or an exhausted budget; None if there is no second point.
+        second: for audits: a second point to attack, at which the algorithm reaches code that the tiny problem does
+            not, such as a second phase or an exhausted budget; None if there is no second point.
 
     Raises:
         ValueError: if a field is invalid.
@@ -154,7 +155,7 @@ class Entry:
     def at_second(self) -> Self | None:
         """Returns the entry at the sizes, values and neighbours of `second`; None if `second` is None.
 
-        The returned entry has no `second`, `grid`, `other_sizes` and `reached`.
+        The returned entry has neither `second`, `grid`, `other_sizes` nor `reached`.
         """
         second = self.second
         if second is None:
@@ -238,7 +239,8 @@ class LearnerEntry(Entry):
         randomizes: whether reports are randomized responses, that is the outcome or the opposite outcome.
         draws_in_update: whether `update` draws the next play even in the non-private case, from weights or among equal
             scores.
-        may_claim_less: whether the claimed epsilon may be below the value of `epsilon`, because less is spent.
+        may_claim_less: whether the claimed epsilon may be below the value of `epsilon`, because the learner spends
+            less.
         multiple: name of a size if the claimed epsilon is this size times the value of `epsilon`, because the published
             claim is too small by this factor; else "".
     """
@@ -286,7 +288,7 @@ class LearnerEntry(Entry):
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether `draw_user` takes `history`, so that it chooses a user given the run so far."""
+        """Whether `draw_user` takes `history`, so that the drawn users depend on the run so far."""
         return self.draw_user is not None and "history" in parameters(self.draw_user)
 
     def make_user(self, key: jax.Array, history: History | None = None) -> UserData:

@@ -18,7 +18,7 @@ def load_plugins(report: Callable[[str], None] = warn_caller) -> None:
     """Loads the entry points of the group `jaxdp.register` of all installed distributions, once per process.
 
     An entry point is a module that calls `jaxdp.register` on import, or a function without arguments that calls
-    `jaxdp.register`. If an entry point fails, this is reported, and all other entry points are still loaded.
+    `jaxdp.register`. A failure of an entry point is reported, and all other entry points are still loaded.
 
     Args:
         report: function that is called with one sentence for each failure; the default issues a warning.

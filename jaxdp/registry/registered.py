@@ -82,7 +82,7 @@ _NAMES_OF_LIBRARY = frozenset(_ENTRIES)
 
 
 def register(name: str, entry: Entry, *, replace: bool = False) -> None:
-    """Adds your own learner, estimator or mechanism, for this process.
+    """Adds your own learner, estimator or mechanism to the tables, for this process.
 
     Then `python -m jaxdp list` lists it, `python -m jaxdp audit` attacks it, and `jaxdp.testing.check_registered`
     checks it. The commands find it if `register` is called in a module that `--with MODULE` names, or that your

@@ -93,8 +93,8 @@ def bench(
         verify: whether to use the second set of seeds.
         unit: the privacy unit, "round" or "person". With "person", people come according to `v1.schedule`, and learners
             use the first visit of each person, by `jaxdp.per_person`.
-        tuned: arguments and values, other than epsilon and delta, that you chose for this learner; its row is then
-            marked.
+        tuned: arguments and values, other than epsilon and delta, that you chose for this learner; the learner's row is
+            then marked.
         family: family of the instances to play; None plays all.
         proof: link to a proof of the claim. If it is empty, the link of an earlier call is kept.
         report: function that is called with one line for each instance.

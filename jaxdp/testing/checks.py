@@ -1,4 +1,4 @@
-"""Defines named checks, computations that checks share, and a function that runs all checks."""
+"""Defines named checks, shared computations of checks, and a function that runs all checks."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field

@@ -49,7 +49,7 @@ def check_estimator(
         key: key of the checks.
         tolerance: relative and absolute difference that is allowed between programs that should compute the same
             values.
-        skip: names of checks to skip; `checks_of` lists them.
+        skip: names of checks to skip; `checks_of` lists all names.
         only: names of the checks to run; empty to run all.
 
     Raises:
@@ -118,7 +118,7 @@ def check_learner(
             spend all of the given epsilon.
         multiple: the guarantee's epsilon divided by the epsilon of the values. It differs from 1 if the published claim
             of an algorithm is too small.
-        skip: names of checks to skip; `checks_of` lists them.
+        skip: names of checks to skip; `checks_of` lists all names.
         only: names of the checks to run; empty to run all.
 
     Raises:
@@ -166,7 +166,7 @@ def check_mechanism(
         data: the input, arrays that the mechanism takes ([...], of any dtype).
         exact: data -> the output without noise; None to skip this check.
         key: key of the checks.
-        skip: names of checks to skip; `checks_of` lists them.
+        skip: names of checks to skip; `checks_of` lists all names.
         only: names of the checks to run; empty to run all.
 
     Raises:

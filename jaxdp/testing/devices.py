@@ -1,4 +1,4 @@
-"""Checks from a trace, without a GPU, that a program lowers for a GPU and has no operations that are unfit for it."""
+"""Checks, from a trace and without a GPU, that a program lowers for a GPU and has no operations unsuitable for it."""
 
 import math
 import re
@@ -29,7 +29,7 @@ def check_for_gpu(trace: Any, allowed: Collection[str] = ()) -> None:
 
 
 def foreign_calls(trace: Any) -> set[str]:
-    """Returns the calls in a program, lowered for CUDA, that do not belong to CUDA."""
+    """Lowers a program for CUDA, and returns the names of its calls that do not belong to CUDA."""
     text = trace.lower(lowering_platforms=("cuda",)).as_text()
     called = set(re.findall(r"custom_call @([\w.$]+)", text)) | set(re.findall(r'call_target_name = "([^"]+)"', text))
     return {name for name in called if not name.startswith(OF_CUDA)}

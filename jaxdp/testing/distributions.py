@@ -126,7 +126,7 @@ def check_distribution(learner: Learner, environment: Environment, values: Mappi
     Args:
         learner: a learner with counts.
         environment: an environment with feedback totals.
-        values: a grid point of both.
+        values: a grid point of the learner and the environment.
         **options: further arguments of `sampling`.
 
     Raises:

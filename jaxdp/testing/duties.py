@@ -14,7 +14,7 @@ from jaxdp.core import Guarantee
 
 
 def check_arguments(functions: Mapping[str, tuple[Callable[..., Any], tuple[str, ...]]]) -> None:
-    """Checks that functions, given by name, have the expected names of arguments."""
+    """Checks that functions, given by name, have the expected argument names."""
     for name, (function, expected) in functions.items():
         names = tuple(inspect.signature(function).parameters)
         assert names == expected, f"arguments must be {expected}, got {names} in {name}"

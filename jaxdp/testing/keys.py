@@ -52,7 +52,7 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
 
 
 class _Walk:
-    """A walk through a jaxpr, which gives each value a number and records the uses of keys.
+    """A walk through a jaxpr; the walk gives each value a number, and records the uses of keys.
 
     Values have the same number if they are computed in the same way.
     """

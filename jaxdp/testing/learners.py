@@ -29,7 +29,7 @@ from jaxdp.validation import check_count
 OTHER = 1  # folded into root keys on which results must not depend
 ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step that only the environment gets
 NUM_LANES = 10_000  # number of lanes of each engine for comparisons of distributions
-EAGER_ROUNDS = 1  # number of rounds that are played operation by operation
+EAGER_ROUNDS = 1  # number of rounds that are played eagerly
 
 
 class Step(NamedTuple):
@@ -201,7 +201,7 @@ class LearnerPrograms(Programs):
         check_keys_of(self.step.trace(roots, params, play).jaxpr, num_carried=len(jax.tree.leaves(play)), free=free)
 
     def check_eager(self) -> None:
-        """Checks that compiled rounds have the same results as operations run one by one."""
+        """Checks that compiled rounds have the same results as eager rounds."""
         for compiled, eager in zip(self.lanes[0][0], self.eager_outputs[0], strict=False):
             check_close(eager, (compiled.after, compiled.report), self.tolerance)
 
@@ -217,7 +217,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def counts(self) -> Any:
-        """The outputs of the same lanes by counts, only at the horizon, so that steps are as long as they may be."""
+        """The outputs of the same lanes by counts, only at the horizon, so that steps are as long as possible."""
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 
@@ -283,12 +283,12 @@ class LearnerPrograms(Programs):
         chex.assert_trees_all_equal(outputs, self.blocks)
 
     def check_blocks(self) -> None:
-        """Checks that blocks have the outputs of rounds, bit for bit, except the number of undeclared plays."""
+        """Checks that blocks have the same outputs as rounds, bit for bit, except the number of undeclared plays."""
         first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batch_outputs[0]))
         chex.assert_trees_all_equal(first, second)
 
     def check_rounds_of_counts(self) -> None:
-        """Checks that outputs by counts have the shapes and dtypes of outputs by rounds, and count all rounds.
+        """Checks that outputs by counts have the same shapes and dtypes as outputs by rounds, and count all rounds.
 
         The number of rounds is not checked for a learner that may stop.
         """
@@ -300,7 +300,7 @@ class LearnerPrograms(Programs):
             assert not len(wrong), f"counts must play {checkpoints} rounds, got {played}"
 
     def check_counts(self) -> None:
-        """Checks that outputs by counts have the distribution of outputs by rounds."""
+        """Checks that outputs by counts have the same distribution as outputs by rounds."""
         plan = self._sampling()
         rounds, counts = (
             {name: values for name, values in samples.items() if name not in (OUTSIDE, PLAYED)}

@@ -135,7 +135,7 @@ class Programs:
         assert self.claim is not None
 
     def check_claim(self) -> None:
-        """Checks that a guarantee with a claim claims the epsilon of the values (see `duties.check_claim`)."""
+        """Checks that a guarantee, if it claims anything, claims the values' epsilon (see `duties.check_claim`)."""
         if self.claim.is_private:
             check_claim(self.guarantee, self.values, self.multiple, or_less=self.may_claim_less)
 
@@ -149,7 +149,7 @@ class Programs:
         assert len(self.traces) == 1, f"one trace must serve every epsilon, got {len(self.traces)}"
 
     def check_eager(self) -> None:
-        """Checks that the compiled program has the same results as operations run one by one."""
+        """Checks that the compiled program has the same results as an eager run."""
         for eager, lanes in zip(self.eager_outputs[0], self.lane_outputs, strict=True):
             check_close(eager, jax.tree.map(lambda leaf: leaf[0, 0], lanes), self.tolerance)
 
@@ -194,8 +194,8 @@ class Programs:
     def ways(self) -> list[Check]:
         """Returns the checks of the program's structure.
 
-        They check that the program can be traced, once for all epsilons; that it has the same results compiled, in a
-        batch and operation by operation; that it uses no key twice; and that it suits a GPU.
+        The checks test that the program can be traced, once for all epsilons; that compiled, batched and eager runs
+        have the same results; that the program uses no key twice; and that it suits a GPU.
         """
         return [
             Check("shapes fit under jit", STRUCTURE, self.check_trace),
@@ -222,7 +222,7 @@ def find_reuse(run: Callable[[], Any]) -> tuple[Any, jax.errors.KeyReuseError | 
 
 
 def stack(trees: Sequence[Any]) -> Any:
-    """Stacks pytrees along a leading axis, as NumPy arrays, because JAX would compile the operation."""
+    """Stacks pytrees along a leading axis, as NumPy arrays, because JAX would compile the stacking."""
     return jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(list(trees)))
 
 

@@ -22,7 +22,7 @@ def checks_of(
     num_lanes: int = NUM_LANES,
     **options: Any,
 ) -> list[Check]:
-    """Returns the checks of an algorithm's contract, which you can call one by one.
+    """Returns the checks of an algorithm's contract; you can call each check separately.
 
     The checks share their computations; a check that you call separately computes only the values that it needs. The
     how-to page `docs/howto/own_learner.md` shows the checks in pytest.
@@ -77,7 +77,7 @@ def check_registered(
         name: a name from `python -m jaxdp list`.
         seed: seed of the checks' keys, in [0, 2**32).
         num_lanes: for a learner, the number of lanes of each engine for comparisons of distributions.
-        skip: names of checks to skip; `checks_of` lists them.
+        skip: names of checks to skip; `checks_of` lists all names.
         only: names of the checks to run; empty to run all.
 
     Raises:

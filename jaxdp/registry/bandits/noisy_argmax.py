@@ -24,9 +24,9 @@ def _neighbours(num_arms: int, num_rounds: int) -> tuple[UserData, UserData]:
 def noisy_argmax_distribution(params: Any, data: UserData, *, num_arms: int, num_rounds: int) -> OutputDistribution:
     """Returns the distribution of the adversary's view.
 
-    After the last round, the recommended arm has the largest total after exponential noise of mean 1 / epsilon. This is
-    permute-and-flip with the budget 2 * epsilon: its noise has mean 2 / budget. The release is epsilon-DP here because
-    one user changes only one total. Before the last round, the recommended arm is drawn uniformly.
+    After the last round, the recommended arm has the largest total after exponential noise of mean 1 / epsilon. This
+    mechanism is permute-and-flip with the budget 2 * epsilon: its noise has mean 2 / budget. The release is epsilon-DP
+    here because one user changes only one total. Before the last round, the recommended arm is drawn uniformly.
     """
     learner = bandits.noisy_argmax(num_arms=num_arms, num_rounds=num_rounds)
 

@@ -17,7 +17,7 @@ LOW, HIGH = -2.0, 3.0
 
 
 def adaptive(num_experts: int) -> Environment:
-    """Makes a world with mean losses from .1 to .9, which are larger for the expert of the previous round."""
+    """Makes a world with mean losses from .1 to .9; the expert of the previous round has a larger mean loss."""
     return experts.adaptive_losses(spread(0.1, 0.9, num_experts), penalty=0.1)
 
 
