@@ -110,7 +110,8 @@ def format_header(names: Iterable[str], width: int | None = None) -> str:
 
     Args:
         names: the names of all rows.
-        width: characters of a line; None if there is no limit. If the table is wider, some columns are omitted.
+        width: maximum number of characters of a line; None if there is no limit. If the table is wider, some columns
+            are omitted.
     """
     names = list(names)
     return _wide(COLUMNS, names) if _fits(names, width) else _narrow(NARROW, names, width)

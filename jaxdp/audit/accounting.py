@@ -12,9 +12,10 @@ SUMS = (("laplace", "l1"), ("geometric", "l1"), ("normal", "l2"))  # distributio
 
 
 class Change(NamedTuple):
-    """The changes of one release's value from the base's value (neighbour 0), for each neighbour.
+    """The changes of one release's value, for each neighbour, relative to the value of the base (neighbour 0).
 
-    A change is the norm of the difference of one vector, or of one entry if entries are randomized one by one.
+    A change is the norm of the difference from the base's vector, or from one of its entries if entries are randomized
+    one by one.
 
     Attributes:
         largest: [neighbours] largest change.
@@ -103,10 +104,10 @@ def noise_scale(entry: tape.Entry) -> float:
 
 
 def loss(entry: tape.Entry) -> np.ndarray:
-    """Returns the privacy loss of a release, [neighbours]: log(density under the base / density under the neighbour).
+    """Returns the privacy loss of a release for each neighbour, [neighbours] float64.
 
-    The entry contains the noise of the base's run. The loss is NaN if the value changes and the release is not known to
-    be the value plus noise.
+    The loss is log(density under the base / density under the neighbour), at the noise of the base's run, which the
+    entry contains. It is NaN if the value changes and the release is not known to be the value plus noise.
     """
     value = exact(entry.value)
     count = len(value)

@@ -82,7 +82,7 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
     """Fits a logistic regression on hinge functions of columns; it separates `first` from `second`, both [n, m].
 
     Knots are at quantiles. NaN counts as the lowest knot, infinity as the highest knot. If there are too many columns,
-    the regression uses those with the most different histograms.
+    the regression uses the columns with the most different histograms.
     """
     size = first.shape[1]
     num_knots = int(np.clip(MOST_FEATURES // size, FEWEST_KNOTS, MOST_KNOTS))

@@ -232,7 +232,7 @@ def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[
 def _totals(
     answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, answers: jax.Array, space: Any
 ) -> jax.Array:
-    """Sums the answers in played slots, clipped to the space: for each action, or one sum under full information."""
+    """Clips the answers in played slots to the space, and sums them by action (over all slots for full information)."""
     if isinstance(space, Space):
         answers = jnp.clip(answers, space.low, space.high)
     answers = zero_other_rows(is_played, answers.astype(total_type(answers, counts, space)))

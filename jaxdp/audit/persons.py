@@ -51,7 +51,9 @@ def first_visits(visits: Visits, rounds: int) -> Visit:
 
 
 def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Array) -> UserData:
-    """Stacks the users, and copies in which one person has new answers in all rounds: [neighbours + 1, rounds, ...].
+    """Stacks the original users and copies of them, [neighbours + 1, rounds, ...].
+
+    In each copy, one person has new answers in all rounds of that person.
 
     Args:
         base: the learner, and the source of its users.

@@ -134,8 +134,9 @@ def in_unit(claim: Guarantee, path: Any) -> bool:
 def _recorded_rounds(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: bool) -> Parts:
     """Returns the rounds of each part that the output records.
 
-    These are the rounds that the adversary sees, with one exception: if the claim shows `public`, its value before
-    round 0 is recorded if and only if it is random. In the local model this holds only if `changed` is 0.
+    These are the rounds that the adversary sees, with one exception: if the claim shows `public`, the value of `public`
+    before round 0 is recorded if and only if this value is random. In the local model the exception applies only if
+    `changed` is 0.
     """
     which = rounds_seen(claim, changed, rounds)
     if "public" not in claim.adversary_view or (claim.trust_model == "local" and changed > 0):

@@ -90,7 +90,7 @@ def bench_all(
         names: names of learners or estimators, as for `resolve`.
         folder: folder of the files; it is created if it does not exist.
         every: whether to add all registered learners and estimators.
-        values: texts NAME=NUMBER, for the argument `tuned` of `bench`.
+        values: strings of the form NAME=NUMBER, for the argument `tuned` of `bench`.
         report: function that is called with each line of progress.
         unit: the privacy unit, "round" or "person".
         family: family of the instances to play; None plays all.

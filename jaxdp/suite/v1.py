@@ -187,9 +187,10 @@ def _shifting(good: tuple[int, ...], size: int, gap: int, starts: tuple[int, ...
 
 
 def season_losses() -> np.ndarray:
-    """Returns forty seasons of the games of 1987: [10920, 7] uint8, 0 for a winner, 2 for a loser, 1 for all others.
+    """Returns the results of forty seasons of the games of 1987, [10920, 7] uint8: a row for each game.
 
-    Each season has the 273 games of `jaxdp.preferences.baseball1987` in another order.
+    An entry is 0 for the team that won, 2 for the team that lost, and 1 for all other teams. Each season has the 273
+    games of `jaxdp.preferences.baseball1987` in another order.
     """
     table = baseball1987()
     first_won = [
