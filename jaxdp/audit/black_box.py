@@ -356,7 +356,7 @@ def _above(
     *,
     chunk: int,
 ) -> Pair:
-    """Counts the fresh outputs that score above each threshold, for each input; both counts are [scores, thresholds]."""
+    """Counts the fresh outputs with a score above each threshold, for each input, as [scores, thresholds] arrays."""
     first, second = (
         histogram(k, attack.release, attack.params, x, scores, thresholds, trials=n, chunk=chunk)
         for k, x, n in zip(keys, inputs, trials, strict=True)
