@@ -2,14 +2,15 @@
 
 An algorithm is a NamedTuple of pure functions. A factory makes it; the factory's arguments fix shapes and loop bounds.
 Values that a sweep may vary (epsilon, a learning rate) are leaves of the algorithm's frozen `Params` dataclass, which
-is a pytree: one compiled program serves every value. The docstring of each function's type states the function's duty
-and the arguments that it may read. These conventions hold everywhere:
+is a pytree, so one compiled program works for every value. The docstring of each function's type documents the
+function's task and the arguments that the function may read. These conventions apply everywhere:
 
-* **Keys come first and are never defaulted, stored or reused.** A function that needs no key still takes one.
+* **Keys come first.** A key has no default, and is never stored or used twice. A function that needs no key still takes
+  one.
 * **The types state the trust boundary.** `act` sees only `State.public`; `update` sees only the state and the output of
   `privatize`.
 * **`epsilon=inf` is the non-private algorithm**, in the same compiled program.
-* **`params(**values)` runs on the host**: it takes the plain numbers of one grid point, checks them, and calibrates
+* **`params(**values)` runs on the host**: it takes the Python numbers of one grid point, checks them, and calibrates
   noise in float64. No noise scale is computed inside a compiled loop.
 """
 

@@ -8,7 +8,7 @@ def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) 
     """Returns the dp-accounting event with the worst privacy loss that a claim allows.
 
     `accountant` is "pld" or "rdp", the accountant that will compose the event. With `delta_apart`, the event of an
-    (epsilon, delta) claim covers only epsilon; without it, such a claim is refused.
+    (epsilon, delta) claim covers only epsilon; without it, such a claim raises a ValueError.
 
     For a mu-GDP claim the event is the Gaussian mechanism with noise multiplier 1 / mu. For a pure claim it is binary
     randomized response at the same epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh &
@@ -36,6 +36,6 @@ def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) 
     odds = math.exp(-claim.epsilon)  # P(lie) / P(truth)
     response = dp_accounting.RandomizedResponseDpEvent(2 * odds / (1 + odds), num_buckets=2)
     # This event has no privacy loss. Accountants that would underestimate the loss of randomized response (PLD,
-    # `REPLACE_SPECIAL`) refuse it, and so they refuse the composition.
+    # `REPLACE_SPECIAL`) reject it, and therefore reject the composition.
     nothing = dp_accounting.SampledWithoutReplacementDpEvent(1, 0, dp_accounting.GaussianDpEvent(1.0))
     return dp_accounting.ComposedDpEvent([response, nothing])

@@ -8,12 +8,12 @@ from jaxdp.core.guarantee import Guarantee
 
 
 def guarantee_for(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
-    """Builds the `guarantee` function of an algorithm, which raises for values that `params` refuses.
+    """Builds the `guarantee` function of an algorithm, which raises an error for values that `params` rejects.
 
     Args:
         params: (**values) -> Params.
-        claim: (some of the values, by name) -> Guarantee. `params` must take each argument of `claim` that has no
-            default.
+        claim: takes some of the values as keyword arguments and returns a Guarantee. `params` must take each argument
+            of `claim` that has no default.
 
     Returns:
         A function with the signature of `params`.

@@ -1,4 +1,4 @@
-"""Computes the claim for two releases, and the claim for a person who holds several privacy units."""
+"""Computes the claim for two releases, and the claim for a person who contributes several privacy units."""
 
 import dataclasses
 import math
@@ -8,9 +8,9 @@ from jaxdp.validation import INT64_MAX, check_count, check_delta
 
 
 def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
-    """Returns the claim of releasing the results of two mechanisms, by adaptive composition.
+    """Returns the claim for two mechanisms together, by adaptive composition.
 
-    If a pair needs it, a zCDP or Gaussian claim is converted to (epsilon, delta) at `delta`.
+    Converts a zCDP or Gaussian claim to (epsilon, delta) at `delta` if the two kinds cannot be composed otherwise.
     """
     cls = type(claim)
     for name in ("trust_model", "unit", "privacy_unit", "adjacency", "sensitive_fields", "batch"):
@@ -55,9 +55,10 @@ def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
 
 
 def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
-    """Returns the claim for a person who holds at most `units` privacy units; `privacy_unit` names the person's data.
+    """Returns the claim for a person who contributes at most `units` privacy units.
 
-    In the local model the reports of a person compose; in all other models the person is a group of units.
+    `privacy_unit` names the person's data. In the local model the reports of a person compose; in all other models the
+    person is a group of units.
     """
     cls = type(claim)
     units = check_count("units", units, maximum=INT64_MAX)
@@ -101,7 +102,7 @@ def _below_one(delta: float | None) -> float | None:
 
 
 def _numerical_delta(claim: Any, units: int, is_local: bool) -> float | None:
-    """Returns a claim's numerical delta for a person who holds `units` units; None if no bound below 1 is known."""
+    """Returns a claim's numerical delta for a person with `units` units; None if no bound below 1 is known."""
     if not claim.numerical_delta or units == 1:
         return claim.numerical_delta
     if is_local:

@@ -1,7 +1,7 @@
 """Conversions of rho, mu and Gaussian noise to (epsilon, delta), in float64 on the host.
 
-Except in `gaussian_delta`, results are rounded to the safe side by about 1e-12: epsilon is rounded up and rho is
-rounded down.
+Except in `gaussian_delta`, results are rounded in the safe direction, by about 1e-12 relative: epsilon is rounded up
+and rho is rounded down.
 """
 
 import math
@@ -181,11 +181,11 @@ def check_sensitivity(l2_sensitivity: float) -> float:
 
 
 def log_delta_of(epsilon: float, ratio: float) -> float:
-    """Returns the log of the Gaussian mechanism's delta at epsilon >= 0.
+    """Returns the logarithm of the Gaussian mechanism's delta at epsilon >= 0.
 
     The ratio, noise_stddev / l2_sensitivity, is finite and > 0. With u and v as below, delta = Phi(-u) - e^epsilon *
-    Phi(-v) (Balle & Wang, 2018, Theorem 8). It is computed as phi(u) * (R(u) - R(v)), with the Mills ratio R(x) =
-    Phi(-x) / phi(x), which does not overflow. Its derivative is R'(x) = x * R(x) - 1.
+    Phi(-v) (Balle & Wang, 2018, Theorem 8). The function computes delta as phi(u) * (R(u) - R(v)), where R(x) = Phi(-x)
+    / phi(x) is the Mills ratio. This form does not overflow. The derivative of R is R'(x) = x * R(x) - 1.
     """
     from scipy.special import ndtr  # imported here to keep `import jaxdp` fast
 
@@ -207,7 +207,7 @@ def _mills(x):
 
 
 def root(decreasing: Callable[[float], float], start: float) -> float:
-    """Returns the root of a decreasing function; doubling steps from `start` bracket it."""
+    """Returns the root of a decreasing function; steps of doubling size from `start` bracket the root."""
     low = high = start
     step = 1.0
     while decreasing(low) < 0 and low > -700:  # e^700 is finite

@@ -1,4 +1,4 @@
-"""Environments with late feedback: feedback arrives a public number of rounds later, or in batches."""
+"""Environments with delayed feedback, which arrives a public number of rounds later, or in batches."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from jaxdp.core.environment import Delays, Environment
 from jaxdp.core.made_by import factory
 from jaxdp.validation import check_count
 
-LONGEST = 2**20  # largest delay in rounds, because each lane stores the reports that are on their way
+LONGEST = 2**20  # maximum delay in rounds, because each lane stores the reports that have not arrived yet
 
 
 @factory
@@ -21,26 +21,28 @@ def delayed(world: Environment, delays: Any) -> Environment:
 
     A learner may assume that its next report is about its last action. So the environment repeats the learner's action
     until a report about this action has arrived, and passes this report to the learner. Reports about other actions are
-    stored until the learner chooses these actions. Each report is used at most once, so the claim for a round is the
-    learner's claim. If feedback is the same for all actions, as losses of experts are, every report is used when it
+    stored until the learner chooses these actions. Each report is used at most once, so the learner's claim for a round
+    still holds. If feedback is the same for all actions (as losses of experts are), every report is used when it
     arrives.
 
     Args:
         world: an environment for bandits with arms, duels or experts, without contexts other than visits. A learner
             made by `per_person` counts a visit when the person comes, not when the report arrives.
-        delays: a whole number of rounds in [0, 2^20], or [horizon] such numbers. A later report may arrive before an
-            earlier one. The learner never receives feedback that arrives after the last round.
+        delays: number of rounds, an integer in [0, 2^20], or a vector of such integers, [horizon]. A round's report may
+            arrive before the report of an earlier round. The learner never receives feedback that arrives after the
+            last round.
 
     Returns:
-        An environment for learners with claims in the local or central model. It is played round by round; if `delays`
-        is a vector, for at most as many rounds as there are delays. With delay 0 results are the same, bit for bit.
+        An environment for learners with claims in the local or central model. It is played round by round. If `delays`
+        is a vector, the number of rounds is at most its length. With delay 0, results equal the results of `world`, bit
+        for bit.
 
     Raises:
-        ValueError: if world is not an environment with an interface, or its feedback is late already; if delays is a
-            function, or is not a whole number in [0, 2^20] or a vector of such numbers.
+        ValueError: if world is not an environment with an interface, or its feedback is already delayed; if delays is a
+            function, or is neither an integer in [0, 2^20] nor a vector of such integers.
 
     Source:
-        Joulani, Gyorgy & Szepesvari (2013), QPM-D; for experts, every report in the order of arrival.
+        Joulani, Gyorgy & Szepesvari (2013), QPM-D. For experts, reports are used in the order of arrival.
 
     Deviations:
         While a learner waits, the environment repeats the learner's last action, even if the learner draws actions at
@@ -71,20 +73,20 @@ def delayed(world: Environment, delays: Any) -> Environment:
 
 @factory
 def batched(world: Environment, size: int) -> Environment:
-    """Returns an environment in which the learner receives the feedback of `size` rounds together, after the last one.
+    """Returns an environment that delivers the feedback of `size` rounds together, after the last of them.
 
     The learner never receives the feedback of an incomplete last batch. The environment is otherwise like the result of
     `delayed`.
 
     Args:
         world: as for `delayed`.
-        size: rounds in a batch, in [1, 2^20]; with 1 results are the same as without batches, bit for bit.
+        size: number of rounds in a batch, in [1, 2^20]. With size 1, results equal the results of `world`, bit for bit.
 
     Returns:
         An environment like the result of `delayed`.
 
     Raises:
-        ValueError: if `delayed` would refuse the world, or if size is not a whole number in [1, 2^20].
+        ValueError: if `delayed` would reject the world, or if size is not an integer in [1, 2^20].
     """
     check_count("size", size, maximum=LONGEST)
     return _late(world, Delays(lambda horizon: size - 1 - np.arange(horizon) % size, f"batches of {size} rounds"), None)

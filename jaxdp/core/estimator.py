@@ -11,7 +11,7 @@ from jaxdp.core.shown import html_of
 
 
 class LabelsPrivatizeFn(Protocol):
-    """Returns all that the curator (local model) or the public (central model) may see of the labels.
+    """Returns everything that the curator (local model) or the public (central model) may see about the labels.
 
     May read: params, features, labels, its own key (once).
     """
@@ -46,8 +46,8 @@ class CovarianceFn(Protocol):
 class LargeFitFn(Protocol):
     """Applies `privatize` and `fit` to features [num_samples, dim] in NumPy. Only the report depends on labels.
 
-    Features may be mapped from a file. `offset` is public, [num_samples] float64 or None (zeros). The margin of a row x
-    is x.theta plus its offset. May read the key once.
+    Features may be memory-mapped. `offset` is public, [num_samples] float64; None means zeros. The margin of a row x is
+    x.theta plus the row's offset. May read the key once.
     """
 
     def __call__(self, key: jax.Array, params: Any, features: Any, labels: jax.Array, *, offset: Any = None) -> Any: ...
@@ -67,9 +67,9 @@ class Estimator(NamedTuple):
             If None, every estimate is accepted.
         features_public: whether the privacy unit leaves features public. If so, `fit` may read them, and callers may
             pass facts that were read from them (`Sample.known_from_features`).
-        noise: describes the noise, if `fit` replaces labels by unbiased estimates of labels and features are public.
-            Otherwise None: confidence sets are then not available.
-        covariance: returns the covariance of the estimate, for standard errors. None if the covariance is not known:
+        noise: describes the noise, if features are public and `fit` replaces labels by unbiased estimates. Otherwise
+            None, and confidence sets are not available.
+        covariance: returns the covariance of the estimate, for standard errors. None if the covariance is not known;
             intervals are then not available.
         large: applies `privatize` and then `fit` on the host, in blocks of rows, to features that are too large to
             copy. None if such features are treated like all others.
@@ -102,12 +102,12 @@ class Sample(NamedTuple):
     because they are private if the features are private.
 
     Attributes:
-        features: [num_samples, ...] float; the estimator's privacy unit decides whether they are private.
+        features: [num_samples, ...] float; the estimator's privacy unit determines whether they are private.
         labels: [num_samples] int, private.
-        truth: the parameter from which labels were drawn, or None. Only metrics read it.
+        truth: the parameter of the distribution of the labels; None if it is not known. Only metrics read it.
         known: facts that do not depend on the data, such as a radius that contains the truth, or a bound that was fixed
             before features were drawn. The simulator passes them to every estimator.
-        known_from_features: facts that were read from the features, such as the largest norm. The simulator passes them
+        known_from_features: facts that were read from the features, such as the maximum norm. The simulator passes them
             only to estimators with `features_public`.
     """
 
@@ -122,26 +122,26 @@ class Sample(NamedTuple):
 
 
 class SampleFn(Protocol):
-    """Draws a data set. It never gets the estimator's key: every estimator meets the same data."""
+    """Draws a data set. It never receives the estimator's key, so every estimator gets the same data."""
 
     def __call__(self, key: jax.Array, params: Any) -> Sample: ...
 
 
 class MetricsFn(Protocol):
-    """Compares an estimate with the truth: returns a dict of arrays."""
+    """Compares an estimate with the truth, and returns a dict of metrics."""
 
     def __call__(self, params: Any, sample: Sample, estimate: Any) -> Mapping[str, jax.Array]: ...
 
 
 class Problem(NamedTuple):
-    """A problem for estimators: draws a data set, and compares an estimate with the truth.
+    """A problem for estimators, which draws a data set and compares an estimate with the truth.
 
     Attributes:
         params: (**values) -> Params. On the host, as for an estimator.
         sample: draws a data set.
         metrics: compares an estimate with the truth.
         dims: names of the dimensions of each metric, for labelling.
-        coords: coordinates along these dimensions, by dimension; dimensions may be left out.
+        coords: maps the name of a dimension to its coordinates; dimensions may be left out.
         known: names of the `Params` fields that each sample's `known` provides.
         known_from_features: names of the `Params` fields that each sample's `known_from_features` provides.
         made_by: the factory and its arguments, for `repr` and tables.

@@ -1,4 +1,4 @@
-"""Privacy claims (`Guarantee`). A claim stores the budget for which it was proved: epsilon, rho or mu."""
+"""Privacy claims (`Guarantee`). A claim stores the budget for which it was proved, as epsilon, rho or mu."""
 
 import dataclasses
 import math
@@ -23,7 +23,7 @@ TRUST_MODELS = ("central", "local", "shuffle", "joint")
 KINDS = ("pure", "approximate", "zcdp", "gaussian", "none")
 SEEN = ("report", "action", "public")
 UNITS = ("record", "person")
-_ADVERSARY_VIEW = {  # default by trust model: a curator's reports are private, a user's are not
+_ADVERSARY_VIEW = {  # default by trust model; reports to a curator are private, randomized reports of a user are not
     "central": ("action", "public"),
     "local": SEEN,
     "shuffle": ("action", "public"),
@@ -34,13 +34,14 @@ _AS_TRUSTED = frozenset({"as the trust model says"})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """A privacy claim with the reason why it holds. Make one by `pure`, `approximate`, `zcdp`, `gaussian` or `none`.
+    """A privacy claim and its justification. Create one with `pure`, `approximate`, `zcdp`, `gaussian` or `none`.
 
     Attributes:
         kind: "pure" (epsilon-DP), "approximate" ((epsilon, delta)-DP), "zcdp" (rho-zCDP), "gaussian" (mu-GDP) or
             "none".
         epsilon: budget of a pure or approximate claim, in (0, inf); infinity for all other kinds.
-        delta: delta of an approximate claim, in [0, 1), which a claim of kind "none" may keep; 0 for all other kinds.
+        delta: delta of an approximate claim, in [0, 1). A claim of kind "none" may have a delta, too; 0 for all other
+            kinds.
         rho: budget of a zCDP claim, > 0; None for all other kinds.
         mu: budget of a Gaussian claim, > 0: neighbours are no easier to distinguish than N(0, 1) from N(mu, 1). None
             for all other kinds.
@@ -48,20 +49,22 @@ class Guarantee:
         privacy_unit: the data that the claim protects, for example "one label".
         adjacency: how two neighbouring inputs differ, for example "replace-one".
         argument: one sentence that says why the claim holds.
-        adversary_view: the parts of each round of a learner that the world may log under this claim, out of "report",
+        adversary_view: the parts of each round of a learner that may be published under this claim, among "report",
             "action" and "public". By default these are all three in the local model, "action" and "public" in the
             central and the shuffle model, and "public" in the joint model. The view of a contextual learner has no
-            "action" if its action depends on a private context. In the joint model the view is "public" or empty: a
-            user's action may depend on the user's data without noise. Every other user also sees their own actions.
-        sensitive_fields: names of the leaves of a user's data that may differ between neighbours; None for all of them.
+            "action" if its action depends on a private context. In the joint model the view is "public" or empty,
+            because a user's action may depend on the user's data without noise. All other users also see their own
+            actions.
+        sensitive_fields: names of the leaves of a user's data that may differ between neighbours; None if all may
+            differ.
         batch: in the shuffle model, the number of users whose reports are shuffled together, >= 1; None in other
             models.
         local_epsilon: in the shuffle model, the epsilon of one user's report before shuffling, > 0; None in other
             models.
-        unit: "record", one round's or one record's data, or "person", all data of a person.
-        numerical_delta: a proved bound, in [0, 1), on the delta that the program's rounding adds; 0 if the arithmetic
-            is exact. The bound takes random bits to be ideal. None if no bound is known: the claim then holds for real
-            numbers, and rounding is ignored.
+        unit: "record" for the data of one round or one record, or "person" for all data of a person.
+        numerical_delta: a proved bound, in [0, 1), on the additional delta due to the program's rounding; 0 if the
+            arithmetic is exact. The bound assumes ideal random bits. None if no bound is known; the claim then holds
+            for real numbers, and ignores rounding.
 
     Examples:
         >>> label = {"privacy_unit": "one label", "argument": "randomized response"}
@@ -171,7 +174,9 @@ class Guarantee:
 
     @classmethod
     def gaussian(cls, mu: float, **about: Any) -> "Guarantee":
-        """Returns a mu-GDP claim: no easier to distinguish than N(0, 1) from N(mu, 1) (Dong, Roth & Su, 2022).
+        """Returns a mu-GDP claim (Dong, Roth & Su, 2022).
+
+        Two neighbours are no easier to distinguish than N(0, 1) from N(mu, 1).
 
         Args:
             mu: in (0, inf]; at infinity the result claims nothing.
@@ -181,7 +186,7 @@ class Guarantee:
 
     @classmethod
     def none(cls, **about: Any) -> "Guarantee":
-        """Returns a guarantee that claims nothing: for an algorithm without privacy or at an infinite budget."""
+        """Returns a guarantee that claims nothing, for a non-private algorithm or an infinite budget."""
         return cls(kind="none", **about)
 
     @property
@@ -212,12 +217,13 @@ class Guarantee:
         """Returns the smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.
 
         Args:
-            delta: in [0, 1). The delta of rounding, `numerical_delta`, is not included: add it.
+            delta: in [0, 1). It does not include the delta of rounding, `numerical_delta`, which has to be added.
 
         Returns:
-            epsilon in [0, inf]: for a pure claim its epsilon; for an approximate claim its epsilon if delta is at least
-            the claim's delta; for zCDP the infimum over Rényi orders; for a Gaussian claim the exact value; otherwise
-            infinity.
+            epsilon in [0, inf]. For a pure claim this is the claim's epsilon. For an approximate claim it is the
+            claim's epsilon if delta is at least the claim's delta, and infinity otherwise. For zCDP it is the infimum
+            over Rényi orders; for a Gaussian claim, the exact value. It is infinity for zCDP and Gaussian claims at
+            delta = 0, and for a guarantee that claims nothing.
 
         Raises:
             ValueError: if delta lies outside [0, 1).
@@ -237,9 +243,9 @@ class Guarantee:
         return gaussian_epsilon(delta, 1.0, self.mu)
 
     def compose(self, other: "Guarantee", *, delta: float | None = None) -> "Guarantee":
-        """Returns the guarantee of releasing the results of two mechanisms, by adaptive composition.
+        """Returns the guarantee for releasing the results of two mechanisms, by adaptive composition.
 
-        For two claims of the same kind, epsilons and deltas add up, or rhos add up; two mus give sqrt(mu_1^2 + mu_2^2).
+        For two claims of the same kind, epsilons and deltas add up, or rhos add up, or mus give sqrt(mu_1^2 + mu_2^2).
         In a pair with a zCDP claim, a pure claim counts as rho = epsilon^2 / 2 and a Gaussian claim as rho = mu^2 / 2.
         Every other pair is composed as (epsilon, delta). The second mechanism may depend on the result of the first,
         but its budget must not. If you choose budgets after seeing results, use a `jaxdp.Ledger`.
@@ -247,7 +253,7 @@ class Guarantee:
         Args:
             other: the guarantee of the other release, on the same data.
             delta: the delta at which a zCDP or Gaussian claim is converted to (epsilon, delta), for pairs that need the
-                conversion. It adds to the delta of the other claim.
+                conversion. It is added to the delta of the other claim.
 
         Returns:
             The guarantee of the pair. Its `adversary_view` has the parts that both views have. The result claims
@@ -265,17 +271,17 @@ class Guarantee:
         return compose_claims(self, other, delta)
 
     def at_user_level(self, units: int, *, privacy_unit: str) -> "Guarantee":
-        """Returns the claim for a person who holds several privacy units, all of which may change at once.
+        """Returns the claim for a person who contributes several privacy units, which may all change at once.
 
         Let k = units. In the local model each unit is sent in a separate report, whose distribution depends on that
         unit and on earlier releases. The k reports of a person compose adaptively: epsilon, delta and rho are
         multiplied by k, and mu by sqrt(k). In all other models one mechanism reads all k units. A chain of k + 1
-        inputs, in which neighbours differ in one unit, gives k epsilon, k^2 rho or k mu. The delta becomes the sum of
-        delta * e^(i epsilon) over i < k, which is delta * (e^(k epsilon) - 1) / (e^epsilon - 1). In the shuffle model
-        `local_epsilon` then covers all reports of the person and is k times as large.
+        inputs, in which consecutive inputs differ in one unit, gives k epsilon, k^2 rho or k mu. The delta becomes the
+        sum of delta * e^(i epsilon) over i < k, which is delta * (e^(k epsilon) - 1) / (e^epsilon - 1). In the shuffle
+        model `local_epsilon` then covers all reports of the person and is k times as large.
 
         Args:
-            units: the largest number of units that a person holds, >= 1.
+            units: the maximum number of units of one person, >= 1.
             privacy_unit: the name of the person's data, for example "one voter".
 
         Returns:
@@ -284,7 +290,7 @@ class Guarantee:
             zCDP or Gaussian claim with `numerical_delta` above 0 and units > 1.
 
         Raises:
-            ValueError: if units is not a whole number >= 1, or the claim is for a person already.
+            ValueError: if units is not an integer >= 1, or the claim is already for a person.
 
         Source:
             Composition: see `compose`. Groups: Dwork & Roth (2014), Theorem 2.2; with a delta, the same chain
@@ -298,27 +304,27 @@ class Guarantee:
         return at_user_level(self, units, privacy_unit)
 
     def to_dp_event(self, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
-        """Returns the claim as an event of dp-accounting, for its accountants (`pip install 'jaxdp[accounting]'`).
+        """Returns the claim as an event for dp-accounting's accountants (`pip install 'jaxdp[accounting]'`).
 
         The event describes the worst pair of neighbours. Compose it once for each run of the algorithm, in one call or
-        in several, with an accountant by privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or by Rényi
+        in several, with an accountant based on privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or on Rényi
         divergences (RDP) for `REPLACE_ONE`. The accountants give, for each kind:
 
-        * pure: the epsilon of the worst composition of mechanisms with this claim. The accountant that is not
-          `accountant` refuses the event.
-        * zcdp: RDP gives about `epsilon_at`, because it tries few orders. PLD accountants refuse the event.
+        * pure: the epsilon of the worst composition of mechanisms with this claim. The accountant other than
+          `accountant` rejects the event.
+        * zcdp: RDP gives about `epsilon_at`, because it tries few orders. PLD accountants reject the event.
         * gaussian: PLD gives `epsilon_at`, RDP an upper bound. PLD accountants for `REPLACE_ONE` double the
           sensitivity, which is safe but not tight.
         * approximate (most shuffle claims are): dp-accounting has no event with a delta. With `delta_apart=True` the
           event covers only epsilon. Subtract the sum of these claims' deltas from the delta that you pass to the
           accountant.
-        * none: an event without privacy.
+        * none: a non-private event.
 
         Args:
             accountant: "pld" or "rdp", the accountant that composes the event. Events of pure and approximate claims
                 depend on it.
-            delta_apart: whether you account for the delta of an approximate claim yourself. If False, claims with a
-                delta are refused.
+            delta_apart: whether you account for the delta of an approximate claim yourself. If False, a claim with a
+                delta raises a ValueError.
 
         Returns:
             A `dp_accounting.DpEvent`.
@@ -338,9 +344,9 @@ class Guarantee:
         return dp_event(self, accountant=accountant, delta_apart=check_flag("delta_apart", delta_apart))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the claim as plain values, for provenance; infinity becomes "inf", as JSON has no infinity.
+        """Returns the claim as a dict for JSON, for provenance. Infinity becomes "inf", as JSON has no infinity.
 
-        `unit` is left out if it is "record", so that files equal the files of earlier versions.
+        The key "unit" is omitted if it is "record", so that files equal the files of earlier versions.
         """
         values = {
             **dataclasses.asdict(self),

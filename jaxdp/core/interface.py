@@ -1,4 +1,4 @@
-"""Spaces of actions, feedback, contexts and recommendations, which learners and environments exchange."""
+"""Spaces of the actions, feedback, contexts and recommendations that learners and environments exchange."""
 
 import math
 from collections.abc import Callable
@@ -25,10 +25,10 @@ class Space(NamedTuple):
     Attributes:
         kind: "integers" or "numbers" (floats).
         shape: shape of the arrays.
-        low: smallest entry.
-        high: largest entry.
-        radius: largest norm of an array; infinity if the norm is not bounded.
-        norm: the norm that `radius` bounds: "l1", "l2" or "max" (the largest absolute value of an entry).
+        low: lower bound on the entries.
+        high: upper bound on the entries.
+        radius: upper bound on the norm of an array; infinity if the norm is not bounded.
+        norm: the norm that `radius` bounds: "l1", "l2" or "max" (the maximum absolute value of an entry).
 
     Examples:
         >>> print(arms(4))
@@ -51,7 +51,7 @@ class Space(NamedTuple):
         return f"{self.kind}{box}{shape}{ball}"
 
     def __contains__(self, other: object) -> bool:
-        """Returns whether bounds and norms show that `other` is contained in this space.
+        """Returns whether `other` is contained in this space, as far as bounds and norms show it.
 
         Examples:
             >>> ball(3, norm="l1") in ball(3), ball(3) in Space("numbers", (3,), -1, 1), ball(3) in ball(3, norm="l1")
@@ -64,13 +64,13 @@ class Space(NamedTuple):
         return low <= lowest and highest <= high and largest <= self.radius * (1 + ROUNDING)
 
     def fits(self, array: jax.Array | jax.ShapeDtypeStruct) -> bool:
-        """Returns whether an array has this shape and kind; its entries are not checked."""
+        """Returns whether an array has this space's shape and kind; the array's entries are not checked."""
         return array.shape == self.shape and np.issubdtype(array.dtype, KINDS[self.kind])
 
     def holds(self, array: jax.Array) -> jax.Array:
-        """Returns whether an array of this shape and kind lies in the space, [] bool; NaN does not.
+        """Returns whether an array lies in the space, [] bool; an array with a NaN does not.
 
-        The norm may exceed the radius by its rounding error.
+        The array must have this space's shape and kind. Its norm may exceed the radius by the norm's rounding error.
 
         Examples:
             >>> bool(arms(3).holds(jnp.int32(2))), bool(arms(3).holds(jnp.int32(3)))
@@ -89,7 +89,7 @@ class Space(NamedTuple):
         return inside if self.radius == math.inf else inside & self._in_ball(array.astype(default_float()))
 
     def _ends(self) -> tuple[float, float]:
-        """Returns the smallest and the largest entry that the space allows; integers if its kind is integers."""
+        """Returns the minimum and maximum entry that the space allows; integers if its kind is "integers"."""
         low, high = max(self.low, -self.radius), min(self.high, self.radius)
         if self.kind == "integers":
             low = math.ceil(low) if math.isfinite(low) else low
@@ -113,7 +113,7 @@ class Space(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A pair of points that a learner queries at once: centre + offset and centre - offset.
+    """A pair of points, centre + offset and centre - offset, that a learner queries at once.
 
     The environment returns the difference of their losses. It computes this difference without the cancellation of two
     nearly equal numbers.
@@ -128,13 +128,16 @@ class Probe(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """The spaces of actions, feedback, contexts and recommendations, each a pytree of `Space` like the arrays' pytree.
+    """The spaces of actions, feedback, contexts and recommendations.
+
+    Each is a pytree of `Space` with the structure of the arrays.
 
     Attributes:
         action: space of the learner's actions.
         feedback: space of the environment's feedback.
-        context: space of the contexts that the learner sees before it acts, or None.
-        recommendation: space of the recommendations that the learner returns and the environment evaluates, or None.
+        context: space of the contexts that the learner sees before it acts; None if there are no contexts.
+        recommendation: space of the recommendations that the learner returns and the environment evaluates; None if
+            there are none.
     """
 
     action: Any
@@ -153,7 +156,7 @@ def arms(num_arms: int) -> Space:
 
 
 def pairs(num_arms: int) -> Space:
-    """Returns the space of ordered pairs of arms, the left one first: a dueling bandit's actions.
+    """Returns the space of a dueling bandit's actions, ordered pairs of arms (left, right).
 
     Raises:
         ValueError: if num_arms < 2.
@@ -166,7 +169,7 @@ def pairs(num_arms: int) -> Space:
 
 
 def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
-    """Returns the space of vectors of bounded norm.
+    """Returns the space of vectors with bounded norm.
 
     Raises:
         ValueError: if dim < 1, radius is not finite and > 0, or norm is unknown.
@@ -186,7 +189,7 @@ def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
 
 
 def is_space(node: Any) -> bool:
-    """Returns whether a node of a pytree is a space, for `is_leaf`: a space is itself a tuple."""
+    """Returns whether a node of a pytree is a space. Used as `is_leaf`, because a space is itself a tuple."""
     return isinstance(node, Space)
 
 
@@ -199,12 +202,12 @@ def map_spaces(spaces: Any, others: Any, compare: Callable[[Space, Any], Any]) -
 
 
 def fits(spaces: Any, arrays: Any) -> bool:
-    """Returns whether a pytree of arrays has the structure, shapes and kinds of a pytree of spaces."""
+    """Returns whether a pytree of arrays has the same structure, shapes and kinds as a pytree of spaces."""
     return _every(spaces, arrays, Space.fits)
 
 
 def holds(spaces: Any, arrays: Any) -> jax.Array:
-    """Returns whether all arrays of a pytree that `fits` lie in their spaces, [] bool."""
+    """Returns whether all arrays of a pytree lie in their spaces, [] bool. Shapes and kinds must fit."""
     inside = map_spaces(spaces, arrays, Space.holds)
     return jnp.asarray(False) if inside is None else jnp.stack(inside).all()
 

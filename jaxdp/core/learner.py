@@ -33,34 +33,34 @@ class State(NamedTuple):
 class InitFn(Protocol):
     """Returns the learner's state before the first round.
 
-    Called once in each lane, inside the compiled program. May read: params, its own key (once). Every later state has
-    the structure, shapes and dtypes of this `State`.
+    Called once in each lane, inside the compiled program. May read: params, its own key (once). All later states have
+    the same structure, shapes and dtypes as this `State`.
     """
 
     def __call__(self, key: jax.Array, params: Any) -> State: ...
 
 
 class ActFn(Protocol):
-    """Chooses one lane's action in this round, inside the compiled program, before the environment answers.
+    """Chooses one lane's action in this round, before the environment returns feedback.
 
-    A replay of a transcript calls it again, so equal arguments must give equal actions. May read: params, the released
-    state, this round's context, its own key (once). Must not depend on: `State.private`, this round's feedback, the
-    environment's keys, the engine, other lanes. Returns a pytree of `Interface.action`'s structure, the same in every
-    round.
+    Called inside the compiled program, and again when a transcript is replayed, so equal arguments must give equal
+    actions. May read: params, the released state, this round's context, its own key (once). Must not depend on:
+    `State.private`, this round's feedback, the environment's keys, the engine, other lanes. Returns a pytree of
+    `Interface.action`'s structure, the same in every round.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, context: Any) -> Any: ...
 
 
 class PrivatizeFn(Protocol):
-    """The trust boundary: returns everything of this round that the curator may see.
+    """The trust boundary: returns everything that the curator may see of this round.
 
     In the central model it returns (action, feedback), and `update` adds noise to everything that it writes into
     `public`. In the local model it returns the noisy message of the user's device. The message of a contextual user
     does not contain the action, because the action would reveal the context. May read: params, the released state, this
-    round's context, action and feedback, its own key (once). Must not depend on anything else. In a block it gets
-    `public` as it is at the block's start, so it must not depend on values that change inside a block. Returns a
-    pytree, of the same structure in every round.
+    round's context, action and feedback, its own key (once). Must not depend on anything else. In a block, `public` is
+    the state at the block's start, so the result must not depend on values that change inside a block. Returns a pytree
+    with the same structure in every round.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, context: Any, action: Any, feedback: Any) -> Any: ...
@@ -78,7 +78,7 @@ class UpdateFn(Protocol):
 
 
 class ClipFn(Protocol):
-    """Returns the interval (low, high) to which feedback is clipped. May read: params. Called on the host, too."""
+    """Returns the interval (low, high) to which feedback is clipped. May read: params. Also called on the host."""
 
     def __call__(self, params: Any) -> tuple[Any, Any]: ...
 
@@ -86,8 +86,8 @@ class ClipFn(Protocol):
 class DoneFn(Protocol):
     """Returns whether the learner has stopped: [] bool.
 
-    Called after each round, so at least one round is played. Once it is true, the lane ends. May read: params and the
-    released state: a stopping time is public.
+    Called after each round, so at least one round is played. The lane ends as soon as the result is true. May read:
+    params and the released state, because a stopping time is public.
     """
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
@@ -96,8 +96,8 @@ class DoneFn(Protocol):
 class RecommendFn(Protocol):
     """Returns the learner's current recommendation: the best arm, a winner, a model.
 
-    Called at checkpoints and where the learner stops; the environment evaluates the recommendation. May read: params
-    and the released state, so that a recommendation costs no privacy. Returns a pytree of `Interface.recommendation`'s
+    Called at checkpoints and when the learner stops; the environment evaluates the recommendation. May read: params and
+    the released state, so that a recommendation costs no privacy. Returns a pytree of `Interface.recommendation`'s
     structure.
     """
 
@@ -105,9 +105,10 @@ class RecommendFn(Protocol):
 
 
 class BestActionFn(Protocol):
-    """Returns the best action according to the released state: a pytree of `Interface.action`'s structure.
+    """Returns the best action according to the released state.
 
-    `jaxdp.per_person` plays it in rounds without feedback to the learner. May read: params and the released state.
+    `jaxdp.per_person` plays this action in rounds without feedback to the learner. May read: params and the released
+    state. Returns a pytree of `Interface.action`'s structure.
     """
 
     def __call__(self, params: Any, public: Any) -> Any: ...
@@ -136,17 +137,17 @@ class CountPlan(NamedTuple):
 
 
 class BlockPlanFn(Protocol):
-    """Returns the actions of the next rounds, at most `limit`, as `act` would choose them from the same `public`.
+    """Returns the actions of at most `limit` next rounds, as `act` would choose them from the same `public`.
 
-    `keys` are the keys that `act` would get, one a round; `contexts` are the contexts of these rounds, or None in
-    problems without contexts.
+    `keys` are the keys that `act` would get, one for each round. `contexts` are the contexts of these rounds, or None
+    in problems without contexts.
     """
 
     def __call__(self, keys: jax.Array, params: Any, public: Any, contexts: Any, limit: jax.Array) -> BlockPlan: ...
 
 
 class BlockUpdateFn(Protocol):
-    """Applies `update` round after round, up to and including the first round after which the learner changes its plan.
+    """Applies `update` to each round, up to and including the first round after which the learner changes its plan.
 
     `keys` are the keys that `update` would get; `report` has the output of `privatize` for every planned round. Returns
     the new state and the number of rounds that it includes, in [1, plan.length].
@@ -158,40 +159,40 @@ class BlockUpdateFn(Protocol):
 
 
 class SlotRoundsFn(Protocol):
-    """Returns, for each slot of keys, actions and feedback, the index of the round that the slot holds.
+    """Returns the index of the round that is stored in each slot of keys, actions and feedback.
 
-    The result has [block length] increasing integers. An empty slot has index `block length`. For learners that do not
-    store rounds one after the other.
+    The result is [block length] increasing integers. An empty slot has index `block length`. Needed only by learners
+    that do not store consecutive rounds in consecutive slots.
     """
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
 
 
 class SwitchWhenFn(Protocol):
-    """Returns whether the learner may switch to its next blocks: [] bool. Once it is true, it stays true."""
+    """Returns whether the learner may switch to its next blocks: [] bool. The result must not change back to false."""
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
 
 
 class Blocks(NamedTuple):
-    """The next rounds, in order. A run in blocks gives the same bits as the run round by round.
+    """Functions that play the next rounds in blocks. A run in blocks gives the same bits as a run round by round.
 
-    Functions get one array of keys: the same keys that `act`, `privatize` and `update` get in these rounds. The reports
-    of a block are the results of `Learner.privatize` for each of its rounds, with the public state at the block's
-    start.
+    The functions get one array of keys, the same keys that `act`, `privatize` and `update` get in these rounds. The
+    reports of a block are the results of `Learner.privatize` for each of its rounds, with the public state at the
+    block's start.
 
     Attributes:
-        length: rounds in a block, >= 1.
+        length: the maximum number of rounds in a block, >= 1.
         plan: returns the planned actions.
         update_block: updates the state with the reports.
         switch_when: returns whether to switch to the learner's next blocks; None for the last blocks. Lanes that are
             computed together switch together, once `switch_when` is true in every lane that still runs. Until then
-            these blocks also play lanes in which it is already true, and must be correct for them. Ended lanes are
-            computed with a `limit` of 0, and their results are discarded.
-        slot_rounds: returns the round index of each slot; None if slot i holds round i.
+            these blocks also play the lanes in which `switch_when` is already true, and must be correct for them. Lanes
+            that have ended are computed with a `limit` of 0, and their results are discarded.
+        slot_rounds: returns the round index of each slot; None if slot i stores round i.
         ends: rounds after which a block ends early in every lane, if all other blocks have `length` rounds or end at
             `limit`. The number of blocks is then known, so that a GPU does not wait for the host after each of them.
-            None if blocks may end early after other rounds, too.
+            None if blocks may also end early after other rounds.
     """
 
     length: int
@@ -211,7 +212,7 @@ class CountPlanFn(Protocol):
 class CountPrivatizeFn(Protocol):
     """Returns the report of all rounds of a plan, from the totals of their feedback for each action.
 
-    It is distributed as the sum of the single rounds' reports.
+    The report has the same distribution as the sum of the single rounds' reports.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, plan: CountPlan, totals: Any) -> Any: ...
@@ -224,7 +225,7 @@ class CountUpdateFn(Protocol):
 
 
 class Counts(NamedTuple):
-    """The next rounds as counts of actions. A run by counts has the distribution of the run round by round.
+    """Functions that play the next rounds as counts of actions. A run has the same distribution as round by round.
 
     Attributes:
         plan: returns the number of times that each action is played.
@@ -238,7 +239,7 @@ class Counts(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """An online algorithm: pure functions, each for one lane. The docstring of each function's type says its duty.
+    """An online algorithm, as pure functions for one lane. The types of the functions document their tasks.
 
     Attributes:
         params: (**values) -> Params. On the host: validates one grid point and calibrates its noise in float64.
@@ -250,22 +251,23 @@ class Learner(NamedTuple):
         done: returns whether the learner has stopped; None if it never stops before the horizon.
         recommend: returns the current recommendation; None if the learner makes no recommendations.
         blocks: plays many rounds at once, in order. Each element is used until its `switch_when` is true. May be empty.
-        counts: plays many rounds at once, as counts and totals; or None.
-        horizon: the only horizon for which shapes or constants are right, or None; the simulator refuses any other
-            horizon.
-        interface: the actions, feedback, contexts and recommendations that the learner supports. The simulator refuses
-            an environment that does not fit. If None, it warns, and checks only that the functions' shapes fit.
-        min_horizon: the fewest rounds in which the learner completes all its phases; the simulator warns if there are
-            fewer.
-        clip: returns the interval to which feedback is clipped. The simulator warns if mean feedback lies outside, and
-            can count clipped entries. None if no such interval is known.
+        counts: plays many rounds at once, as counts and totals; None if not supported.
+        horizon: the only horizon for which shapes or constants are right; the simulator rejects any other horizon. None
+            if every horizon is supported.
+        interface: the actions, feedback, contexts and recommendations that the learner supports. The simulator rejects
+            an environment that does not fit. If None, the simulator warns, and checks only that the functions' shapes
+            fit.
+        min_horizon: the minimum number of rounds in which the learner completes all its phases; the simulator warns if
+            the horizon is smaller.
+        clip: returns the interval to which feedback is clipped. The simulator warns if mean feedback lies outside this
+            interval, and can count clipped entries. None if no such interval is known.
         best_action: returns the best action according to the released state, for rounds without feedback to the
-            learner; or None.
+            learner; None if not supported.
         reports: the number of first visits of a person that reach the learner, for learners made by `per_person`. Then
             `horizon` and `min_horizon` count rounds that reach the learner, and the environment must have visits. None
-            for a learner that all rounds reach.
-        visits: the schedule of people for which the learner is made; the simulator refuses another schedule. None for
-            any schedule.
+            if all rounds reach the learner.
+        visits: the schedule of people for which the learner is made; the simulator rejects any other schedule. None if
+            every schedule is supported.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 

@@ -1,4 +1,4 @@
-"""`Ledger`: a privacy budget that releases spend, each for everyone or for single persons."""
+"""A privacy ledger (`Ledger`), which charges each release to the budget of everyone or of single persons."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ FORMAT = 1
 
 
 class Spent(NamedTuple):
-    """Sums of privacy costs over releases, as exact decimal numbers.
+    """Sums of privacy costs over releases, as exact fractions.
 
     Attributes:
         epsilon: sum for pure and approximate claims; 0 with accounting "zcdp".
@@ -33,25 +33,25 @@ class Spent(NamedTuple):
     rho: Fraction = Fraction(0)
 
     def plus(self, other: "Spent") -> "Spent":
-        """Returns the sums of two records."""
+        """Returns the sums of the fields of two records."""
         return Spent(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class Ledger:
-    """The privacy budget of each person, and a list of the releases that spent it.
+    """The privacy budget of each person, and a list of the releases that were charged to it.
 
-    Call `spend` and `save` before each release; `spend` refuses a release that exceeds the budget. The ledger is a
-    privacy filter: you may choose the next release after seeing the results of earlier releases. `save` refuses to
-    overwrite releases that the ledger does not have, but it takes no lock: only one process at a time may spend and
+    Call `spend` and `save` before each release; `spend` rejects a release that exceeds the budget. The ledger is a
+    privacy filter: you may choose the next release after seeing the results of earlier releases. `save` never
+    overwrites releases that are missing in this ledger. It takes no lock, so only one process at a time may spend and
     save.
 
     Args:
         epsilon: the budget of each person, > 0 and finite.
         delta: the delta of each person, in [0, 1).
-        accounting: "sums" adds epsilons and deltas, of pure and approximate claims. "zcdp" adds rhos, of zCDP, Gaussian
-            and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. This needs delta > 0, and
-            allows more releases if each of them is small.
-        privacy_unit: the unit that the budget protects. Claims for other units are refused; `Guarantee.at_user_level`
+        accounting: "sums" adds the epsilons and deltas of pure and approximate claims. "zcdp" adds the rhos of zCDP,
+            Gaussian and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. It needs delta >
+            0, and allows more releases than "sums" if each release is small.
+        privacy_unit: the unit that the budget protects. Claims for other units are rejected; `Guarantee.at_user_level`
             converts them.
 
     Raises:
@@ -95,15 +95,15 @@ class Ledger:
         self._largest_of_persons = Spent()  # largest of each sum over persons, without the releases of everyone
 
     def spend(self, guarantee: Guarantee, *, persons: str | Iterable[Any] = EVERYONE) -> None:
-        """Records a release, before it is made.
+        """Charges a release to the budget and records it. Call this before the release.
 
         Args:
             guarantee: the claim of the release, for the ledger's privacy unit.
-            persons: "everyone", or the public ids (text or whole numbers) of the persons who take part.
+            persons: "everyone", or the public ids (strings or integers) of the persons who take part.
 
         Raises:
-            ValueError: if the release exceeds the budget (the message has the largest epsilon or rho that is left); if
-                the claim has no budget, is joint, or has another unit or adjacency; or if the accounting does not add
+            ValueError: if the release exceeds the budget (the message states the remaining epsilon or rho); if the
+                claim has no budget, is joint, or has another unit or adjacency; or if the accounting does not support
                 claims of this kind.
         """
         cost, hashes = self._cost(guarantee), self._hashes(persons)
@@ -118,21 +118,21 @@ class Ledger:
         self._entries.append({"claim": guarantee.to_dict(), "persons": EVERYONE if hashes is None else sorted(hashes)})
 
     def fits(self, guarantee: Guarantee, *, persons: str | Iterable[Any] = EVERYONE) -> bool:
-        """Returns whether `spend` would accept the release. Records nothing. Raises if a claim cannot be added."""
+        """Returns whether the release fits the budget, without recording it. Raises if a claim cannot be added."""
         return self._fits(self._cost(guarantee), self._hashes(persons))
 
     def balance(self, person: Any = EVERYONE) -> float:
-        """Returns the epsilon (accounting "sums") or rho ("zcdp") that is left for a person, by default for everyone.
+        """Returns the remaining epsilon (accounting "sums") or rho ("zcdp") of a person, by default of everyone.
 
-        `spend` may refuse a release within this balance if too little delta is left.
+        `spend` may reject a release within this balance if the remaining delta is too small.
         """
         return float(self._balance(self._largest_spent(None if person == EVERYONE else self._hashes([person]))))
 
     def tight_epsilon(self, person: Any = EVERYONE) -> float:
         """Returns dp-accounting's epsilon, at this ledger's delta, for the releases that use a person's data.
 
-        By default it covers the releases that use everyone's data. The number is valid only if the list of releases
-        was fixed in advance. It is for comparison: `spend` ignores it.
+        By default it covers the releases that use everyone's data. The number is valid only if the list of releases was
+        fixed in advance. It serves for comparison, and `spend` ignores it.
 
         Raises:
             ImportError: if dp-accounting is not installed (`pip install 'jaxdp[accounting]'`).
@@ -160,11 +160,11 @@ class Ledger:
         return float(accountant.get_epsilon(delta))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the ledger to a JSON file, which is replaced in one step.
+        """Writes the ledger to a JSON file, which is replaced atomically.
 
         Raises:
-            ValueError: if the file exists and is not a ledger, or has releases that this ledger does not have; the file
-                then stays as it is.
+            ValueError: if the file exists and is not a ledger, or has releases that this ledger does not have. The file
+                is then not changed.
             OSError: if the file cannot be written.
         """
         path = Path(path)
@@ -265,7 +265,7 @@ class Ledger:
         return {hashlib.sha256(f"{self._salt}:{person}".encode()).hexdigest()[:32] for person in ids}
 
     def _largest_spent(self, hashes: set[str] | None) -> Spent:
-        """Returns the largest of each sum over these persons (None: over all persons), with releases of everyone."""
+        """Returns the maximum of each sum over persons (all persons if None), including releases of everyone."""
         if hashes is None:
             return self._everyone.plus(self._largest_of_persons)
         spent = [self._persons.get(person_hash, Spent()) for person_hash in hashes]

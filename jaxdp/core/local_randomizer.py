@@ -1,4 +1,4 @@
-"""Types of local randomizers: a user's device sends a message (report), and the server estimates a value from it."""
+"""Types of local randomizers. A user's device sends a report, from which the server estimates the user's value."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -15,8 +15,9 @@ class ReportFn(Protocol):
 
     The value is first clipped to the randomizer's domain, so that the claim holds for every value; NaN becomes one
     fixed value of the domain. Then noise is added. At epsilon = inf the clipped value is returned. May read: params,
-    the value, its own key (once). Must not depend on anything else. Returns a pytree, of the same structure for every
-    value. The randomizer's factory documents the form of a value, and whether it may hold several users' values.
+    the value, its own key (once). Must not depend on anything else. Returns a pytree with the same structure for every
+    value. The randomizer's factory documents the form of a value, and whether it may contain the values of several
+    users.
     """
 
     def __call__(self, key: jax.Array, params: Any, value: Any) -> Any: ...
@@ -32,13 +33,13 @@ class EstimateFn(Protocol):
 
 
 class TotalFn(Protocol):
-    """Draws the sum of the reports of `count` users, with the distribution of a sum of single reports.
+    """Draws the sum of `count` users' reports, from the distribution of a sum of single reports.
 
-    `totals` is the sum of the users' values. For values 0 or 1 it is the number of ones. For more labels it is the
-    number of users with each label, and the result is the number of reports with each label. For moments with Gaussian
-    noise it is the sum of the users' exact moments. The result is unspecified if `totals` cannot be the sum of `count`
-    values. The sum costs as much privacy as `count` releases. For audits (`jaxdp.mechanisms.tape`), a total of moments
-    is recorded as one release of the sum; other totals are not recorded.
+    `totals` is the sum of the users' values. For values 0 or 1 it is the number of ones. For three or more labels it is
+    the number of users with each label, and the result is the number of reports with each label. For moments with
+    Gaussian noise it is the sum of the users' exact moments. The result is unspecified if `totals` cannot be the sum of
+    `count` values. The sum costs as much privacy as `count` releases. For audits (`jaxdp.mechanisms.tape`), a total of
+    moments is recorded as one release of the sum; other totals are not recorded.
     """
 
     def __call__(self, key: jax.Array, params: Any, totals: Any, count: jax.Array) -> Any: ...
@@ -48,8 +49,8 @@ class LocalRandomizer(NamedTuple):
     """A randomizer that each user applies to one value.
 
     A locally private algorithm applies a non-private algorithm to the estimates of a local randomizer. The algorithm
-    needs bounds on the size and the spread of estimates: `range_bound`, `second_moment` and `variance_proxy`. The host
-    computes them, each for the worst coordinate of an array; they are never too small.
+    needs bounds on the magnitude and the variance of estimates: `range_bound`, `second_moment` and `variance_proxy`.
+    The host computes these upper bounds, each for the worst coordinate of an array.
 
     Attributes:
         params: (**values) -> Params. On the host: validates one grid point and calibrates its noise in float64.
@@ -57,11 +58,11 @@ class LocalRandomizer(NamedTuple):
         report: returns the message of the device.
         estimate: returns the server's estimate from a report.
         total: draws the sum of many reports at once; None if the totals of values do not determine its distribution.
-        range_bound: (horizon, failure_prob, **values) -> M. With probability 1 - failure_prob no coordinate of
-            `horizon` estimates is larger than M in absolute value.
+        range_bound: (horizon, failure_prob, **values) -> M. With probability 1 - failure_prob, no coordinate of
+            `horizon` estimates has an absolute value larger than M.
         second_moment: (**values) -> M2 >= E[estimate^2], for the worst value.
         variance_proxy: (**values) -> s^2. For random values of any distribution, estimates are s^2-sub-Gaussian. s^2
-            includes the noise and the spread of the values. Infinite for Laplace noise.
+            includes the noise and the variation of the values. Infinite for Laplace noise.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 

@@ -12,8 +12,8 @@ from jax.core import Tracer
 
 P = ParamSpec("P")
 Made = TypeVar("Made")
-LONGEST = 200  # texts have fewer characters
-FEW = 8  # longer lists are printed as their length
+LONGEST = 200  # every text has fewer characters
+FEW = 8  # of a longer list only the length is printed
 MOST = 1000  # entries of the largest array that is stored
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 class MadeBy:
     """A factory's name and the arguments of a call.
 
-    Its `repr` is one line of less than 200 characters without memory addresses. Arguments in `unnamed` are printed
+    Its `repr` is one line of less than 200 characters, without memory addresses. Arguments in `unnamed` are printed
     without their names.
 
     Attributes:
@@ -71,7 +71,7 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory: its result records name and arguments, and equal arguments give the same object.
+    """Decorates a factory as `factory` does, and returns the same object again for equal arguments.
 
     JAX then reuses the programs that it compiled for the object's functions. Arguments are equal only if they have the
     same types. The last 128 requested objects are stored.
@@ -98,7 +98,7 @@ def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def describe(algorithm: Any, kind: str) -> str:
-    """Returns the factory call that made an algorithm or, if none is recorded, the kind and the name of `params`."""
+    """Returns the factory call that made an algorithm; if none is recorded, the kind and the name of `params`."""
     if algorithm.made_by is not None:
         return repr(algorithm.made_by)
     function = algorithm.params
@@ -125,7 +125,7 @@ def shorten(line: str) -> str:
 
 
 def text(value: Any, most: int = LONGEST // 2) -> str:
-    """Formats an argument in at most `most` characters; a longer text is replaced by the type or the factory's name."""
+    """Formats an argument in at most `most` characters. A longer text is replaced by the type or the factory's name."""
     if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
         return shorten(str(value))
     if isinstance(value, np.ndarray | jax.Array | jax.ShapeDtypeStruct):

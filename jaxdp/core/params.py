@@ -17,12 +17,12 @@ Scalar = float | np.floating | np.integer | jax.Array  # types of a scalar leaf 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def pytree_dataclass(cls: type[Class]) -> type[Class]:
-    """Makes a class a frozen dataclass with keyword-only fields, and registers it as a pytree: for `Params`."""
+    """Turns a `Params` class into a frozen dataclass with keyword-only fields, and registers it as a pytree."""
     return jax.tree_util.register_dataclass(dataclass(frozen=True, kw_only=True)(cls))
 
 
 def default_float() -> np.dtype:
-    """Returns JAX's default float type: float32, or float64 under x64."""
+    """Returns JAX's default float type: float64 in 64-bit mode, and float32 otherwise."""
     return np.dtype(jax.dtypes.canonicalize_dtype(float))
 
 
@@ -42,14 +42,16 @@ def scalar_leaf(name: str, value: float) -> np.floating:
     dtype = default_float()
     with np.errstate(over="ignore", under="ignore"):
         leaf = dtype.type(value)
-    # Subnormal numbers are refused too: compiled programs flush them to 0.
+    # Subnormal numbers are rejected, too, because compiled programs flush them to 0.
     if (math.isfinite(value) and not np.isfinite(leaf)) or (value != 0 and abs(leaf) < np.finfo(dtype).smallest_normal):
         raise ValueError(f"{name} must be within the range of {dtype}, got {value}")
     return leaf
 
 
 def leaf_rounded_down(name: str, value: float) -> np.floating:
-    """Returns a `scalar_leaf` of a value >= 0, never rounded up: for a budget, or a rate that a budget limits.
+    """Returns a nonnegative value as a `scalar_leaf`, rounded down if it is not representable.
+
+    Use it for a privacy budget, or for a rate that a budget bounds.
 
     Examples:
         >>> float(leaf_rounded_down("epsilon", 0.1)) <= 0.1 < float(np.float32(0.1))
@@ -86,7 +88,7 @@ def interval_leaves(
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """Wraps `params` to accept only these names; among them, `delta` and `persons` have no default.
+    """Wraps `params` so that it accepts only these names. Among them, `delta` and `persons` have no default.
 
     The new function raises a TypeError for a missing or unknown value.
 

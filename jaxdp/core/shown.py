@@ -31,9 +31,9 @@ Rows = list[tuple[str, str]]
 
 
 def unit_word(privacy_unit: str) -> str:
-    """Returns the word after "one" in a privacy unit, for example "round" in "one round's reward".
+    """Returns the word after "one" in the name of a privacy unit, for example "round" in "one round's reward".
 
-    A privacy unit that does not start with "one" is returned whole.
+    A name that does not start with "one" is returned unchanged.
     """
     return re.sub(r"^one (\w+).*", r"\1", privacy_unit)
 
@@ -42,7 +42,7 @@ def html_of(value: Any, kind: str) -> str:
     """Returns an algorithm, environment, estimator, problem or randomizer as HTML.
 
     Args:
-        value: an object with `params` and `made_by`; `rows_of` lists what else is shown if the object has it.
+        value: an object with `params` and `made_by`. `rows_of` lists the optional attributes that are shown, too.
         kind: the kind of object in one word, for example "learner".
 
     Returns:
@@ -62,7 +62,7 @@ def page(title: str, kind: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def rows_of(value: Any) -> Rows:
-    """Returns rows (name, text) of an object: its values and, if it has them, its claim, interface and other fields.
+    """Returns rows (name, text) of an object's values and, if it has them, its claim, interface and other fields.
 
     The other fields are the metrics, the horizon, the number of rounds of one user, and whether features are public.
     """
@@ -111,9 +111,9 @@ def guarantee_rows(claim: Any) -> Rows:
 def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Mapping[str, Any]) -> Rows:
     """Returns rows (name, text) of the parts of a run and of its coordinates.
 
-    Rows of a part show its claim and interface (learners), claim (estimators) or metrics, and its values. `made_of` has
-    the parts by name, and `coords` has the run's coordinates. `params` is the run's function that takes values by name;
-    its arguments are shown if `made_of` is empty.
+    Rows of a part show its claim and interface (learners), claim (estimators) or metrics, and its values. `made_of`
+    maps names to the parts, and `coords` maps names to the run's coordinates. `params` is the run's function of keyword
+    arguments, which are shown if `made_of` is empty.
     """
     rows: Rows = []
     for name, part in made_of.items():
@@ -134,9 +134,9 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
 
 
 def claim_text(guarantee: Callable[..., Any]) -> str:
-    """Returns the claim at default or example values, as text, or else the names of the values that it needs.
+    """Formats the claim at default or example values; without such values, the names of the required values.
 
-    If it needs no values and `guarantee` raises an error, the text is "not known".
+    If no values are required and `guarantee` raises an error, the text is "not known".
     """
     return _claim(guarantee)[0][1]
 

@@ -50,16 +50,16 @@ class VisitedWorld(NamedTuple):
 
 
 def add_visits(environment: Environment, visits: Visits | None, of_person: ParamsOfPerson | None = None) -> Environment:
-    """Returns the environment with people: the public context of a round is the person who comes.
+    """Returns the environment with people, in which the public context of a round is the person who comes.
 
     Args:
         environment: an environment without contexts. Without `of_person`, its feedback, outcomes and metrics stay the
             same, bit for bit.
         visits: the schedule; None returns the environment itself.
-        of_person: (key, params, person) -> params; the environment answers this person with these parameters. The key
-            is the same for all people in a lane. If the environment has a function `unheard`, outcomes must not depend
-            on the person, because `unheard` gets the parameters of the environment without people. None if people do
-            not differ.
+        of_person: (key, params, person) -> params, the parameters of the environment for this person. The key is the
+            same for all people in a lane. If the environment has a function `unheard`, outcomes must not depend on the
+            person, because `unheard` gets the parameters of the environment without people. None if people do not
+            differ.
 
     Returns:
         An environment that is played round by round, for at most the rounds of the schedule. Its public context is a

@@ -30,10 +30,10 @@ class Visits:
     order, make the schedule with another `seed`.
 
     Attributes:
-        person: [horizon] int32 in [0, num_people), the person of each round; read-only.
+        person: [horizon] int32 in [0, num_people), the index of each round's person; read-only.
         nth: [horizon] int32, number of earlier visits of this person; read-only.
         num_people: the number of people.
-        most: the largest number of visits of one person.
+        most: the maximum number of visits of one person.
 
     Examples:
         >>> visits = Visits.from_ids(["ann", "bob", "ann"])
@@ -66,13 +66,13 @@ class Visits:
         Args:
             people: number of people, >= 1.
             each: number of visits of each person, >= 1.
-            seed: seed of the order, a whole number >= 0.
+            seed: seed of the order, an integer >= 0.
 
         Returns:
             A schedule of people * each rounds.
 
         Raises:
-            ValueError: if an argument is not a whole number in its range, or there are 2^31 rounds or more.
+            ValueError: if an argument is not an integer in its range, or there are 2^31 rounds or more.
 
         Examples:
             >>> Visits.random(people=3, each=2, seed=1).person.tolist()
@@ -84,7 +84,7 @@ class Visits:
 
     @classmethod
     def sessions(cls, *, people: int, sessions: int, length: int, seed: int = 0) -> "Visits":
-        """Returns a schedule of sessions, in which a person stays for several rounds, in a random order.
+        """Returns a schedule of sessions of several rounds with the same person, in a random order.
 
         All orders of sessions are equally likely.
 
@@ -92,13 +92,13 @@ class Visits:
             people: number of people, >= 1.
             sessions: number of sessions of each person, >= 1.
             length: number of consecutive rounds in a session, >= 1.
-            seed: seed of the order, a whole number >= 0.
+            seed: seed of the order, an integer >= 0.
 
         Returns:
             A schedule of people * sessions * length rounds.
 
         Raises:
-            ValueError: if an argument is not a whole number in its range, or there are 2^31 rounds or more.
+            ValueError: if an argument is not an integer in its range, or there are 2^31 rounds or more.
 
         Examples:
             >>> Visits.sessions(people=2, sessions=2, length=3).person.tolist()
@@ -166,7 +166,7 @@ class Visits:
 
 
 def _earlier_visits(person: np.ndarray) -> np.ndarray:
-    """Returns, for each round, how often its person came before, from the person of each round; both [horizon]."""
+    """Returns the number of earlier visits of each round's person, [horizon], from the persons, [horizon]."""
     order = np.argsort(person, kind="stable")
     starts = np.flatnonzero(np.diff(person[order], prepend=-1))
     position = np.arange(len(person))
