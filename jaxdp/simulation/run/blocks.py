@@ -16,8 +16,8 @@ class BlockEvents(NamedTuple):
     Attributes:
         actions: pytree of [block length, ...] arrays, as planned.
         report: pytree of [block length, ...] arrays.
-        slot_rounds: [block length] integers: for each index of `actions` and `report`, the round stored there, counted
-            from 0 at the start of the block; an empty slot has the block length.
+        slot_rounds: [block length] integers, the round that is stored at each index of `actions` and `report`, counted
+            from 0 at the start of the block. An empty slot has the block length.
         used: [] integer, the number of rounds played.
     """
 
@@ -54,7 +54,7 @@ def play_block(
     play: Play,
     stop: jax.Array,
 ) -> tuple[Play, BlockEvents]:
-    """Plays the rounds of one block that are before `stop`. Returns the next play and the block's events."""
+    """Plays the rounds of one block up to round `stop`. Returns the next play and the block's events."""
     answer_block = environment.block
     assert answer_block is not None
     learner_params, env_params, public = params["learner"], params["environment"], play.state.public
@@ -67,7 +67,7 @@ def play_block(
         assert environment.contexts is not None
         contexts = environment.contexts(keys.context, env_params, play.world)
     plan = blocks.plan(keys.act, learner_params, public, contexts, limit)
-    if blocks.slot_rounds and jax.tree.leaves(play.world):  # the world needs the actions in playing order
+    if blocks.slot_rounds and jax.tree.leaves(play.world):  # the world must get the actions in playing order
         slot_of_round = jnp.zeros_like(indices).at[order].set(indices, mode="drop")
         actions = jax.tree.map(lambda leaf: leaf[slot_of_round], plan.actions)
         worlds, *answers = answer_block(keys.feedback[slot_of_round], env_params, play.world, contexts, actions)

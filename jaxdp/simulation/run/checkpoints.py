@@ -12,17 +12,17 @@ from jaxdp.validation import check_count
 
 @dataclass(frozen=True)
 class LogSpaced:
-    """A number of checkpoints, evenly spaced in the logarithm of the round, up to the horizon."""
+    """A number of checkpoints up to the horizon, evenly spaced in the logarithm of the round."""
 
     count: int
 
 
 def log_spaced(count: int) -> LogSpaced:
-    """Returns a value for `checkpoints`: rounds from 1 to the horizon, evenly spaced in their logarithm.
+    """Returns a value for `checkpoints` that means rounds from 1 to the horizon, evenly spaced in log scale.
 
     Args:
-        count: number of checkpoints, >= 1; one is the horizon. Checkpoints that round to the same number are recorded
-            once.
+        count: number of checkpoints, >= 1; a single checkpoint is the horizon. Checkpoints that round to the same
+            integer are recorded once.
 
     Raises:
         ValueError: if count < 1.
@@ -34,15 +34,15 @@ def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -
     """Returns the rounds after which a simulation records its outputs.
 
     Args:
-        checkpoints: increasing rounds, or a number of evenly spaced rounds, or `log_spaced(n)`; None is only the
+        checkpoints: increasing rounds, a number of evenly spaced rounds, or `log_spaced(n)`; None means only the
             horizon.
         horizon: number of rounds, >= 1.
 
     Returns:
-        Increasing whole numbers in [1, horizon].
+        Increasing integers in [1, horizon].
 
     Raises:
-        ValueError: if there are no checkpoints, or they do not increase, or are not within [1, horizon].
+        ValueError: if there are no checkpoints, or if checkpoints do not increase or are not in [1, horizon].
     """
     if checkpoints is None:
         return [horizon]

@@ -1,4 +1,4 @@
-"""Warns if mean feedback lies outside the interval to which a learner clips it, and counts clipped rounds."""
+"""Warns if mean feedback lies outside the interval to which a learner clips feedback, and counts clipped rounds."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -11,14 +11,14 @@ from jaxdp.validation import warn_caller
 
 CLIPPED = "clipped"  # name of the outcome
 ENDS = ("reward_low", "reward_high", "reward_bound")  # values that set a learner's interval
-ROUNDING = 1e-6  # tolerance for means outside the interval, relative to its width
+ROUNDING = 1e-6  # tolerance for means outside the interval, relative to the interval's width
 
 
 def warn_outside(learner: Learner, environment: Environment, params: Any, name: str, takes: Collection[str]) -> None:
     """Warns if a mean of the environment's feedback lies outside the interval to which the learner clips feedback.
 
-    `params` are host values with the entries "learner" and "environment"; `name` is the learner's name for the warning,
-    and `takes` has the names of the learner's values.
+    `params` are host values with the entries "learner" and "environment". `name` is the learner's name for the warning,
+    and `takes` contains the names of the learner's values.
     """
     if learner.clip is None or environment.means is None:
         return
@@ -35,7 +35,7 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
 
 
 def count_clipped(learner: Learner, environment: Environment) -> Environment:
-    """Adds the outcome `clipped` to an environment: whether a round's feedback lies outside the learner's interval.
+    """Adds the outcome `clipped` to an environment, which is true if feedback lies outside the learner's interval.
 
     Functions of the new environment get parameters with the entries "learner" and "environment".
     """
@@ -55,7 +55,7 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         return with_clipped(params, *block(keys, params["environment"], world, contexts, actions))
 
     def after_key(function: Callable[..., Any] | None) -> Any:
-        """Adapts a function of (key, params, ...) so that it gets only the environment's parameters."""
+        """Adapts a function of (key, params, ...) so that the function gets only the environment's parameters."""
         return function and (lambda key, params, *arguments: function(key, params["environment"], *arguments))
 
     evaluate, unheard = environment.evaluate, environment.unheard

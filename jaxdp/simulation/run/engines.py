@@ -1,4 +1,4 @@
-"""Plays from one checkpoint to the next by an engine: rounds, blocks, counts or heard rounds."""
+"""Engines, which play from one checkpoint to the next by rounds, blocks, counts or heard rounds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ Advance = Callable[[Keys, Any, Play, jax.Array], Play]
 
 
 class Stage(NamedTuple):
-    """A way to play rounds.
+    """A way to play rounds, until `switch_when` is true.
 
     Attributes:
         advance: plays one or more rounds.
@@ -46,15 +46,15 @@ def choose_engine(
     outcomes: Sequence[str] | None = None,
     hears_all: bool = False,
 ) -> str:
-    """Returns the name of the engine that plays: `engine` itself, after checks, or the choice for "auto".
+    """Returns the name of the engine to use: `engine` itself, after checks, or the choice for "auto".
 
     Args:
         learner: the learner that plays.
-        environment: the environment that it plays.
+        environment: the environment that the learner plays.
         engine: one of ENGINES; or "auto", which is "heard" if the learner and the environment allow it, some rounds
             send no report, and no outcome to sum is in `environment.drawn`; otherwise "blocks" if the learner and the
             environment have blocks; otherwise "rounds".
-        outcomes: names of the outcomes to sum; None for all.
+        outcomes: names of the outcomes to sum; None if all are summed.
         hears_all: whether the learner gets a report from every round.
 
     Raises:
@@ -176,7 +176,7 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[
 def play_counts(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> tuple[Play, CountEvents]:
-    """Plays the rounds that the learner plans, up to round `stop`, by drawing totals. Returns the play and events."""
+    """Plays the rounds that the learner plans, up to round `stop`, by drawing totals. Returns (play, events)."""
     counts, feedback_totals = learner.counts, environment.feedback_totals
     assert counts is not None
     assert feedback_totals is not None
@@ -198,7 +198,7 @@ def play_counts(
 
 
 def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """Returns the one stage that draws totals of planned rounds, with the distribution of single rounds."""
+    """Returns the one stage that draws totals of planned rounds, with the same distribution as single rounds."""
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         return play_counts(learner, environment, horizon, roots, params, play, stop)[0]
@@ -209,7 +209,7 @@ def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[
 def play_heard(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> Play:
-    """Plays the next round if it is heard, and then, in one step, all rounds before the next heard round or `stop`."""
+    """Plays the next round if it is heard, and then, in one step, all rounds up to the next heard round or `stop`."""
     best_action, unheard = learner.best_action, environment.unheard
     assert best_action is not None
     assert unheard is not None

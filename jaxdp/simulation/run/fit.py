@@ -1,4 +1,4 @@
-"""Checks, by tracing shapes, that a learner and an environment fit, before anything is compiled."""
+"""Checks that a learner and an environment fit together, by tracing shapes before anything is compiled."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,7 +30,7 @@ class Shown(NamedTuple):
 
 
 def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
-    """Returns `init(key, params)`; raises a ValueError that names `who` if `init` raises a type or attribute error."""
+    """Returns `init(key, params)`. Raises a ValueError with `who` if `init` raises a type or attribute error."""
     try:
         return init(key, params)
     except jax.errors.JAXTypeError:  # JAX's message is better
@@ -40,10 +40,10 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
 
 
 def trace_once(part: Any) -> Any:
-    """Returns the learner or environment with functions that are traced once, for the checks and for loops.
+    """Returns the learner or environment with functions that are traced only once, for both checks and loops.
 
-    The compiled program is the same. Every call returns new functions, so that traces for one kind of device are not
-    used for another.
+    The compiled program does not change. Every call returns new functions, so that traces for one kind of device are
+    not used for another kind.
     """
 
     def convert(name: str, value: Any) -> Any:
@@ -57,11 +57,11 @@ def trace_once(part: Any) -> Any:
 
 
 def check_round(learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any) -> Shown:
-    """Traces one round, function by function. Returns the shapes of its context, action and outcomes.
+    """Traces one round, function by function. Returns the shapes of the round's context, action and outcomes.
 
     Args:
         learner: the learner that plays.
-        environment: the environment that it plays.
+        environment: the environment that the learner plays.
         keys: keys of a round.
         params: parameters, with the entries "learner" and "environment".
         state: state of the learner, from its `init`.
@@ -71,7 +71,7 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         ValueError: if a function does not accept the result of another function; if actions, feedback, contexts or
             recommendations do not match the declared interface; if a round changes the structure, a shape or a dtype of
             the learner's state or of the world; if `init` did not return a State, outcomes are not scalars, or `done`
-            does not return one truth value.
+            does not return a scalar bool.
     """
     learner_params, env_params = params["learner"], params["environment"]
     if not isinstance(state, State):
@@ -127,8 +127,8 @@ def check_many(
 
     Raises:
         ValueError: if a function does not accept the result of another function, or returns the wrong type; if states
-            or worlds differ from single rounds in structure, shape or dtype, or outcomes in names, shape or kind; if
-            blocks with `switch_when` are the last blocks, or blocks without it are not.
+            or worlds differ from single rounds in structure, shape or dtype; if outcomes differ from single rounds in
+            names, shape or kind; if `switch_when` is given for the last blocks, or missing for other blocks.
     """
     if engine == "counts":
         _check_counts(learner, environment, keys, params, state, world, shapes.outcome)
@@ -235,9 +235,9 @@ def _check_blocks(
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
-    """Raises a ValueError unless outcomes of many rounds have the shape `lead`, and the names of one round's outcomes.
+    """Raises a ValueError unless outcomes of many rounds have the shape `lead` and the same names as in one round.
 
-    Each must also be of the same kind (float or not) as in one round.
+    Each outcome must also have the same kind (float or not) as in one round.
     """
     if set(single) != set(many):
         raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(many)}")

@@ -1,4 +1,4 @@
-"""Determines the heard rounds: the rounds from which a learner made by `per_person` gets a report."""
+"""Determines the heard rounds, from which a learner made by `per_person` gets a report."""
 
 from collections.abc import Collection
 from typing import Any
@@ -15,11 +15,10 @@ FEW = 100  # heard rounds of an arm: the mean of 100 binary rewards has a standa
 
 
 def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> int:
-    """Returns the number of rounds that the learner hears: all, or those with the first `reports` visits of a person.
+    """Returns the number of heard rounds: all rounds, or the rounds with the first `reports` visits of a person.
 
     Raises:
-        ValueError: if the learner needs visits and the environment has no visits, or not the visits that the learner
-            was made for.
+        ValueError: if the learner needs visits and the environment has no visits, or other visits than the learner.
     """
     if learner.visits is not None and not learner.visits.is_same(environment.visits):
         raise ValueError(
@@ -37,7 +36,7 @@ def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> in
 
 
 def next_heard_rounds(learner: Learner, environment: Environment, horizon: int) -> np.ndarray:
-    """Returns, for each round, the first heard round at or after it (or the horizon), as [horizon + 1] int32."""
+    """Returns the first heard round (or the horizon) at or after each round, as [horizon + 1] int32."""
     assert learner.reports is not None
     assert environment.visits is not None
     heard = np.flatnonzero(environment.visits.nth[:horizon] < learner.reports)
@@ -60,7 +59,7 @@ def check_unheard(environment: Environment, params: Any, world: Any, action: Any
 
 
 def warn_few_heard(learner: Learner, environment: Environment, horizon: int, heard: int) -> None:
-    """Warns if a learner by `per_person` hears too few rounds, or asks for more reports than a person has visits."""
+    """Warns if a learner by `per_person` hears too few rounds, or expects more reports than any person has visits."""
     if learner.reports is None or environment.visits is None:
         return
     most_visits = environment.visits.most
@@ -80,7 +79,7 @@ def warn_few_heard(learner: Learner, environment: Environment, horizon: int, hea
 
 
 def warn_returning_people(visits: Visits, claim: Guarantee) -> None:
-    """Warns if a person may visit several rounds, but the claim is for one round."""
+    """Warns if a person may participate in several rounds, but the claim covers only one round."""
     if visits.most > 1 and claim.is_private and claim.unit == "record":
         warn_caller(
             f"the claim, {claim}, is for one round, and a person comes up to {visits.most} times: jaxdp.per_person "

@@ -1,4 +1,4 @@
-"""`Run`: the simulation of one lane, with the functions and labels that a sweep needs."""
+"""Defines `Run`, the simulation of one lane with the functions and labels that a sweep needs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # a run equals only itself, so that jax.jit(run) works
 class Run:
-    """A simulation of one lane (one grid point and one seed), with everything that a sweep needs to call and label it.
+    """A simulation of one lane (one grid point and one seed), with the functions and labels that a sweep needs.
 
     Attributes:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
         params: (**values) -> pytree. On the host: checks the values of one grid point and returns its parameters.
-        guarantee: (**values) -> dict of claims by name: one for each algorithm and, with `user_level`, one for a
-            person. On the host.
-        dims: names of the dimensions of each output; or a function that returns the names for given shapes of the
+        guarantee: (**values) -> dict of claims by name. On the host: returns a claim for each algorithm and, with
+            `user_level`, a claim for a person.
+        dims: names of the dimensions of each output, or a function that returns the names for given shapes of the
             outputs.
-        coords: values along the dimensions that have values.
+        coords: coordinates of the dimensions that have coordinates.
         by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`. None if the run has
             no rounds or plays by counts.
         made_by: the parts of the simulation, for `repr` and tables.
@@ -47,7 +47,7 @@ class Run:
         return page(repr(self), "run", run_rows(made_of, self.params, self.coords))
 
     def __call__(self, key: jax.Array, params: Any = _MISSING) -> Mapping[str, jax.Array]:
-        """Returns the outputs of one lane; both the key and the parameters are required."""
+        """Returns the outputs of one lane. Both the key and the parameters are required."""
         if params is _MISSING:
             raise ValueError(
                 "a run must be called with a key and params, as run(key, run.params(epsilon=1.0)), got one argument"
@@ -55,18 +55,19 @@ class Run:
         return self.simulate(key, params)
 
     def points(self, *unnamed: Any, **values: Any) -> tuple[Any, Any]:
-        """Returns parameters of several grid points along one axis, for your own `jax.vmap`.
+        """Returns the parameters of several grid points, stacked along one axis for your own `jax.vmap`.
 
         Args:
-            *unnamed: must be empty; an error asks for names.
-            **values: the values of `params`, each either one value for all points, or a list with one value for each
-                point. All lists have the same length: point i has the i-th value of every list. For all combinations of
-                two lists use `sweep`. If a value is itself a list or an array, pass a list with a copy for each point.
+            *unnamed: must be empty; otherwise an error asks for keyword arguments.
+            **values: the values of `params`. Each is either one value for all points, or a list with one value for each
+                point. All lists must have the same length, and point i has the i-th value of every list. For all
+                combinations of two lists use `sweep`. If a value is itself a list or an array, pass a list with one
+                copy for each point.
 
         Returns:
             (params, in_axes): one pytree with leaves on the host, and its `in_axes` for `jax.vmap`. A leaf that varies
-            has a leading axis of points, and 0 in `in_axes`. Every other leaf is as `params` returns it, and has None
-            in `in_axes`. If no leaf varies, all leaves have the axis.
+            has a leading axis of points, and 0 in `in_axes`. Every other leaf is unchanged, and has None in `in_axes`.
+            If no leaf varies, all leaves have the axis.
 
         Raises:
             ValueError: if no value is a list, a list is empty, or two lists differ in length; or if `params` raises.
@@ -102,5 +103,5 @@ class Run:
 
 
 def as_build(build: Any) -> Any:
-    """Returns a function that returns the run: `build` itself, or if `build` is a Run, a function that returns it."""
+    """Returns a function that returns a run: `build` itself, or a constant function if `build` is a Run."""
     return (lambda: build) if isinstance(build, Run) else build

@@ -1,7 +1,7 @@
 """Adapts learners to delayed feedback.
 
-An adapted learner repeats an action until a report about this action has arrived. If feedback has the losses of all
-experts, every report is about every action, and the learner repeats none.
+An adapted learner repeats an action until a report about this action has arrived. If feedback contains the losses of
+all experts, every report is about every action, and the learner repeats no action.
 """
 
 import inspect
@@ -22,12 +22,12 @@ FIRST_VISIT = Visit(np.int32(0), np.int32(0))  # every learner by `per_person` u
 
 @pytree_dataclass
 class Params:
-    """Parameters of a learner that gets feedback late.
+    """Parameters of a learner with delayed feedback.
 
     Attributes:
         learner: the learner's parameters.
-        order: [number of reports] int32, the rounds that send a report, in the order in which the reports arrive.
-        arrived: [horizon + 1] int32, how many reports have arrived before each round.
+        order: [number of reports] int32, the rounds that send a report, in the order in which reports arrive.
+        arrived: [horizon + 1] int32, number of reports that arrived before each round.
     """
 
     learner: Any
@@ -36,18 +36,18 @@ class Params:
 
 
 class Public(NamedTuple):
-    """Public state: the learner's public state, and numbers of reports, which follow from delays and actions.
+    """Public state: the learner's public state, and counts of reports, which follow from delays and actions.
 
-    Reports are counted by slot. A slot is an action; if feedback has the losses of all experts, there is one slot.
+    Reports are counted by slot. A slot is an action; if feedback contains the losses of all experts, there is one slot.
 
     Attributes:
         learner: the learner's public state.
-        round: [] integer, rounds played.
-        action: the action for which the learner waits; meaningless if it does not wait.
+        round: [] integer, number of rounds played.
+        action: the action about which the learner waits for a report; meaningless if `waits` is false.
         waits: [] bool, whether the learner waits for a report about `action`.
         used: [slots] int32, number of reports in each slot that the learner has used.
         arrived: [slots] int32, number of reports in each slot that have arrived.
-        slots: [size] int32, the slot of each of the last `size` rounds, by round modulo `size`; `size` is the longest
+        slots: [size] int32, the slot of each of the last `size` rounds, by round modulo `size`; `size` is the maximum
             delay plus 1.
     """
 
@@ -61,7 +61,7 @@ class Public(NamedTuple):
 
 
 class Private(NamedTuple):
-    """Private state of the curator: the learner's private state, and reports that the learner has not used yet.
+    """Private state of the curator: the learner's private state, and the reports that the learner may still use.
 
     Attributes:
         learner: the learner's private state.
@@ -75,7 +75,7 @@ class Private(NamedTuple):
 
 
 class LateReport(NamedTuple):
-    """A round's action, and the learner's report, which has only zeros if the round sends no report."""
+    """A round's action, and the learner's report, which is all zeros if the round sends no report."""
 
     action: Any
     report: Any
@@ -87,8 +87,8 @@ class _Hearing(NamedTuple):
     Attributes:
         state: the learner's state.
         used: number of reports used so far, for each slot.
-        action: the action with the report that is used next.
-        waits: whether the learner waits for a report of this action; otherwise `act` chooses the next action.
+        action: the action about which the next report is used.
+        waits: whether the learner waits for a report about this action; otherwise `act` chooses the next action.
         number: number of reports used in this round.
     """
 
@@ -100,14 +100,13 @@ class _Hearing(NamedTuple):
 
 
 def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None) -> Learner:
-    """Returns the learner, adapted to feedback that arrives late.
+    """Returns the learner, adapted to delayed feedback.
 
-    A learner made by `per_person` gets no report from some rounds. If feedback is about one action, the action for
-    which the learner waits changes in such a round only if an earlier report arrives.
+    A learner made by `per_person` gets no report from some rounds. If feedback is about one action, the awaited action
+    changes in such a round only if an earlier report arrives.
 
     Args:
-        learner: a learner for arms, pairs of arms or experts, without contexts; `per_person` may have adapted this
-            learner.
+        learner: a learner for arms, pairs of arms or experts, without contexts. It may be the result of `per_person`.
         delays: [horizon] integers >= 0, the delay of each round.
         visits: the schedule, of `horizon` rounds or more, for a learner by `per_person`.
 
@@ -141,7 +140,7 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         return report if reports is None else report.report
 
     def with_first_visit(report: Any) -> Any:
-        """Returns a sent report as a report of a first visit, which the learner always uses."""
+        """Returns a sent report as the report of a first visit, because the learner uses every such report."""
         return report if reports is None else PersonReport(FIRST_VISIT, report)
 
     def check_claim(values: dict[str, Any]) -> Guarantee:
@@ -287,7 +286,7 @@ def _spaces(learner: Learner) -> tuple[Space, Space]:
 
 
 def _arrivals(delays: np.ndarray, is_sent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the rounds that send reports, in the order in which the reports arrive, and counts of arrived reports.
+    """Returns the rounds that send reports, in the order in which reports arrive, and counts of arrived reports.
 
     `delays` and `is_sent` are [horizon] arrays. Entry t of the counts is the number of reports that arrived before
     round t, for t up to and including the horizon.

@@ -1,4 +1,4 @@
-"""Makes a run of a learner against an environment, by rounds, blocks, counts or heard rounds."""
+"""Makes a run of a learner in an environment, by rounds, blocks, counts or heard rounds."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -56,69 +56,71 @@ def simulator(
     unit: str | None = None,
     reports: int = 1,
 ) -> Run:
-    """Returns a run of the learner against the environment, which you can call or pass to `sweep`.
+    """Returns a run of the learner in the environment, which you can call or pass to `sweep`.
 
     Each purpose (context, feedback, action, user, update) has a key, and round t, counted from 0, uses fold_in(key, t).
-    The environment's keys do not depend on the learner, so every learner and every epsilon meets the same world.
+    The environment's keys do not depend on the learner, so the world is the same for every learner and every epsilon.
     Results do not depend on the checkpoints, except with the engine "counts". Compile time does not depend on the
-    horizon, and memory only by tables of visits, delays and heard rounds.
+    horizon. Memory depends on the horizon only through tables of visits, delays and heard rounds.
 
     Engines:
 
-    - "rounds" plays round by round.
-    - "blocks" plays many rounds at once, as the learner plans them. Its results equal the results of "rounds" bit for
+    - "rounds" simulates round by round.
+    - "blocks" simulates the many rounds that the learner plans at a time. Results equal the results of "rounds" bit for
       bit.
-    - "counts" draws totals over the rounds that the learner plans. Its results have the same distribution as the
-      results of "rounds". The random feedback differs between values of epsilon and depends on the checkpoints.
-    - "heard" is for learners made by `per_person`, which get reports only from some rounds (they hear these rounds). It
-      plays the heard rounds, and adds the outcomes of the rounds between two heard rounds in one step. It gives the
-      worlds, states and actions of "rounds" bit for bit; sums of floats may differ by rounding. The learner must have
-      rest="best", the environment must have no delays, and outcomes that are drawn in each round cannot be summed.
-    - "auto" is "heard" if the learner and the environment allow it, some rounds are not heard and no outcome to sum is
-      drawn in each round; otherwise "blocks" if the learner and the environment have blocks; otherwise "rounds".
+    - "counts" draws totals over the rounds that the learner plans. Results have the same distribution as the results of
+      "rounds". The random feedback differs between values of epsilon and depends on the checkpoints.
+    - "heard" is for learners made by `per_person`, which get reports only from some rounds, the heard rounds. This
+      engine simulates the heard rounds, and adds the outcomes of all rounds between two heard rounds in one step.
+      Worlds, states and actions equal the results of "rounds" bit for bit; sums of floats may differ by rounding. The
+      learner must have rest="best", the environment must have no delays, and outcomes that are drawn in each round
+      cannot be summed.
+    - "auto" is "heard" if the learner and the environment support it, some rounds are not heard, and no outcome to sum
+      is drawn in each round; otherwise "blocks" if the learner and the environment support it; otherwise "rounds".
 
     Warns:
         UserWarning: if the environment declares an interface and the learner does not, so that the learner's actions
             are not checked; if the horizon is shorter than the learner's `min_horizon`; if a learner made by
-            `per_person` gets reports from fewer than 100 rounds per arm or fewer than its `min_horizon`, or expects
-            more reports from each person than any person has visits. `params` warns if the environment's mean rewards
-            lie outside the interval to which the learner clips rewards; if people come back, the claim is for one
-            round, and no unit is given; or if a delta is given and the claim's delta is above 1 / horizon (1 / number
-            of people for a person's claim). Python shows each warning once for a learner and a line of your code.
+            `per_person` gets reports from fewer than 100 rounds per arm or from fewer rounds than its `min_horizon`, or
+            expects more reports from each person than any person has visits. `params` warns if the environment's mean
+            rewards lie outside the interval to which the learner clips rewards; if a person may have several visits,
+            the claim is for one round, and no unit is given; or if a delta is given and the claim's delta is above 1 /
+            horizon (1 / number of people for a person's claim). Python shows each warning once for a learner and a line
+            of your code.
 
     Args:
         learner: the algorithm.
         environment: the problem that the learner plays.
-        horizon: number of rounds, in [1, 2^31 - 1]; larger numbers need x64.
-        checkpoints: the rounds after which outputs are recorded: increasing round numbers, or a number of evenly spaced
-            rounds, or `log_spaced(n)`. None records only at the horizon.
-        record: functions by name. Each is called at the checkpoints with one `Snapshot` (params, public, world, action,
-            round) and returns an array. With the engine "counts" the action is None.
+        horizon: number of rounds, in [1, 2^31 - 1]; larger numbers require 64-bit mode.
+        checkpoints: the rounds after which outputs are recorded, as increasing round numbers, a number of evenly spaced
+            rounds, or `log_spaced(n)`. None means only the horizon.
+        record: functions by name. Each function is called at the checkpoints with a `Snapshot` (params, public, world,
+            action, round), and returns an array. With the engine "counts" the action is None.
         engine: "rounds", "blocks", "counts", "heard" or "auto".
-        outcomes: names of the environment's outcomes to sum; None sums all. Other outcomes are not computed. If the
-            learner clips feedback (bandits with `rewards="bounded"` do), "clipped" is also a name: the number of rounds
-            in which feedback lies outside the learner's interval.
-        unit: the privacy unit. "round" plays a learner with a claim for one round; "person" first changes the learner
-            by `jaxdp.per_person` (with rest="act" if the learner has no best action, otherwise rest="best"). So `unit`
-            may be a static axis of a sweep. None plays the learner as it is.
+        outcomes: names of the environment's outcomes to sum; None means all. Other outcomes are not computed. If the
+            learner clips feedback, as bandits with `rewards="bounded"` do, the name "clipped" is also valid. It is the
+            number of rounds in which feedback lies outside the learner's interval.
+        unit: the privacy unit. "round" requires a learner with a claim for one round, and does not change the learner.
+            "person" adapts the learner by `jaxdp.per_person` (with rest="act" if the learner has no best action,
+            otherwise rest="best"). Hence `unit` may be a static axis of a sweep. None does not change the learner.
         reports: with the unit "person", the number of visits of each person from which the learner gets a report.
 
     Returns:
         A run. Its outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
-        of the environment's `hindsight`, the result of its `evaluate` for the learner's `recommend`, and every record.
-        A learner with a stopping time has further outputs: `rounds` ([] integer) is the number of rounds played;
-        `censored` ([] bool) is true if it did not stop within the horizon; `NAME_at_stop` is the result of `evaluate`
-        at the stop. After the stop, sums do not change. `params` and `guarantee` of the run take the learner's and the
-        environment's values together. The environment's `params` is called once for each distinct set of values, so
-        that a sweep keeps only one copy of the environment's arrays. `guarantee` returns the learner's claim; if the
-        environment has `user_level`, it also returns the claim for one person, under the environment's name of a
-        person, unless the learner's claim is already for a person.
+        of the environment's `hindsight`, the environment's `evaluate` of the learner's `recommend`, and every record. A
+        learner with a stopping time has further outputs: `rounds` ([] integer) is the number of rounds played;
+        `censored` ([] bool) is true if the learner did not stop within the horizon; `NAME_at_stop` is the result of
+        `evaluate` at the stop. After the stop, sums do not change. `params` and `guarantee` of the run take the
+        learner's and the environment's values together. The environment's `params` is called once for each distinct set
+        of values, so that a sweep keeps only one copy of the environment's arrays. `guarantee` returns the learner's
+        claim; if the environment has `user_level`, it also returns the claim for one person, under the environment's
+        name of a person, unless the learner's claim is already for a person.
 
     Raises:
         ValueError: if learner or environment has the wrong type (for example a factory that was not called); if the
             horizon is out of range or differs from the learner's horizon; if checkpoints do not increase or exceed the
             horizon; if learner and environment have a parameter of the same name; if their interfaces do not fit; if
-            one of them does not support the engine. The run raises before anything is compiled: if its key is not a
+            one of the two does not support the engine. The run raises, before anything is compiled, if its key is not a
             typed key, its parameters were not made by its `params`, shapes do not fit, two outputs have the same name,
             or an outcome is unknown.
     """
@@ -215,7 +217,7 @@ def simulator(
         )
 
     def both_params(params: Any) -> Any:
-        """Returns the parameters for playing; to count clipped rounds, the environment gets the learner's, too."""
+        """Returns the parameters for playing. To count clipped rounds, the environment also gets the learner's."""
         return {**params, "environment": params} if counts_clipped else params
 
     def look(learner: Learner, params: Any, play: Play) -> dict[str, jax.Array]:

@@ -23,33 +23,34 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     Each lane splits its key into a key for the data and a key for the estimators. For the same seed, every estimator
     and every epsilon of a sweep gets the same data. An estimator's key depends only on the lane and on the estimator's
-    name, so adding or reordering estimators does not change the results of the others.
+    name, so adding or reordering estimators does not change the results of the other estimators.
 
-    If you do not give a value, the estimator gets the problem's fact of the same name (for example `radius`). Facts
-    that are computed from the features are passed only if features are public under the estimator's privacy unit: a
-    bound that changes with a private record could reveal that record, however large the noise is.
+    If you do not pass a value, the estimator gets the problem's fact with the same name (for example `radius`). Facts
+    that are computed from the features are passed only if features are public under the estimator's privacy unit,
+    because a bound that changes with a private record could reveal that record, however large the noise is.
 
-    An estimator gets only the facts that it has arguments for. An estimator without a radius is therefore at a
-    disadvantage against one that gets the true parameter's norm as its radius. For a fair comparison, pass `known=()`
-    to the problem: it then passes no facts.
+    An estimator gets only the facts for which it has arguments. An estimator without a radius is therefore at a
+    disadvantage against an estimator that gets the true parameter's norm as its radius. For a fair comparison, pass
+    `known=()` to the problem, which then passes no facts.
 
     Args:
         estimators: the estimators, by name.
-        problem: draws the data sets and measures the estimates.
+        problem: draws the data sets and evaluates the estimates.
 
     Returns:
         A run. Its outputs are the problem's metrics, with a leading dimension `estimator`. Its `params` takes the
-        values of all estimators and of the problem, and passes each function the values that it takes. A given value
-        overrides the problem's fact for every estimator. A parameter is NaN if the problem fills it in when it draws
-        data. If you give a delta, `params` warns if a claim's delta is above 1 / number of records.
+        values of all estimators and of the problem, and passes to each function the values of the function's arguments.
+        A value that you pass overrides the problem's fact for every estimator. A parameter is NaN if the problem fills
+        it in later, when data are drawn. If you pass a delta, `params` warns if a claim's delta is above 1 / number of
+        records.
 
     Raises:
-        ValueError: if there are no estimators, or one of them or the problem has the wrong type (for example a factory
-            that was not called). `params` raises if neither an estimator nor the problem has an argument of a given
-            name, or if a required value is missing; you must also give a fact from which an estimator computes other
-            parameters. For an estimator with private features, you must give the values that the problem computes from
-            the features. The run raises if its key is not a typed key, if its parameters were not made by its `params`,
-            or if an estimator does not take data of the problem's shapes.
+        ValueError: if there are no estimators, or if an estimator or the problem has the wrong type (for example a
+            factory that was not called). `params` raises if neither an estimator nor the problem has an argument with a
+            given name, or if a required value is missing. Facts from which an estimator computes other parameters are
+            required. For an estimator with private features, values that the problem computes from the features are
+            required, too. The run raises if its key is not a typed key, if its parameters were not made by its
+            `params`, or if an estimator does not support data of the problem's shapes.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(
@@ -81,7 +82,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         check_taken(values, takers, facts_of)
 
     def fill_values(name: str, values: Mapping[str, Any], **placeholders: float) -> dict[str, Any]:
-        """Returns the estimator's values, with a placeholder (by default 1) for facts that the problem will fill in."""
+        """Returns the estimator's values, with placeholders (1 by default) for facts that the problem will fill in."""
         return select_values(estimators[name].params, {**dict.fromkeys(facts_of[name], 1.0), **placeholders, **values})
 
     def params_without_facts(name: str, values: Mapping[str, Any], **placeholders: float) -> Any:
@@ -97,7 +98,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     def point(name: str, values: Mapping[str, Any]) -> Any:
         params = params_without_facts(name, values)
         for field in sorted(facts_of[name] & (parameters(estimators[name].params).keys() - values.keys())):
-            try:  # if `params` computes other parameters from this value, they cannot use the sample's fact later
+            try:  # parameters that `params` computes from this value could not use the sample's fact later
                 is_independent = _differ_only_in(field, params, params_without_facts(name, values, **{field: 2.0}))
             except ValueError:
                 is_independent = False
@@ -168,13 +169,13 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
 @contextlib.contextmanager
 def _naming_data(name: str, estimator: Estimator, sample: Sample) -> Iterator[None]:
-    """Turns errors of an estimator in a `with` block into a ValueError with the shapes of the data.
+    """Converts errors of an estimator in a `with` block to a ValueError with the shapes of the data.
 
-    An estimator without `check` takes only compared pairs; for any other data the error is raised before the block.
+    An estimator without `check` supports only compared pairs. For other data the error is raised before the block runs.
     """
     features, labels = np.shape(sample.features), np.shape(sample.labels)
     got = f"got a problem with features {features} and labels {labels}"
-    # Shapes that fit by accident would broadcast, and the estimates would be wrong without an error.
+    # Shapes that fit by accident would broadcast, and estimates would be wrong without an error.
     if estimator.check is None and (len(features) != 2 or labels != features[:1]):
         raise ValueError(
             f"estimators[{name!r}] must take the problem's data; without a `check` it takes compared pairs, features "

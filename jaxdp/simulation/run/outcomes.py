@@ -1,4 +1,4 @@
-"""Sums outcomes over rounds: floats with compensation, integers with saturation (no wrap-around)."""
+"""Sums outcomes over rounds, with compensation for floats and saturation (no wrap-around) for integers."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,7 +14,7 @@ Running = dict[str, compensated.Sum | jax.Array]
 
 
 def empty(outcomes: Mapping[str, jax.ShapeDtypeStruct]) -> Running:
-    """Returns empty sums: compensated for floats; int32, or int64 under x64, for integers and booleans."""
+    """Returns empty sums: compensated for floats; int32, or int64 in 64-bit mode, for integers and booleans."""
     return {
         name: compensated.zero(jnp.zeros((), leaf.dtype))
         if jnp.issubdtype(leaf.dtype, jnp.floating)
@@ -29,15 +29,15 @@ def add(running: Running, outcomes: Mapping[str, jax.Array]) -> Running:
 
 
 def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Array | None, used: jax.Array) -> Running:
-    """Adds the outcomes of a block's first `used` rounds; equals `add` round by round, bit for bit.
+    """Adds the outcomes of a block's first `used` rounds. The result equals `add` round by round, bit for bit.
 
-    `order` has the round of each slot of the block, increasing over the slots of used rounds; None means 0, 1, 2, ...
+    `order` has the round of each slot of the block; it increases over the slots of used rounds. None means 0, 1, 2, ...
     """
     return _add_rounds((running, {name: outcomes[name] for name in running}, order, used)) if running else running
 
 
 def totals(running: Running) -> dict[str, jax.Array]:
-    """Returns the sums so far by name, as plain arrays."""
+    """Returns the sums so far by name, as arrays."""
     return {name: s.total if isinstance(s, compensated.Sum) else s for name, s in running.items()}
 
 
@@ -68,7 +68,7 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
 
 @partial(jax.jit, inline=True)  # traced once for all rounds of a block
 def _add_used(running: Running, outcomes: dict[str, jax.Array], round_: jax.Array, used: jax.Array) -> Running:
-    """Adds the outcomes of round `round_` of a block to the sums if the block used this round: `round_` < `used`."""
+    """Adds the outcomes of round `round_` of a block to the sums if the block used this round (`round_` < `used`)."""
     return jax.tree.map(lambda after, before: jnp.where(round_ < used, after, before), add(running, outcomes), running)
 
 

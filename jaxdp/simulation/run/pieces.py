@@ -1,8 +1,8 @@
-"""Plays rounds or blocks between checkpoints in pieces of a known number of iterations, for GPUs.
+"""Plays rounds or blocks between checkpoints in pieces with a known number of iterations, for GPUs.
 
 If the compiler does not know the number of iterations of a loop, a GPU waits for the host after each iteration. The
-loops here have a known number of iterations. A CPU does not wait, and does not need pieces. A turn is one iteration,
-which plays a round or a block of rounds.
+loops in this module have a known number of iterations. A CPU does not wait, and needs no pieces. A turn is one
+iteration, which plays a round or a block of rounds.
 """
 
 import itertools
@@ -21,7 +21,7 @@ BRANCH = 0.7  # cost, in turns, of waiting for the host if pieces differ in leng
 
 
 class Pieces(NamedTuple):
-    """The pieces into which the turns up to the last checkpoint are divided, in order.
+    """The pieces, in order, into which the turns up to the last checkpoint are divided.
 
     Attributes:
         turns: number of turns in a long piece.
@@ -40,7 +40,7 @@ class Pieces(NamedTuple):
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Divides the turns up to the last checkpoint into pieces, at the least estimated cost.
+    """Divides the turns up to the last checkpoint into pieces, with minimum estimated cost.
 
     `checkpoints` has the number of turns up to each checkpoint. Outputs are read at the end of every piece.
     """
@@ -68,9 +68,9 @@ def count_blocks(checkpoints: Sequence[int], length: int, ends: Sequence[int]) -
 
 
 def known_turns(learner: Learner, engine: str, checkpoints: Sequence[int]) -> Sequence[int] | None:
-    """Returns the number of rounds or blocks up to each checkpoint; None if it is unknown or differs by lane.
+    """Returns the number of rounds or blocks up to each checkpoint; None if the number is unknown or differs by lane.
 
-    Also returns None for rounds with one checkpoint, since XLA then finds the number of rounds.
+    It also returns None for rounds with one checkpoint, because XLA then determines the number of rounds.
     """
     if learner.done is not None:
         return None
@@ -87,7 +87,7 @@ def play_pieces(
     look: Callable[[Play], Mapping[str, jax.Array]],
     play: Play,
 ) -> tuple[Play, dict[str, jax.Array]]:
-    """Plays up to the last checkpoint by loops with known numbers of iterations.
+    """Plays up to the last checkpoint in loops with known numbers of iterations.
 
     Args:
         checkpoints: the number of turns up to each checkpoint, increasing and >= 1.
@@ -112,7 +112,7 @@ def play_pieces(
 
         play = play_long(play) if pieces.are_equal else jax.lax.cond(length == 1, play_one, play_long, play)
         read = dict(look(play))
-        # The last piece before a checkpoint writes last.
+        # The last piece before a checkpoint overwrites the outputs of earlier pieces.
         return (play, {name: rows.at[index].set(read[name]) for name, rows in outputs.items()}), None
 
     shapes = jax.eval_shape(look, play)

@@ -10,7 +10,8 @@ import jax
 def with_full_products(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function that computes matrix products without rounding their factors, on any device.
 
-    By default a GPU rounds float32 factors to ten bits (TF32). The setting also covers users' code and libraries.
+    By default a GPU rounds float32 factors to ten bits (TF32). The setting also applies to users' code and to
+    libraries.
     """
 
     @functools.wraps(function)

@@ -12,7 +12,7 @@ NUM_WORDS = 2**32  # number of 32-bit words; `fold_in` takes one word
 
 
 class Keys(NamedTuple):
-    """Keys by purpose: the keys of one round or of a block of rounds, or the root keys from which these are derived."""
+    """Keys by purpose, for one round or a block of rounds; or the root keys from which these are derived."""
 
     context: jax.Array
     feedback: jax.Array
@@ -25,11 +25,11 @@ class Play(NamedTuple):
     """The state of one lane between two rounds.
 
     Attributes:
-        round: [] integer, rounds played.
+        round: [] integer, number of rounds played.
         state: state of the learner.
         world: state of the environment.
-        outcomes: sums over the rounds played.
-        action: the latest action, or None if nothing reads it.
+        outcomes: sums of outcomes over the rounds played.
+        action: the latest action; None if no function reads the action.
         stopped: [] bool, whether the learner has stopped; None for a learner without a stopping time.
     """
 
@@ -52,16 +52,17 @@ class Events(NamedTuple):
 
 
 def split_lane_key(key: jax.Array) -> tuple[jax.Array, jax.Array, Keys]:
-    """Returns a lane's keys: for the learner's init, for the environment's init, and the root keys for rounds."""
+    """Returns a lane's keys for the learner's init and the environment's init, and the root keys for rounds."""
     key_init, key_env, key_learner = jax.random.split(key, 3)
     key_state, key_world = jax.random.split(key_init)
     return key_state, key_world, root_keys(key_env, key_learner)
 
 
 def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
-    """Returns the root keys of a lane, from the environment's and the learner's key; all rounds' keys come from them.
+    """Returns the root keys of a lane, from which all rounds' keys are derived.
 
-    The environment never sees the learner's key, so all learners meet the same world.
+    The arguments are the environment's and the learner's key. The environment never sees the learner's key, so all
+    learners play in the same world.
     """
     key_context, key_feedback = (jax.random.fold_in(environment, word) for word in range(2))
     key_act, key_user, key_update = (jax.random.fold_in(learner, word) for word in range(3))
@@ -69,7 +70,7 @@ def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
 
 
 def round_keys(roots: Keys, round_: jax.Array, horizon: int) -> Keys:
-    """Returns the keys of round `round_`, counted from 0. They do not depend on the engine or on blocks."""
+    """Returns the keys of round `round_`, counted from 0. The keys do not depend on the engine or on blocks."""
     return Keys(*(_fold_in(root, round_, horizon) for root in roots))
 
 
@@ -81,7 +82,7 @@ def _fold_in(key: jax.Array, round_: jax.Array, horizon: int) -> jax.Array:
 def interact(
     learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any
 ) -> tuple[State, Any, Events]:
-    """Plays one round with its keys. Returns the state and the world after the round, and its events."""
+    """Plays one round with its keys. Returns the state and the world after the round, and the round's events."""
     learner_params, env_params = params["learner"], params["environment"]
     context = environment.context(keys.context, env_params, world) if environment.context else None
     action = learner.act(keys.act, learner_params, state.public, context)

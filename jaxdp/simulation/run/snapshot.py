@@ -1,4 +1,4 @@
-"""Reads outputs at a checkpoint: sums, metrics in hindsight, evaluated recommendations and the user's records."""
+"""Reads outputs at a checkpoint: sums, hindsight metrics, evaluated recommendations and the user's records."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -15,14 +15,14 @@ AT_STOP = "_at_stop"  # suffix of names of outputs that are read when a learner 
 
 
 class Snapshot(NamedTuple):
-    """The state of one lane at a checkpoint, which functions in `record` get.
+    """The state of one lane at a checkpoint, which is the argument of functions in `record`.
 
     Attributes:
         params: parameters of the run, with the entries "learner" and "environment".
         public: the learner's released state.
         world: the environment's state.
         action: the latest action; None with the engine "counts".
-        round: [] integer, rounds played.
+        round: [] integer, number of rounds played.
     """
 
     params: Mapping[str, Any]
@@ -38,7 +38,7 @@ RecordFn = Callable[[Snapshot], jax.Array]  # reads an array from a snapshot, in
 def evaluate_recommendation(
     learner: Learner, environment: Environment, params: Any, play: Play
 ) -> dict[str, jax.Array]:
-    """Returns the environment's evaluation of the learner's recommendation; empty if a function is missing."""
+    """Returns the environment's evaluation of the learner's recommendation; empty if one of the functions is None."""
     if learner.recommend is None or environment.evaluate is None:
         return {}
     recommendation = learner.recommend(params["learner"], play.state.public)
@@ -66,7 +66,7 @@ def read_checkpoint(
 
 
 def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
-    """Returns the result of a user's function as a dict; raises a ValueError unless it maps names to arrays."""
+    """Returns the result of a user's function as a dict. Raises a ValueError unless the result maps names to arrays."""
     if not isinstance(outputs, Mapping):
         raise ValueError(f"{who} must return a dict of arrays, got {type(outputs).__name__}")
     for name, value in outputs.items():

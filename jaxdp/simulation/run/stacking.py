@@ -1,4 +1,4 @@
-"""Stacks the parameters of grid points along one axis; leaves that all points share are stored once."""
+"""Stacks the parameters of grid points along one axis. Leaves that all points share are stored once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +14,9 @@ def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
         points: pytrees of the same structure.
 
     Returns:
-        (varying, fixed), each with the structure of the points. An array with axes that is the same object at every
-        point is in `fixed`. Every other leaf is in `varying`, with a leading axis of grid points. A leaf of `varying`
-        is None in `fixed`, and a leaf of `fixed` is None in `varying`.
+        (varying, fixed), each with the structure of the points. If an array with at least one axis is the same object
+        at every point, it is in `fixed`. Every other leaf is in `varying`, with a leading axis of grid points. A leaf
+        of one of the two is None in the other.
 
     Raises:
         ValueError: if the points differ in structure, or a leaf in shape.
@@ -37,9 +37,9 @@ def stack_varying(points: Sequence[Any]) -> tuple[Any, Any]:
         points: pytrees of the same structure.
 
     Returns:
-        (params, in_axes), each with the structure of the points. A leaf that is equal at all points does not change,
-        and has None in `in_axes`. Every other leaf gains a leading axis of grid points, and has 0 in `in_axes`. If all
-        leaves are equal at all points, every leaf gains the axis, as `jax.vmap` needs an axis.
+        (params, in_axes), each with the structure of the points. A leaf that is equal at all points is not stacked, and
+        has None in `in_axes`. Every other leaf gets a leading axis of grid points, and has 0 in `in_axes`. If all
+        leaves are equal at all points, every leaf gets the axis, as `jax.vmap` needs an axis.
 
     Raises:
         ValueError: if the points differ in structure, or a leaf in shape.
@@ -57,7 +57,7 @@ def stack_varying(points: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _leaves(points: Sequence[Any]) -> tuple[Any, list[tuple[Any, ...]]]:
-    """Returns the structure of the points and, for each leaf, its values at all points."""
+    """Returns the structure of the points, and each leaf's values at all points."""
     trees = [jax.tree.flatten(point) for point in points]
     structure = trees[0][1]
     for index, (_, other) in enumerate(trees):

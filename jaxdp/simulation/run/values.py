@@ -1,4 +1,4 @@
-"""Passes each value of a grid point to the functions that have an argument of its name."""
+"""Passes each value of a grid point to the functions that have an argument of the same name."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callable[..., Any]:
-    """Sets the signature of a function of named values, for `help` and completion.
+    """Sets the signature of a function of keyword arguments, for `help` and completion.
 
     The signature lists the arguments of all takers, each with the default of the first taker that has the argument.
     """
@@ -36,17 +36,17 @@ def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callabl
 
 
 def select_values(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries of `values` that `function` has an argument for."""
+    """Returns the entries of `values` with names of arguments of `function`."""
     return {name: values[name] for name in parameters(function) if name in values}
 
 
 def once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function of named values that calls `function` once for each distinct set of values.
+    """Returns a function of keyword arguments that calls `function` once for each distinct set of values.
 
     All grid points with the same values then share one object, and a sweep stores its arrays once. Results are cached
-    as long as the returned function exists. Values are the same if they have the same type and content: 1, 1.0 and True
-    are three values, and an array that is changed in place becomes another value. If a value has no hash, `function` is
-    called each time.
+    as long as the returned function exists. Two values are the same if they have the same type and content: 1, 1.0 and
+    True are three distinct values, and an array that is changed in place becomes another value. If a value has no hash,
+    `function` is called each time.
     """
     cache: dict[Any, Any] = {}
 
@@ -74,7 +74,7 @@ def _content(value: Any) -> Any:
 
 
 def is_list(values: Any) -> bool:
-    """Returns whether `values` is a list, tuple, range or array with axes; a NamedTuple counts as one value."""
+    """Returns whether `values` is a list, tuple, range or array with axes. A NamedTuple counts as one value."""
     plain = isinstance(values, list | range) or (isinstance(values, tuple) and not hasattr(values, "_fields"))
     return plain or (hasattr(values, "__array__") and np.ndim(values) > 0)
 
@@ -89,12 +89,12 @@ def as_list(name: str, values: Any) -> list[Any]:
 
 
 def maker(function: Callable[..., Any]) -> str:
-    """Returns the name of the factory that made a function, or the function's name if no factory made it."""
+    """Returns the name of the factory that made a function, or the function's name if there is no factory."""
     return getattr(function, "__qualname__", type(function).__name__).split(".<locals>")[0]
 
 
 def check_point(params: Any, names: Collection[str]) -> None:
-    """Raises a ValueError unless the parameters are a dict with these names, as a run's `params` makes it."""
+    """Raises a ValueError unless the parameters are a dict with these names, as returned by a run's `params`."""
     if not (isinstance(params, Mapping) and set(params) == set(names)):
         is_dict = isinstance(params, Mapping)
         got = f"dict of {', '.join(map(str, params)) or 'nothing'}" if is_dict else type(params).__name__
@@ -106,7 +106,7 @@ def check_taken(
 ) -> None:
     """Raises a ValueError if no function accepts a value, or if a required value is missing.
 
-    `supplied` has, for each taker, the names of values that the taker gets by other means.
+    `supplied` maps each taker to the names of values that the taker gets by other means.
     """
     names = {name for _, function in takers for name in parameters(function)}
     for name in values:

@@ -1,10 +1,10 @@
 """Divides the lanes of a sweep into chunks, which are computed and written together.
 
 The lanes of a program are numbered in the grid's order: seeds change fastest, then the last axis. A chunk has the lanes
-of one block of the arrays, with dimensions (*static axes, *axes, seed). Each array keeps the block in one file. In a
-sweep that has not grown, the lanes of a chunk have consecutive numbers. When a sweep grows, its lanes are numbered
-again and its blocks stay, so a block may then have several runs of consecutive numbers. Values of an axis are stored in
-the order in which they were added, which may differ from the grid's order.
+of one block of the arrays, with dimensions (*static axes, *axes, seed). Each array stores the block in one file. In a
+sweep that has not grown, the lanes of a chunk have consecutive numbers. When a sweep grows, its lanes are renumbered
+but its blocks stay, so a block may then have several runs of consecutive numbers. Values of an axis are stored in the
+order in which they were added, which may differ from the grid's order.
 """
 
 import math
@@ -20,8 +20,8 @@ class Chunk(NamedTuple):
     Attributes:
         number: index among all chunks of the sweep.
         program: index of the combination of static values, in the order of the grid.
-        runs: runs (first, one past the last) of lane numbers, in the order of the block. If a block is partly computed,
-            the runs may have only the missing lanes.
+        runs: runs (first, one past the last) of consecutive lane numbers, in the order of the block. If a block is
+            partly computed, the runs may contain only the missing lanes.
         block: (start, stop) along every dimension of (*static axes, *axes, seed), as stored.
         part: for a sweep that grew, the index of the part that added the chunk's last lanes.
         packed: whether lanes may be at any position of a tile; otherwise lane n is at position n modulo the tile size.
@@ -45,12 +45,12 @@ class Chunk(NamedTuple):
         return np.concatenate([np.arange(*run) for run in self.runs])
 
     def only(self, keep: np.ndarray) -> "Chunk":
-        """Returns the chunk of a whole block with only the lanes where `keep`, [block's shape] bool, is true."""
+        """Returns this chunk of a whole block without the lanes where `keep` (bool, the block's shape) is false."""
         return self._replace(runs=_as_runs(self.lanes[keep.ravel()].tolist()))
 
     @property
     def region(self) -> tuple[slice, ...]:
-        """The slices of the chunk's results in an array of dimensions (*static axes, *axes, seed, ...)."""
+        """The slices of the chunk's results in an array with dimensions (*static axes, *axes, seed, ...)."""
         return tuple(slice(*bounds) for bounds in self.block)
 
     @property
@@ -67,7 +67,7 @@ def chunk_shape(sizes: Sequence[int], lanes: int) -> tuple[int, ...]:
         lanes: number of lanes requested for a chunk, >= 1.
 
     Returns:
-        Sizes of the block: 1 along the first axes, then a part of one axis, then the full size of all later axes.
+        Sizes of the block: 1 along the first axes, then a part of one axis, then the full sizes of all later axes.
 
     Examples:
         >>> chunk_shape((5, 4, 100), 250), chunk_shape((5, 4, 100), 64), chunk_shape((5, 4, 100), 10**6)
@@ -96,9 +96,9 @@ def chunks(
         static_sizes: sizes of the static axes.
         sizes: sizes of (*axes, seed).
         shape: result of `chunk_shape`, for these sizes or for the sizes of the sweep before it grew.
-        order: for every dimension of (*static axes, *axes, seed), the grid indices of the stored values; None for a
-            dimension in the grid's order. If empty, all dimensions are in the grid's order.
-        parts: for a sweep that grew, its sizes of (*static axes, *axes, seed) after each part, in order.
+        order: for every dimension of (*static axes, *axes, seed), the grid indices of the stored values, or None if the
+            dimension is in the grid's order. If `order` is empty, all dimensions are in the grid's order.
+        parts: for a sweep that grew, the sizes of (*static axes, *axes, seed) after each part, in order.
         packed: whether lanes may be at any position of a tile.
     """
     all_sizes = (*static_sizes, *sizes)
@@ -129,8 +129,8 @@ def chunks(
 def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
     """Returns the chunks that process `index` of `count` computes.
 
-    Each process gets consecutive chunks of every program and, if the sweep grew, of every part of it. A program or part
-    with fewer chunks than processes gives some processes none.
+    Each process gets consecutive chunks of every program and, if the sweep grew, of every part of the sweep. If a
+    program or part has fewer chunks than there are processes, some processes get none of it.
     """
     groups: dict[tuple[int, int], list[Chunk]] = {}
     for chunk in all_chunks:
@@ -146,10 +146,10 @@ def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
 def _runs(
     block: Sequence[tuple[int, int]], sizes: Sequence[int], order: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Returns the lane numbers of a block, in the block's order, as runs (first, one past the last).
+    """Returns the lane numbers of a block, in the block's order, as runs of consecutive numbers.
 
-    All arguments have an entry for each dimension of (*axes, seed): `block` the range of stored positions, `sizes` the
-    number of values, and `order` the grid index of each stored value.
+    A run is (first, one past the last). All arguments have an entry for each dimension of (*axes, seed): in `block` the
+    range of stored positions, in `sizes` the number of values, in `order` the grid indices of the stored values.
     """
     runs, width = ((0, 1),), 1
     for (first, last), size, order_of_dim in reversed(list(zip(block, sizes, order, strict=True))):
@@ -163,7 +163,7 @@ def _runs(
 
 
 def _as_runs(numbers: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Returns the numbers, in order, as runs (first, one past the last) of consecutive numbers."""
+    """Groups the numbers, in order, into runs (first, one past the last) of consecutive numbers."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number:

@@ -41,13 +41,14 @@ def open_or_create(
         identity: result of `identity.identity`.
         chunk: returns the sizes of a chunk along (*axes, seed); called only if a store is created.
         num_static: number of static axes, which come first.
-        overwrite: whether to replace an existing store. The caller holds the lock of the store.
+        overwrite: whether to replace an existing store. The caller must have the lock of the store.
         alone: whether no other process can write the store. Only then is a missing checksum added.
         can_grow: returns whether a store can grow to this sweep; called only if the store is of another sweep.
 
     Raises:
-        ValueError: if something other than a store is at the path, or a store that cannot be repaired; without
-            `overwrite`, if the store is of another sweep (the error reports the difference) or has an earlier format.
+        ValueError: if the path has something other than a store, or a store that cannot be repaired; without
+            `overwrite`, if the store belongs to another sweep (the message states the difference) or has an earlier
+            format.
     """
     with creation_lock(path):
         unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
@@ -88,7 +89,7 @@ def stored_tile_size(path: Path) -> int | None:
 def check_same_sweep(
     store: Store, identity: Mapping[str, Any], can_grow: Callable[[Store], bool] = lambda store: False
 ) -> None:
-    """Raises a ValueError with the difference if a store is of another sweep; advises grow=True if it can grow."""
+    """Raises a ValueError with the differences if a store belongs to another sweep; suggests grow=True if possible."""
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)
     if difference:

@@ -1,8 +1,8 @@
 """Stores results on disk as a Zarr store, which xarray can read while a sweep writes it.
 
-The variable `computed` is true for lanes with results. The results of a chunk are written first, and its part of
-`computed` last; each file is replaced atomically. A lane that is marked as computed is therefore complete on disk, even
-if the writer is killed. Every file of a chunk or a coordinate ends with a checksum; `seal` computes the checksum of the
+The variable `computed` is true for lanes with results. A chunk's results are written first, and its part of `computed`
+last. Each file is replaced atomically. A lane that is marked as computed is therefore complete on disk, even if the
+writer is killed. Every file of a chunk or a coordinate ends with a checksum; `seal` computes the checksum of the
 store's description. Stores of earlier versions may lack checksums.
 """
 
@@ -38,7 +38,7 @@ REPAIR_ADVICE = "rerun the call that wrote it to repair it"
 
 
 class Store:
-    """An open store.
+    """An open store of a sweep.
 
     Attributes:
         path: path of its folder.
@@ -51,7 +51,8 @@ class Store:
         self.path = path
         try:
             self._group = import_zarr().open_group(self._files, mode="r+")
-            # Identity and layout are attributes of `computed`: derived datasets inherit the attributes of the dataset.
+            # Identity and layout are attributes of `computed`, as derived datasets would inherit the dataset's
+            # attributes.
             self._notes = self._group[COMPUTED].attrs
             self.layout = json.loads(str(self._notes[LAYOUT]))
             self.chunks = chunks(
@@ -62,14 +63,14 @@ class Store:
                 parts=[part["sizes"] for part in self.parts],
                 packed=self.layout.get("packed", False),
             )
-            # Zeros are written too, as a missing file must mean lost data. Zarr does not store this option.
+            # Zeros are also written, so that a missing file always means lost data. Zarr does not store this option.
             self._arrays = {
                 name: self._group[name].with_config({"write_empty_chunks": True})
                 for name in (*self.layout["outputs"], COMPUTED)
             }
             blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
             sizes = (*self.layout["static_sizes"], *self.layout["sizes"])
-            # Selected results that a user saved as a store have this layout, but other shapes.
+            # If a user saved selected results as a store, that store has this layout, but other shapes.
             for name, array in self._arrays.items():
                 lead = len(sizes)
                 if array.shape[:lead] != sizes or array.chunks != (*blocks, *(max(1, n) for n in array.shape[lead:])):
@@ -83,7 +84,7 @@ class Store:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The identity of the sweep in the store, from JSON: everything that its results depend on."""
+        """The identity of the sweep in the store: a parsed JSON record of everything that results depend on."""
         return json.loads(str(self._notes[IDENTITY]))
 
     @property
@@ -93,10 +94,10 @@ class Store:
 
     @property
     def parts(self) -> list[dict[str, Any]]:
-        """The parts in which a sweep was computed, in order; a sweep that grew has several.
+        """The parts in which a sweep was computed, in order. A sweep that grew has several parts.
 
-        Each part has `sizes`, the stored sizes of (*static axes, *axes, seed) after it was added; `when`, the time at
-        which it was started, or None; and `versions`, `devices` and `processor` of the call that started it. A store of
+        Each part has `sizes`, the stored sizes of (*static axes, *axes, seed) including the part; `when`, the time of
+        its start (None if unknown); and `versions`, `devices` and `processor` of the call that started it. A store of
         an earlier version has no parts until it grows.
         """
         return self.layout.get("parts", [])
@@ -105,8 +106,8 @@ class Store:
         """Finds missing and unreadable lanes of the requested chunks, and adds all other lanes to the counter `nans`.
 
         Returns:
-            The chunks that are missing, partly missing or unreadable, each with its missing lanes; and for each
-            unreadable chunk a description of its damage.
+            The chunks that are missing, partly missing or unreadable, each with its missing lanes; and a description of
+            the damage of each unreadable chunk.
         """
         missing, damaged = [], {}
         for chunk in requested:
@@ -123,15 +124,15 @@ class Store:
         return missing, damaged
 
     def read_first_lanes(self, chunk: Chunk, max_lanes: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
-        """Reads the first stored lanes of a chunk of a larger sweep, to which this store may grow.
+        """Reads the first stored lanes of a chunk of a larger sweep to which this store may grow.
 
         Args:
             chunk: chunk of the larger sweep, with all its lanes.
-            max_lanes: largest number of lanes to return.
+            max_lanes: maximum number of lanes to return.
 
         Returns:
             The chunk with the lanes that were read, and their outputs by name, each with a leading axis of lanes. None
-            if the store has no lane of the chunk, or if the chunk cannot be read; an unreadable chunk is reported and
+            if the store has no lane of the chunk, or if the chunk cannot be read. An unreadable chunk is reported and
             repaired after the store has grown.
         """
         try:
@@ -151,11 +152,11 @@ class Store:
     def unmark_damaged(self, requested: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
         """Finds the chunks with missing lanes, and marks unreadable chunks as not computed.
 
-        The stored lanes are added to the counter `nans`. The caller will compute and write the returned chunks.
+        Stored lanes are added to the counter `nans`. The caller should compute and write the returned chunks.
 
         Warns:
-            RuntimeWarning: for every chunk with a file that cannot be read, or with lanes marked as computed and a
-                missing file; it names the file.
+            RuntimeWarning: for every chunk with an unreadable file, or with a missing file although lanes are marked as
+                computed. The warning names the file.
 
         Returns:
             The chunks to compute: each requested chunk that is missing, partly missing (with only its missing lanes) or
@@ -182,18 +183,18 @@ class Store:
         for name, values in arrays.items():
             if missing is None:
                 block = values.reshape(*chunk.sizes, *values.shape[1:])
-            else:  # a file is replaced as a whole, so its other lanes are written again
+            else:  # a file is replaced as a whole, so its existing lanes are rewritten
                 block = self._read(name, chunk)
                 block[missing] = values
             self._arrays[name][chunk.region] = block
         self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def check_files(self) -> None:
-        """Raises a ValueError if a chunk with lanes marked as computed lacks a file; reads marks, but no results."""
+        """Raises a ValueError if a chunk with lanes marked as computed lacks a file. Reads marks, but no results."""
         for chunk in self.chunks:
             if not self._count_marks(chunk):
                 continue
-            outputs = [name for name in self.layout["outputs"] if self._arrays[name].size]  # others have no files
+            outputs = [name for name in self.layout["outputs"] if self._arrays[name].size]  # empty arrays have none
             lost = [file for name in outputs if not (file := self._file(name, chunk)).exists()]
             if lost:
                 raise ValueError(
@@ -202,7 +203,7 @@ class Store:
                 )
 
     def lanes_computed(self) -> int:
-        """Returns the number of lanes marked as computed; unreadable marks do not count.
+        """Returns the number of lanes marked as computed. Unreadable marks do not count.
 
         Raises:
             OSError: if the store was moved, removed or replaced.
@@ -213,7 +214,7 @@ class Store:
         return int(sum(self._count_marks(chunk) for chunk in self.chunks))
 
     def clean(self) -> None:
-        """Removes the unfinished files of killed processes; no process may be writing the store at the same time."""
+        """Removes the unfinished files of killed processes. No process may write the store at the same time."""
         for file in self.path.rglob("*.partial"):
             if re.search(r"\.[0-9a-f]{32}\.partial$", file.name):  # Zarr's names of unfinished files
                 file.unlink(missing_ok=True)
@@ -231,7 +232,7 @@ class Store:
         return self.path / name / array.metadata.encode_chunk_key(index)
 
     def _read_stored_part(self, name: str, chunk: Chunk) -> np.ndarray:
-        """Returns array `name` at the lanes of a chunk that the store's arrays cover; the chunk may have more lanes."""
+        """Returns array `name` at the lanes of a chunk that lie within the store's arrays; other lanes are left out."""
         array = self._arrays[name]
         sizes = array.shape[: len(chunk.block)]
         block = tuple(
@@ -288,7 +289,7 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
 
 
 def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
-    """Returns, by name, a sentence about each coordinate with files that cannot be read or have changed."""
+    """Returns a sentence, by name, about each coordinate with unreadable or changed files."""
     group, damaged = import_zarr().open_group(files, mode="r"), {}
     for name, expected in json.loads(str(group[COMPUTED].attrs[LAYOUT])).get(LABELS, {}).items():
         try:
@@ -302,12 +303,12 @@ def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
 
 
 def stored_labels(array: Any, values: np.ndarray) -> np.ndarray:
-    """Returns the values of a coordinate in their stored form: text as objects, numbers in the array's type."""
+    """Returns the values of a coordinate in their stored form: text as objects, numbers with the array's dtype."""
     return values.astype(object if values.dtype.kind == "U" else array.dtype)
 
 
 def write_labels(array: Any, values: np.ndarray) -> None:
-    """Writes the values of a coordinate to its Zarr array: text as objects, numbers in the array's type."""
+    """Writes the values of a coordinate to its Zarr array: text as objects, numbers with the array's dtype."""
     array.with_config({"write_empty_chunks": True})[...] = stored_labels(array, values)
 
 
@@ -315,7 +316,7 @@ def open_dataset(path: Path) -> "xr.Dataset":
     """Opens a store's results as an xarray dataset that reads values from disk when they are used.
 
     Reading raises an OSError if the store was moved, removed or replaced after it was opened. The values of an axis
-    have the order of the sweep's last call, which may differ from the stored order.
+    are in the order of the sweep's last call, which may differ from the stored order.
 
     Raises:
         ValueError: if there is no store, or its description or its labels are damaged.
@@ -329,7 +330,7 @@ def open_dataset(path: Path) -> "xr.Dataset":
             raise ValueError(f"store must be as a sweep wrote it, got {path}, where {sentence}; {REPAIR_ADVICE}")
         results = xarray.open_zarr(files, chunks=None, consolidated=True)
     computed = results[COMPUTED]
-    if PROVENANCE in computed.attrs:  # the dataset's copy is lost if xarray saves more arrays in the store
+    if PROVENANCE in computed.attrs:  # the dataset loses its copy if xarray saves more arrays in the store
         results.attrs[PROVENANCE] = computed.attrs[PROVENANCE]
     order = json.loads(computed.attrs[LAYOUT]).get("order", [])
     positions = {dim: np.argsort(stored) for dim, stored in zip(computed.dims, order, strict=bool(order)) if stored}

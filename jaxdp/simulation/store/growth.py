@@ -1,8 +1,8 @@
 """Extends a store to a larger sweep.
 
 Existing chunks do not change. First the coordinates of the larger sweep are written; a process that reads the smaller
-sweep still reads only the old values. Then the store's metadata file, which has all shapes, the identity of the sweep
-and its provenance, is replaced in one step. If the process is killed, the store has either the smaller or the larger
+sweep still reads only the old values. Then the store's metadata file, which contains all shapes, the sweep's identity
+and the provenance, is replaced atomically. If the process is killed, the store has either the smaller or the larger
 sweep.
 """
 
@@ -39,7 +39,7 @@ class Growth:
             identity: identity of the larger sweep.
 
         Raises:
-            ValueError: if the store cannot hold the new values of an axis in their type, or if a user saved other
+            ValueError: if the new values of an axis do not fit the type of its stored labels, or if a user saved other
                 arrays in the store along an axis that grows.
         """
         self.store, self._template, self._identity = store, template, identity
@@ -65,7 +65,7 @@ class Growth:
         self._check_others()
 
     def moves(self, tile_size: int) -> bool:
-        """Returns whether a new run of the larger sweep would put a stored lane at another position in its tile."""
+        """Returns whether a new run of the larger sweep would change a stored lane's position in its tile."""
         number = np.zeros((), np.int64)
         by_axis = list(self._old_positions.values())[len(self.layout["static_sizes"]) :]
         for positions, size in zip(by_axis, self.layout["sizes"], strict=True):
@@ -79,9 +79,10 @@ class Growth:
         return chunks(layout["static_sizes"], layout["sizes"], layout["chunk"], order=layout["order"])
 
     def write(self) -> None:
-        """Turns the store into a store of the larger sweep: writes its labels, shapes and identity; stored lanes stay.
+        """Turns the store into a store of the larger sweep.
 
-        The caller has the creation lock, and no process writes the store.
+        It writes labels, shapes and identity, and does not change stored lanes. The caller must have the creation lock,
+        and no process may write the store.
 
         Raises:
             OSError: if files cannot be written. The store is then unchanged.
@@ -113,7 +114,7 @@ class Growth:
         sync_metadata(path)
 
     def _find_old_values(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """Returns the positions in the larger sweep of an axis's old values.
+        """Returns the positions of an axis's old values in the larger sweep.
 
         `identity` is the smaller sweep's identity.
         """
@@ -124,7 +125,7 @@ class Growth:
         return [labels.index(label) for label in stored_labels]
 
     def _order(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """Returns the positions of an axis's values in the larger sweep, in stored order: old values first.
+        """Returns the positions of an axis's values in the larger sweep, in stored order, with old values first.
 
         `identity` is the smaller sweep's identity.
         """
@@ -135,9 +136,9 @@ class Growth:
         return [*stored, *(index for index in range(self._template.sizes[dim]) if index not in set(old_positions))]
 
     def _kind(self, dim: str) -> tuple[str, Any] | None:
-        """Returns the Zarr type and the fill value that coordinate `dim` needs to hold new values.
+        """Returns the Zarr type and the fill value that coordinate `dim` needs to store new values.
 
-        Returns None if its present type can hold them. Raises a ValueError if the type would have to change between
+        Returns None if the present type is sufficient. Raises a ValueError if the type would have to change between
         text and numbers, or has been changed before.
         """
         metadata, values = self._metadata()[dim], self._template[dim].values
@@ -156,7 +157,7 @@ class Growth:
         )
 
     def _check_others(self) -> None:
-        """Raises a ValueError if an array that is not the sweep's lies along an axis that grows."""
+        """Raises a ValueError if an array that is not the sweep's has an axis that grows."""
         sweep_arrays = {*self.layout["outputs"], COMPUTED, *self._positions}
         for name, metadata in self._metadata().items():
             along = set(metadata.get("dimension_names") or ()) & set(self._kinds)
@@ -167,13 +168,13 @@ class Growth:
                 )
 
     def _metadata(self) -> dict[str, Any]:
-        """Returns the metadata of each array by name, from the store's `zarr.json`."""
+        """Returns the metadata of each array from the store's `zarr.json`, by name."""
         return json.loads((self.store.path / METADATA).read_text())["consolidated_metadata"]["metadata"]
 
     def _extend(self, dim: str, positions: Sequence[int], metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Writes the values of coordinate `dim` at `positions`, in this order.
+        """Writes the template's values of coordinate `dim` at `positions`, in this order.
 
-        `metadata` is the coordinate's metadata in the store. Returns its new metadata and the hash of the values.
+        `metadata` is the coordinate's metadata in the store. Returns the new metadata and the hash of the values.
         """
         import zarr
         from zarr.core.array import AsyncArray

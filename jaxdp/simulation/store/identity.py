@@ -13,17 +13,17 @@ from jaxdp.numerics.equations import equations, inner_programs
 from jaxdp.simulation.store.processor import processor, settings
 from jaxdp.simulation.store.provenance import as_json, key_record
 
-LONGEST = 160  # largest number of characters of a value in a text about a difference
-# FORMAT is increased if the same programs and parameters give other results (through the numbering of lanes, their
-# seeds, their padding to tiles or their layout in arrays), and if claims are recorded in other words. All other changes
-# of jaxdp change the programs, their parameters or their claims. jaxdp's version is therefore not recorded, and a
-# release without such changes resumes older stores.
+LONGEST = 160  # maximum number of characters of a value in a text about a difference
+# FORMAT is increased if the same programs and parameters would give other results (because lanes are numbered, seeded,
+# padded to tiles or laid out differently), or if claims are recorded in other words. Every other change of jaxdp that
+# changes results changes the programs, their parameters or their claims. jaxdp's version is therefore not recorded, and
+# a release without such changes resumes older stores.
 FORMAT = 4
 LIBRARIES = ("jax", "jaxlib", "scipy")  # on a CPU, JAX factorizes matrices with SciPy's OpenBLAS
 
 
 def program_hash(traced: Any, text: str) -> str:
-    """Returns a hash of a program's StableHLO text and of the arrays that it closes over.
+    """Returns a hash of a program's StableHLO text and of the arrays that the program closes over.
 
     JAX may move constants out of the text, so programs with different constants can have the same text. The arrays are
     therefore hashed separately.
@@ -39,12 +39,12 @@ def program_hash(traced: Any, text: str) -> str:
 
 
 def constant_bytes(traced: Any) -> int:
-    """Returns the bytes of the arrays that a program, traced by `jax.jit(...).trace(...)`, closes over."""
+    """Returns the size in bytes of the arrays that a program, a result of `jax.jit(...).trace(...)`, closes over."""
     return sum(getattr(constant, "nbytes", 0) for constant in _constants(traced.jaxpr))
 
 
 def calls_back(jaxpr: Any) -> bool:
-    """Returns whether a program calls Python functions when it runs; its text does not identify these functions."""
+    """Returns whether a program calls Python functions when it runs. The program's text does not identify them."""
     effects = getattr(jaxpr, "jaxpr", jaxpr).effects
     return bool(effects) or any("callback" in equation.primitive.name for equation in equations(jaxpr))
 
@@ -82,9 +82,9 @@ def identity(
         axes: labels of the values of each axis.
         static_axes: labels of the values of each static axis.
         coords: coordinates of the run's dimensions, such as checkpoints.
-        outputs: names of dimensions, shape and dtype of each output of a lane.
-        programs: for each program, by the text of its static values, hashes of the program, its parameters and its
-            claims; the number of BLAS threads, if results depend on it.
+        outputs: the names of dimensions, the shape and the dtype of each output of a lane.
+        programs: for each program, by the text of its static values: hashes of the program, its parameters and its
+            claims, and the number of BLAS threads if results depend on it.
     """
     kind = "" if device.platform == "cpu" else f": {device.device_kind}"
     return {
@@ -108,7 +108,7 @@ def identity(
 
 
 def differences(here: Any, there: Any, name: str = "") -> list[str]:
-    """Returns a text for every part that differs between two records, such as "num_seeds is 8 there, 16 here".
+    """Returns a text for every difference between two records, such as "num_seeds is 8 there, 16 here".
 
     `name` is the path of both records in a larger record; empty for whole records.
     """
@@ -148,14 +148,14 @@ def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -
     sweep_values, stored_values = (
         {name: value for name, value in one.items() if name != "programs"} for one in (sweep, stored)
     )
-    # Programs are compared only if the grid is the same, as another grid makes other programs.
+    # Programs are compared only if the grid is the same, as the programs depend on the grid.
     texts = differences(sweep_values, stored_values) or differences(sweep["programs"], stored["programs"], "programs")
     more = f"; and {len(texts) - 5} more differences" if len(texts) > 5 else ""
     return "; ".join(texts[:5]) + more
 
 
 def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
-    """Returns the reasons why a store cannot grow to a sweep, as far as their records show; empty if none."""
+    """Returns the reasons, found by comparing records, why a store cannot grow to a sweep; empty if there are none."""
     sweep = json.loads(json.dumps(sweep))
     grid = ("axes", "static_axes", "num_seeds", "programs")
     sweep_values, stored_values = (

@@ -14,13 +14,13 @@ from jaxdp.validation import check_local_path
 
 
 def describe(path: str | Path) -> str:
-    """Describes a store as text: its contents, how much is computed, its provenance and the privacy claims.
+    """Describes the contents of a store as text, with its progress, provenance and privacy claims.
 
     Args:
         path: path of the store. A sweep may be writing it.
 
     Returns:
-        Lines of text, with a line for each damaged chunk.
+        Lines of text. There is a line for each damaged chunk.
 
     Raises:
         ValueError: if there is no store at the path, or the path is an address such as s3://bucket/runs.
@@ -64,7 +64,8 @@ def describe(path: str | Path) -> str:
 def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[str]:
     """Returns a line for each program with its number of computed lanes.
 
-    `missing` has the chunks with missing lanes. Returns no lines if it is empty, or if there is only one program.
+    `missing` has the chunks with missing lanes. Returns no lines if `missing` is empty, or if there is only one
+    program.
     """
     if len(origin.static_points) < 2 or not missing:
         return []
@@ -78,7 +79,7 @@ def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[st
 
 
 def _parts(store: Store, dataset: Any) -> list[str]:
-    """Returns a line for each part of a sweep that grew: its starting time, versions, new values and lanes."""
+    """Returns a line for each part of a sweep that grew, with the part's starting time, versions, values and lanes."""
     dims = dataset[COMPUTED].dims
     order = store.layout.get("order", [None] * len(dims))
     stored = {

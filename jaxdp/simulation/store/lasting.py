@@ -18,7 +18,7 @@ except ImportError:  # Zarr 3.1.3 depends on another package for the same checks
 
 
 def stamp(root: Path) -> tuple[int, int]:
-    """Returns the inode and mtime of a store's `zarr.json`, which identify the store until its sweep grows."""
+    """Returns the inode and mtime of a store's `zarr.json`, which identify the store until the sweep grows."""
     return _stamp_of((root / METADATA).stat())
 
 
@@ -27,10 +27,10 @@ def _stamp_of(status: os.stat_result) -> tuple[int, int]:
 
 
 class LastingStore(LocalStore):
-    """A local store that raises an OSError if a chunk is damaged, or if its folder is gone or has another store.
+    """A local store that raises an OSError if a chunk is damaged, or if its folder is gone or contains another store.
 
-    Zarr creates missing folders. After a move it would create a second folder at the old path, with some results and no
-    description.
+    Zarr creates missing folders. After a store is moved, Zarr would create a second folder at the old path, with some
+    results and no description.
 
     Attributes:
         description: the parsed content of the store's metadata file, which is read once; None if it is not JSON.
@@ -60,7 +60,7 @@ class LastingStore(LocalStore):
             return None
 
     def _grew(self) -> bool:
-        """Returns whether the path has the opened store, after its sweep grew or its checksum was added."""
+        """Returns whether the opened store is still at its path, and only grew or got a checksum."""
         try:
             arrays = json.loads((self.root / METADATA).read_text())["consolidated_metadata"]["metadata"]
             layout = json.loads(arrays["computed"]["attributes"]["layout"])
@@ -71,7 +71,8 @@ class LastingStore(LocalStore):
     def check_same(self) -> None:
         """Raises an OSError if the opened store no longer exists at its path, or its description was replaced.
 
-        A reader may continue after the sweep grew or its checksum was added, as files of results do not change.
+        A reader may continue after the sweep has grown or the checksum has been added, because existing files of
+        results do not change.
         """
         current = self._stamp()
         if current == self._opened_stamp:

@@ -1,4 +1,4 @@
-"""Locks the part of a store that a process writes. The operating system releases locks when the process ends."""
+"""Locks the part of a store that a process writes. The operating system releases a lock when its process ends."""
 
 import contextlib
 import os
@@ -18,11 +18,11 @@ _held: set[IO[str]] = set()
 
 
 class UnwritableError(OSError):
-    """The error of a call that must write in the folder that contains a store, but cannot."""
+    """The error of a call that has to write beside a store, in a folder that is not writable."""
 
 
 def _release_locks() -> None:
-    """Closes a forked child's copies of its parent's lock files: they would hold the locks after the parent ends."""
+    """Closes a forked child's copies of its parent's lock files, which would keep the locks after the parent ends."""
     for file in _held:
         file.close()
     _held.clear()
@@ -34,7 +34,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def creation_lock(store: Path) -> Iterator[None]:
-    """Waits until no other process holds the lock for creating the store, and holds it during a `with` block."""
+    """Takes the lock for creating the store during a `with` block; waits until no other process has the lock."""
     with _open_lock_file(store, "creation") as file:
         _lock(file, wait=True)
         yield
@@ -60,7 +60,8 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
         BlockingIOError: if another process writes the share, or writes the store with another number of shares.
     """
     with contextlib.ExitStack() as held:
-        # Trying the locks of other numbers of shares takes them for a moment; no other process may try meanwhile.
+        # Testing a lock of another number of shares takes that lock for a moment, so no other process may test
+        # meanwhile.
         with creation_lock(store):
             for other in sorted(lock_folder(store).glob("split-*")):
                 if other.name != f"split-{count}":
@@ -118,7 +119,7 @@ def _open_lock_file(store: Path, name: str) -> Iterator[IO[str]]:
 def _lock(file: IO[str], *, wait: bool = False, shared: bool = False) -> bool:
     """Locks an open file, exclusively unless `shared`; returns False if another process holds the lock.
 
-    If `wait`, it waits for the lock. On a system without file locks it only warns, and returns True.
+    If `wait` is true, it waits for the lock. On a system without file locks it only warns, and returns True.
     """
     if fcntl is None:
         warnings.warn("this system has no file locks: do not let two processes write the same store", stacklevel=3)

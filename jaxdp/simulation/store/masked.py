@@ -1,4 +1,4 @@
-"""Makes lazy arrays of the results of an unfinished store, with NaN for missing lanes."""
+"""Makes lazy arrays from the results of an unfinished store, with NaN for missing lanes."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from xarray.core import indexing
 
 
 def mask_missing(values: xr.Variable, mask: xr.Variable) -> indexing.LazilyIndexedArray:
-    """Returns a lazy array of `values` with NaN where `mask`, along their first dimensions, is false.
+    """Returns a lazy array of `values` with NaN where `mask` is false. The mask has the first dimensions of `values`.
 
     Values are read when the array is indexed. Integers and booleans become float64.
     """
@@ -17,7 +17,7 @@ def mask_missing(values: xr.Variable, mask: xr.Variable) -> indexing.LazilyIndex
 
 
 class _Masked(BackendArray):
-    """A variable with NaN where a mask along its first dimensions is false, read when it is indexed."""
+    """A variable with NaN where a mask along its first dimensions is false. It is read when it is indexed."""
 
     def __init__(self, values: xr.Variable, mask: xr.Variable) -> None:
         self._values, self._mask = values, mask

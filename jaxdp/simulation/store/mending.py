@@ -1,4 +1,4 @@
-"""Repairs the store of a sweep: writes damaged labels again, and adds the checksum that earlier versions lack."""
+"""Repairs the store of a sweep: rewrites damaged labels, and adds the checksum that earlier versions lack."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
-    """Writes damaged coordinates of a store again. The caller has the creation lock.
+    """Rewrites the damaged coordinates of a store. The caller must have the creation lock.
 
     Args:
         store: store of the sweep.
@@ -48,14 +48,14 @@ def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
 def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
     """Adds the checksum to a store of an earlier version, after repairing its labels and claims.
 
-    The caller has the creation lock, and no other process writes the store. Readers may continue.
+    The caller must have the creation lock, and no other process may write the store. Readers may continue.
 
     Args:
         store: store of the sweep.
         template: the sweep's dataset, with its labels and its provenance.
 
     Returns:
-        A sentence for each damaged part, which is written again.
+        A sentence for each damaged part, which is rewritten.
     """
     from jaxdp.simulation.store.lasting import stamp  # it needs Zarr
 
@@ -86,7 +86,7 @@ def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
 
 
 def _in_stored_order(store: Store, template: "xr.Dataset", name: str) -> np.ndarray:
-    """Returns the values of the template's coordinate `name`, in the order in which the store keeps them."""
+    """Returns the values of the template's coordinate `name`, in the order of the store."""
     dims = template[store.layout["outputs"][0]].dims
     indices = dict(zip(dims, store.layout.get("order", ()), strict=False)).get(name)
     values = template[name].values

@@ -1,4 +1,4 @@
-"""Reads, compares and restores the files of a store's description: one for the store, and one for each array."""
+"""Reads, compares and restores the metadata files of a store: one for the store, and one for each array."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
-    """Returns the record of a part of a sweep that starts now: sizes, time, versions, devices and processor.
+    """Returns the record of a part of a sweep that starts now, with sizes, time, versions, devices and processor.
 
     `sizes` are the sizes of (*static axes, *axes, seed) with this part. Versions, devices and processor are read from
     the template's provenance.
@@ -33,7 +33,7 @@ def sync_metadata(path: Path) -> None:
     """Makes every array's metadata file equal to its entry in the store's metadata file.
 
     The files differ if a process was killed while the sweep grew, or if a file is damaged. Readers, including xarray,
-    use only the store's file. The caller has the creation lock, and has checked the store's file.
+    use only the store's file. The caller must have the creation lock, and must have checked the store's file.
     """
     arrays = json.loads((path / METADATA).read_text()).get("consolidated_metadata", {}).get("metadata", {})
     for name, array in arrays.items():
@@ -44,7 +44,7 @@ def sync_metadata(path: Path) -> None:
 
 
 def restore_root(path: Path) -> str:
-    """Restores a damaged `zarr.json` of a store from the files of its arrays. The caller has the creation lock.
+    """Restores a damaged `zarr.json` of a store from its arrays' files. The caller must have the creation lock.
 
     Returns:
         A sentence about the restored file; empty if nothing was damaged.
@@ -83,7 +83,7 @@ def _read(file: Path) -> Any:
 
 
 def replace_file(store: Path, file: Path, text: str) -> None:
-    """Replaces `file` of a store in one step by a file with this text; readers see the old or the new text."""
+    """Replaces the content of a store's `file` by `text` atomically, so that readers see the old or the new text."""
     unfinished = lock_folder(store) / "unfinished.json"
     unfinished.write_text(text)
     os.replace(unfinished, file)

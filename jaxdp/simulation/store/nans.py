@@ -1,4 +1,4 @@
-"""Counts and reports lanes with NaN, which stay in the results."""
+"""Counts and reports lanes with NaN. NaNs stay in the results."""
 
 import warnings
 from collections import Counter
@@ -8,14 +8,14 @@ import numpy as np
 
 
 class NanCount:
-    """A counter of lanes with NaN, for each output."""
+    """A counter of the lanes with NaN in each output."""
 
     def __init__(self) -> None:
         self.lanes = 0
         self.found: Counter[str] = Counter()
 
     def add(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Counts the lanes with NaN in outputs that have a leading axis of lanes."""
+        """Adds the lanes with NaN in `arrays`, which have a leading axis of lanes, to the counts."""
         self.lanes += len(next(iter(arrays.values()), ()))
         for name, values in arrays.items():
             if values.dtype.kind in "fc":
@@ -24,7 +24,7 @@ class NanCount:
                     self.found[name] += int(lanes)
 
     def report(self) -> None:
-        """Warns with a RuntimeWarning if a lane has NaN."""
+        """Reports the counts in a RuntimeWarning if a lane has NaN."""
         if self.found:
             warnings.warn(f"NaN in {self.text()}; the results keep them", RuntimeWarning, stacklevel=3)
 

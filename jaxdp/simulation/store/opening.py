@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 def open(store: str | Path) -> "xr.Dataset":
     """Opens a store for reading, with NaN for lanes that are not computed yet.
 
-    Do not use `xarray.open_zarr`: for missing lanes it returns 0 for integers and False for truth values, which makes
-    averages over lanes wrong.
+    Do not use `xarray.open_zarr`. In missing lanes it returns 0 for integers and False for booleans, so averages over
+    lanes are wrong.
 
     Args:
         store: path of a store that `sweep(..., store=...)` wrote, is writing, or did not finish.
 
     Returns:
-        The results with the labels that `sweep` gives; values are read when they are used. If lanes are missing, the
-        variable `computed` is true for the lanes that exist, and integers and truth values (as 0.0 and 1.0) are
-        float64, so that missing lanes can be NaN; integers beyond 2^53 are rounded. Values that you read later include
-        results that were written in the meantime. In a finished store every variable has the dtype of `sweep`.
+        The results with the labels that `sweep` gives. Values are read when they are used, so they include results that
+        were written in the meantime. If lanes are missing, the variable `computed` is true for the lanes that exist,
+        and integers and booleans become float64, so that missing lanes can be NaN. Integers beyond 2^53 are then
+        rounded. In a finished store every variable has the same dtype as in the result of `sweep`.
 
     Raises:
         ValueError: if there is no store of a sweep, if a file of computed results is missing, or if the store's
-            description or its labels are damaged. Damaged results raise an OSError that names the file when they are
+            description or its labels are damaged. Damaged results raise an OSError with the file's name when they are
             read.
 
     Examples:
@@ -52,7 +52,7 @@ def open(store: str | Path) -> "xr.Dataset":
     opened = Store(path)
     opened.check_files()  # Zarr would read missing files of integers as zeros
     results = open_dataset(path)
-    with contextlib.suppress(ValueError):  # without a provenance that can be read, captions do not say the unit
+    with contextlib.suppress(ValueError):  # captions do not show the unit if the provenance cannot be read
         add_privacy_unit(results)
     if opened.lanes_computed() == np.prod(results[COMPUTED].shape):
         return results.drop_vars(COMPUTED)

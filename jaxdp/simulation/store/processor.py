@@ -1,16 +1,16 @@
-"""Records the processor and the compiler's settings, which can change the last bits of results.
+"""Records the processor and the compiler's settings, because both can change the last bits of results.
 
 XLA compiles for the instructions of the current processor, such as fused multiply-adds and vectors. Libraries for
 matrix products (within XLA) and for factorizations (SciPy's OpenBLAS) choose their code by the processor at run time,
 independently of XLA's flags. Under `--xla_cpu_max_isa=AVX2`, matrix products on an AVX-512 processor and on an
-(emulated) Haswell still differed, while sums and elementary functions were equal.
+(emulated) Haswell still differed, but sums and elementary functions were equal.
 
 The effect on results was measured on 256 seeds of `reward-estimation`'s estimators (n = 1000, dim 5, epsilon 0.5 and
-infinity, 32 bits, against an AVX-512 processor). Another instruction set (AVX2, AVX, SSE4.2), another vector width, no
-optimisation, fast math, or OpenBLAS's code for another processor changed 5% to 98% of the errors in their last bits. No
-mean changed by more than 0.0001 of its standard error, and no lane by more than 0.001 of the standard deviation over
-lanes, except the solver's `certificate`, which consists of rounding errors (0.13 standard errors). A decision that
-depends on a last bit (an argmax, an elimination) can change a lane by more.
+infinity, in 32-bit mode, compared with an AVX-512 processor). Another instruction set (AVX2, AVX, SSE4.2), another
+vector width, no optimisation, fast math, or OpenBLAS's code for another processor changed 5% to 98% of the errors in
+their last bits. No mean changed by more than 0.0001 of its standard error, and no lane by more than 0.001 of the
+standard deviation over lanes, except the solver's `certificate`, which consists of rounding errors (0.13 standard
+errors). A decision that depends on a last bit (an argmax, an elimination) can change a lane by more.
 """
 
 import os
@@ -43,9 +43,9 @@ OPTIONS = (
 def processor(device: Any) -> str:
     """Returns a text that identifies the processor of a JAX device.
 
-    For a CPU, the text has the model as one word and the features that can change floats; for any other device, the
-    kind and the driver. For a CPU of unknown model, the text has the name of the host, so that it differs from the text
-    of every other host.
+    For a CPU, the text contains the model, as one word, and the features that can change floats. For any other device,
+    it contains the kind and the driver. If the model of a CPU is unknown, the text contains the host's name, so that it
+    differs from the text of every other host.
     """
     if device.platform != "cpu":
         return " ".join(f"{device.device_kind} {device.client.platform_version}".split())
@@ -53,9 +53,9 @@ def processor(device: Any) -> str:
 
 
 def host_processor() -> str:
-    """Returns the CPU's model as one word, and its features that can change floats, as text; does not start JAX.
+    """Returns a text with the CPU's model, as one word, and its features that can change floats; does not start JAX.
 
-    If the model is unknown, the word has the name of the host.
+    If the model is unknown, the word contains the host's name.
     """
     fields, model = _first_cpu(), ""
     if fields:
@@ -71,9 +71,9 @@ def host_processor() -> str:
 
 
 def settings() -> dict[str, str]:
-    """Returns flags, environment variables and JAX options that can change results.
+    """Returns the flags, environment variables and JAX options that can change results.
 
-    It reads the current values, but XLA reads its flags only once, when JAX is first used.
+    The function reads the current values, but XLA reads its flags only once, when JAX is first used.
     """
     flags = {name: value for name, value in _xla_flags().items() if not HARMLESS.match(name)}
     flags |= {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
@@ -90,7 +90,7 @@ def _option(name: str) -> Any:
 
 
 def blas_threads(text: str) -> int | None:
-    """Returns the number of OpenBLAS threads, if it can change the results of a program.
+    """Returns the number of OpenBLAS threads if this number can change the results of a program.
 
     `text` is the program's StableHLO text. Returns None if the program factorizes no matrix of more than `SMALL` rows.
     """
@@ -110,7 +110,7 @@ def cores() -> int:
 
 
 def _xla_flags() -> dict[str, str]:
-    """Returns XLA's flags by name; for a repeated flag the last value, as XLA does."""
+    """Returns XLA's flags by name. If a flag is repeated, its last value counts, as in XLA."""
     text = os.environ.get("XLA_FLAGS", "").strip()
     if text and not text.startswith("-"):  # XLA reads flags from the file of this name
         try:

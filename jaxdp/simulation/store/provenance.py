@@ -1,4 +1,4 @@
-"""Writes the provenance of results (versions, keys, grid points) as JSON, and reads it."""
+"""Writes and reads the provenance of results (versions, keys, grid points), which is JSON."""
 
 import hashlib
 import importlib.metadata
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
-SHOWN = 60  # number of characters of a damaged provenance that an error shows
+SHOWN = 60  # maximum number of characters of a damaged provenance in an error message
 LARGEST_LISTED = 64  # arrays with more numbers are recorded by shape and hash
 PRIVACY_UNIT = "privacy_unit"
 EARLIER = {"sees": "adversary_view", "unit_leaves": "sensitive_fields"}  # names in stores up to format 3
@@ -31,8 +31,8 @@ class Point(NamedTuple):
     Attributes:
         static: the static values of the program, by name, as `as_json` returns them.
         values: all other values of the point, by name, as `as_json` returns them.
-        guarantees: the claims at the point, by name: one for each algorithm and, with `user_level`, a second one for a
-            person.
+        guarantees: the claims at the point, by name. There is one for each algorithm and, with `user_level`, a second
+            one for a person.
     """
 
     static: dict[str, Any]
@@ -96,10 +96,11 @@ def _parse(record: Mapping[str, Any]) -> Provenance:
 
 
 def add_privacy_unit(dataset: "xr.Dataset") -> None:
-    """Adds the coordinate `privacy_unit`, the unit of each claim, to results of a sweep; captions of figures show it.
+    """Adds the coordinate `privacy_unit`, the unit of each claim, to a sweep's results. Captions of figures show it.
 
-    Its dimensions are the static axes and the axis of algorithms, as far as units differ along them. The unit is "" for
-    algorithms without a claim. If the results already have a variable with this name, nothing changes.
+    The coordinate has the static axes and the axis of algorithms as dimensions, except axes along which all units are
+    equal. The unit is "" for algorithms without a claim. If the results already have a variable with this name, nothing
+    changes.
     """
     record = provenance(dataset)
     names = list(record.points[0].guarantees)
@@ -107,7 +108,7 @@ def add_privacy_unit(dataset: "xr.Dataset") -> None:
         return
     sized = {str(dim): labels for dim, labels in dataset.coords.items() if labels.shape == (len(names),)}
     along = next((dim for dim, labels in sized.items() if labels.values.tolist() == names), None)
-    # Without an axis of algorithms there is one learner; its second claim, for a person, is left out.
+    # Without an axis of algorithms there is one learner, and its second claim, for a person, is left out.
     algorithms = names[:1] if along is None else names
     size = len(record.points) // len(record.static_points)
     programs = [record.points[first : first + size] for first in range(0, len(record.points), size)]
@@ -127,7 +128,7 @@ def _unit(name: str, points: Sequence[Point]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Returns versions of Python and of the packages that results depend on."""
+    """Returns the versions of Python and of the packages that results depend on."""
     return {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()}
 
 
@@ -147,7 +148,7 @@ def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str
 
 
 def as_json(value: Any) -> Any:
-    """Returns a value as JSON: infinities and NaN as strings, large arrays as shape and hash, other objects as text."""
+    """Converts a value to JSON types: infinities and NaN to strings, large arrays to shape and hash, others to text."""
     if isinstance(value, dict):
         return {str(name): as_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -164,7 +165,7 @@ def as_json(value: Any) -> Any:
 
 
 def _claim(record: Mapping[str, Any]) -> Guarantee:
-    """Restores a claim from the result of `Guarantee.to_dict`, also of an earlier version."""
+    """Restores a claim from the result of `Guarantee.to_dict`, including results of earlier versions."""
     return claim_from_dict({EARLIER.get(name, name): value for name, value in record.items()})
 
 

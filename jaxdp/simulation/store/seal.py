@@ -1,8 +1,8 @@
-"""Computes the checksum of a store's description: its sweep, layout, provenance, labels and arrays.
+"""Computes the checksum of a store's description, which covers sweep, layout, provenance, labels and arrays.
 
-The checksum is in the attributes of `computed`, which are in two files: the store's metadata file and the array's
-metadata file. Each file can therefore be restored from the other file. The checksum does not include arrays that users
-add to a store.
+The checksum is in the attributes of `computed`. These attributes are in two files, the store's metadata file and the
+array's metadata file, so each of the two can be restored from the other. The checksum does not include arrays that
+users add to a store.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ def seal(root: dict[str, Any]) -> None:
 def find_fault(root: Any) -> str:
     """Returns the fault in the parsed content of a store's `zarr.json`; an empty text if there is no fault.
 
-    A store of an earlier version has no checksum. It counts as faultless if it has the parts of a description.
+    A store of an earlier version has no checksum. It has no fault if all parts of the description are there.
     """
     try:
         arrays = _arrays(root)

@@ -36,14 +36,14 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     """Returns a table of the claims of each algorithm at each grid point of a sweep.
 
     Args:
-        results: a dataset of `sweep` or `open`, in memory or from a file. If you pass a selection of the results, the
-            table has only the selected grid points. If an axis has lost its coordinate, the table has all values of the
-            axis.
+        results: a dataset from `sweep` or `open`, in memory or from a file. If you pass a selection of the results, the
+            table has only the selected grid points. If an axis has lost its coordinate, the table has all values of
+            that axis.
 
     Returns:
-        A table with a row for every claim of every grid point. Columns: one for each axis, with the labels of the
-        results' coordinates; `algorithm`, the name of the algorithm in the run (or of a person, for a claim by
-        `user_level`); `claim`, as text; and the parts of the claim, as in `Guarantee`: `kind`, `claimed_epsilon`,
+        A table with a row for every claim at every grid point. The columns are: one for each axis, with the labels of
+        the results' coordinates; `algorithm`, the name of the algorithm in the run (for a claim by `user_level`, the
+        word for a person); `claim`, as text; and the parts of the claim, as in `Guarantee`: `kind`, `claimed_epsilon`,
         `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`, `privacy_unit`, `adjacency`,
         `argument`. If a claim does not state a number, its column has infinity (epsilon) or NaN (rho, mu, numerical
         delta). The table's `to_latex` needs the package jinja2, which pandas does not install.
@@ -77,7 +77,7 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
 
 
 def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Sequence[Any] | None) -> list[Any]:
-    """Returns the label of each recorded value of axis `name`, or `_GONE` if a selection of the results left it out.
+    """Returns the label of each recorded value of axis `name`; `_GONE` for values that a selection left out.
 
     `axis` has the values that were passed to the sweep; None if they are unknown.
     """

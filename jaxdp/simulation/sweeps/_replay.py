@@ -1,4 +1,4 @@
-"""Replays one lane of a sweep, recording every round."""
+"""Replays one lane of a sweep, and records every round."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,23 +58,24 @@ def replay(
             or the version of a package has changed, or a decision depended on the last bit of a float.
 
     Args:
-        results: a dataset of `sweep`, in memory or from a file.
+        results: a dataset from `sweep`, in memory or from a file.
         seed: index of the seed.
         build: the sweep's `build`; required if the results were read from a file or come from another process.
-        num_rounds: number of rounds to replay from the start; None replays up to the last checkpoint. Memory grows with
-            it.
+        num_rounds: number of rounds to replay from the start; None means up to the last checkpoint. Memory grows with
+            this number.
         **values: a value for each axis and static axis, as passed to the sweep. You may omit axes with only one value.
 
     Returns:
         A dataset with the dimension `round`, which ends at `num_rounds` or when the learner stopped. Its variables are
         `action`, `context`, `feedback`, `report` and `public` (the learner's released state after the round). If one of
-        them is a pytree with several leaves, each leaf is a variable named by its path. The dataset also has the
-        sweep's sums, metrics in hindsight and records, with the name `results.NAME` if `NAME` is taken.
+        these is a pytree with several leaves, each leaf is a variable named by its path. The dataset also has the
+        sweep's summed outcomes, hindsight metrics and records. If such a name is already taken, the variable is named
+        `results.NAME`.
 
     Raises:
-        ValueError: if `build` is required and not given; if the results do not have a value or the seed; if num_rounds
-            exceeds the horizon; if the results have no provenance; if the run has no separate rounds (a run of
-            estimators, by counts or with summed reports).
+        ValueError: if `build` is required and not given; if the results do not contain a value or the seed; if
+            num_rounds exceeds the horizon; if the results have no provenance; if the run has no separate rounds (a run
+            of estimators, by counts, or with summed reports).
 
     Examples:
         >>> import jax, jaxdp
@@ -124,9 +125,9 @@ def replay(
 def _point(
     results: "xr.Dataset", axes: Axes, names: Sequence[str], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the grid point at `values` as labels of the results' dimensions, and as values passed to the sweep.
+    """Returns the grid point at `values`, as labels of the results' dimensions and as values passed to the sweep.
 
-    `names` has all axes and static axes. `values` may omit an axis with one value.
+    `names` contains all axes and static axes. `values` may omit an axis with one value.
     """
     for name in values:
         if name not in names:

@@ -1,4 +1,4 @@
-"""`sweep`: computes a run at every point of a grid and for many seeds, and returns an xarray Dataset."""
+"""Computes a run at every point of a grid and for many seeds, by `sweep`, which returns an xarray Dataset."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -57,29 +57,30 @@ def sweep(
     All values of `axes` share one compiled program. Each combination of `static_axes` is compiled separately. A lane is
     one combination of values with one seed.
 
-    On one model of processor and with the same XLA flags, results do not depend, bit for bit, on `chunk_size`, on the
-    number of `devices`, processes and workers, or on interruptions of a sweep with a store. The last bits may differ
-    between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy. Other
+    On one model of processor and with the same XLA flags, results are bit-identical for every `chunk_size`, for every
+    number of `devices`, processes and workers, and after interruptions of a sweep with a store. The last bits may
+    differ between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy. Other
     instruction sets and flags changed the mean errors of `reward-estimation` by less than 0.001 of their standard error
-    (measurements in `jaxdp.simulation.store.processor`).
+    (`jaxdp.simulation.store.processor` describes the measurements).
 
     With `store`, results are written as they are computed, and the same call resumes an interrupted sweep. The call
-    reports damaged files, and computes or writes them again. It refuses a store with another program, tile size, kind
-    of device, model of processor, XLA flags, or version of JAX or SciPy: a store never mixes results that may differ. A
-    newer version of jaxdp resumes the store if it compiles the same programs with the same parameters and claims.
-    `jaxdp.open` reads a store while it is written: missing lanes are NaN, and the variable `computed` is true where a
-    lane's results exist. If the store is complete, the call returns its results even from a read-only folder.
+    reports damaged files, and computes or writes them again. It rejects a store with another program, tile size, kind
+    of device, model of processor, XLA flags, or version of JAX or SciPy, so that a store never mixes results that may
+    differ. A newer version of jaxdp resumes the store if it compiles the same programs with the same parameters and
+    claims. `jaxdp.open` reads a store while it is being written. Missing lanes are then NaN, and the variable
+    `computed` is true where a lane's results exist. If the store is complete, the call returns its results even from a
+    read-only folder.
 
-    With `grow=True`, the store of a smaller sweep, finished or not, grows to this sweep, which has more seeds or more
-    values of an axis, in any order. Stored lanes are not computed again, and the results equal the results of a new
-    sweep bit for bit. The call first checks this on some lanes; `docs/howto/grow_a_sweep.md` lists the checks. Stores
-    of contextual bandits, and stores with a `tile_size` that is not a multiple of 16, can grow only if lanes keep their
-    positions in tiles (batches of lanes that run together). For example, lanes keep them if static axes get more
-    values, or if the old and the new number of seeds are multiples of `tile_size`.
+    With `grow=True`, the store of a smaller sweep grows to this sweep, which has more seeds or more values of an axis,
+    in any order. The smaller sweep may be unfinished. Stored lanes are not computed again, and the results equal the
+    results of a new sweep bit for bit. The call first checks this on some lanes; `docs/howto/grow_a_sweep.md` lists the
+    checks. Stores of contextual bandits, and stores with a `tile_size` that is not a multiple of 16, can grow only if
+    lanes keep their positions in tiles (batches of lanes that run together). For example, lanes keep their positions if
+    static axes get more values, or if the old and the new number of seeds are multiples of `tile_size`.
 
     Warns:
-        RuntimeWarning: if results contain NaN (with the number of lanes); if a file of the store was damaged; if memory
-            ran out, so that fewer tiles now run at the same time.
+        RuntimeWarning: if results contain NaN (the warning has the number of lanes); if a file of the store was
+            damaged; if memory ran out, so that fewer tiles now run at a time.
 
     Args:
         build: (**static) -> Run, called once for every combination of static values, before anything is compiled; or a
@@ -89,29 +90,29 @@ def sweep(
             `simulator`.
         num_seeds: number of seeds at every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
-        tile_size: number of lanes that are compiled together, >= 1; memory grows with it. None is the tile size of the
-            store, if a store is read. Otherwise it is 256 on a CPU; on a GPU it is the number of lanes of a program,
-            rounded up to a multiple of 1,024, but at most 65,536 and at most as many as should fit in 4 GiB. With an
-            executor, the first worker's kind of device decides. Several tiles run at once if memory allows; if memory
-            runs out, the number is halved.
-        chunk_size: the largest number of lanes that are returned and written together, >= 1. None is about 20 seconds
-            of work, limited by free memory. A store keeps the size of the first call.
-        devices: devices of one kind; each tile runs on one device. None is all local devices of JAX's default kind.
-        store: path of a Zarr store, on a file system with file locks. The path must be free, or have the store of this
-            sweep.
-        overwrite: whether to replace an existing store, of this sweep or of another sweep. Do not pass it to resume a
-            sweep. The old store is removed when the new store exists. Results of the old store that are not yet in
+        tile_size: number of lanes that are compiled together, >= 1; memory grows with this number. None means the tile
+            size of the store, if a store is read. Otherwise None means 256 on a CPU; on a GPU, the number of lanes of a
+            program, rounded up to a multiple of 1,024, but at most 65,536 and at most the number that should fit in 4
+            GiB. With an executor, the first worker's kind of device is decisive. Several tiles run at a time if memory
+            allows; if memory runs out, the number of tiles is halved.
+        chunk_size: the maximum number of lanes that are returned and written together, >= 1. None means about 20
+            seconds of work, limited by free memory. A store keeps the chunk size of the first call.
+        devices: devices of one kind; each tile runs on one device. None means all local devices of JAX's default kind.
+        store: path of a Zarr store, on a file system with file locks. The path must not exist, or must contain the
+            store of this sweep.
+        overwrite: whether to replace an existing store, of this sweep or of another sweep. To resume a sweep, leave it
+            False. The old store is removed when the new store exists. Results of the old store that are not yet in
             memory raise an OSError when they are read.
         grow: whether to add the missing part of this sweep to the store of a smaller sweep. If False, the store of a
-            smaller sweep is refused. A store with values or seeds that this sweep lacks is always refused. Chunks keep
-            their size. If there is no store at the path, the call creates one.
+            smaller sweep is rejected. A store with values or seeds that this sweep lacks is always rejected. Chunks
+            keep their size. If there is no store at the path, the call creates one.
         executor: a `concurrent.futures` executor, such as `client.get_executor()` of a Dask cluster. Its workers
             compute the chunks, each on its own devices. Workers must be new processes, as forks of a process that has
             used JAX hang: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in
             which no chunk is finished, the logger "jaxdp" (on stderr, if logging is not set up) reports the missing
             chunks.
-        timeout: the longest time in seconds, > 0, between two finished chunks of an executor, including compilation.
-            None is no limit.
+        timeout: the maximum time in seconds, > 0, between two finished chunks of an executor, including compilation.
+            None means no limit.
         process_index: index of this process in [0, num_processes), if several processes compute parts of the same
             store. "auto" reads it from SLURM (a job array or srun) or from a Kubernetes indexed job.
         num_processes: the number of processes; "auto" reads it from SLURM.
@@ -121,18 +122,18 @@ def sweep(
     Returns:
         A dataset with dimensions (*static_axes, *axes, seed, *dimensions of the run) and the values as coordinates. If
         the values of an axis are neither all numbers nor all text (links, None), their labels are their names or texts.
-        The coordinate `privacy_unit` has the unit of the claims ("" without a claim), along the axes where it differs.
-        The attribute `provenance` is JSON text: versions, devices, processor, XLA flags, key, tile size, and every grid
-        point's parameters and guarantees. With a store, values are read from disk when they are used. If lanes of other
-        processes are missing, the dataset has the variable `computed`.
+        The coordinate `privacy_unit` has the unit of the claims ("" without a claim), along the axes where units
+        differ. The attribute `provenance` is JSON text with versions, devices, processor, XLA flags, key, tile size,
+        and every grid point's parameters and guarantees. With a store, values are read from disk when they are used. If
+        lanes of other processes are missing, the dataset has the variable `computed`.
 
     Raises:
-        ValueError: if an axis is empty, repeats a value, is named twice, or has the name of a result of `jaxdp.stats`,
-            such as low or mean; if a count is < 1; if there are no devices, or devices of several kinds; if key is not
-            a typed Threefry key; if a value is out of range for the run; if the dimensions of outputs do not match
-            their labels, or differ between static values; if the store is of another sweep (the message has the
-            differences), or cannot grow to this sweep. Raised before anything is compiled, except that growing may run
-            lanes first.
+        ValueError: if an axis is empty, has duplicate values, is named twice, or has the name of a result of
+            `jaxdp.stats`, such as low or mean; if a count is < 1; if there are no devices, or devices of several kinds;
+            if key is not a typed Threefry key; if a value is out of range for the run; if the dimensions of outputs do
+            not match their labels, or differ between static values; if the store belongs to another sweep (the message
+            states the differences), or cannot grow to this sweep. Raised before anything is compiled, except that
+            growing may run lanes first.
         BlockingIOError: if another process writes this share of the store, or any share if the store must grow.
         OSError: if results cannot be written. Results that were written stay, and the same call resumes the sweep.
         MemoryError: if a single tile or the results do not fit in free memory. Raised before they are computed.
@@ -218,7 +219,7 @@ def sweep(
                         )
                         if count == 1:
                             opened.clean()
-                        # with overwrite the sweep would start over
+                        # with overwrite, the sweep would start again
                         again = "the same call without overwrite" if overwrite else "the same call"
                         _to_store(source, opened, share(opened.chunks, index, count), nans, report, again)
                 stored = open_dataset(path)
@@ -252,8 +253,8 @@ def _from_read_only(
 ) -> None:
     """Raises an UnwritableError unless a store in a read-only folder has all lanes of share `index` of `count`.
 
-    If the store is of another sweep, raises an UnwritableError if it could grow to this sweep and `grow` is True, and
-    otherwise a ValueError.
+    If the store belongs to another sweep, raises an UnwritableError if the store could grow to this sweep and `grow` is
+    True, and otherwise a ValueError.
     """
     store = Store(path)
     differences = differences_of_stores(source.identity, store.identity)
@@ -274,7 +275,7 @@ def _from_read_only(
 
 
 def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress) -> str:
-    """Returns the message of an interrupted sweep: how to resume it or, without a store, that its lanes are lost."""
+    """Returns the message of an interrupted sweep, which says how to resume it or that its lanes are lost."""
     notes = getattr(stop, "__notes__", [])
     if notes:
         return f"interrupted: {notes[0]}"
@@ -287,7 +288,7 @@ def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress
 def _to_store(
     source: Source, store: Store, requested: Sequence[Chunk], nans: NanCount, report: Reporter, again: str
 ) -> None:
-    """Computes the missing lanes of a store. A thread writes one chunk while the next is computed.
+    """Computes the missing lanes of a store. A thread writes each chunk while the next chunk is computed.
 
     `again` names the call that would compute the rest, for the note on an error.
     """

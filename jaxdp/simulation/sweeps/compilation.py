@@ -25,23 +25,24 @@ SHORTEST = 0.1  # seconds; programs that compile faster are not stored
 def cache_compilations(folder: str | Path | None = None) -> Path | None:
     """Stores JAX's compiled programs on disk from now on, so that other processes do not compile them again.
 
-    It configures JAX's persistent compilation cache. Results stay the same, bit for bit. The command line calls this
+    This function configures JAX's persistent compilation cache. Results stay bit-identical. The command line calls this
     function unless `--no-cache` is given.
 
     Warns:
         RuntimeWarning: if the folder cannot be written. Every process then compiles its programs.
 
     Args:
-        folder: the folder for programs. None is the folder in JAX's configuration (for example from
-            JAX_COMPILATION_CACHE_DIR); if there is no such folder, it is `jaxdp` in the user's cache directory
-            ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%). A user who can write to the folder can run
-            code as you, so no other user may have this permission. The folder grows. You can delete it at any time.
+        folder: the folder for programs. None means the folder in JAX's configuration (for example from
+            JAX_COMPILATION_CACHE_DIR) or, if none is configured, `jaxdp` in the user's cache directory
+            ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%). Anyone who can write to the folder can run
+            code as you, so no other user may have this permission. The folder grows without limit, and you can delete
+            it at any time.
 
     Returns:
-        The path where programs are stored, or None if the folder cannot be written. It is a subfolder for the version
-        of jaxlib and the processor's instruction set, such as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, since a program for
-        one kind of processor may not run on another. If JAX's configuration has a folder, the path is this folder,
-        without a subfolder.
+        The path where programs are stored, or None if the folder cannot be written. The path is a subfolder for the
+        version of jaxlib and the processor's instruction set, such as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, because a
+        program for one kind of processor may not run on another. If `folder` is None and JAX's configuration has a
+        folder, the path is that folder, without a subfolder.
     """
     configured = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if folder is None and configured:
@@ -59,7 +60,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
         )
         return None
     if configured != str(path):
-        compilation_cache.reset_cache()  # otherwise a process that has compiled something uses its former folder
+        compilation_cache.reset_cache()  # otherwise a process that has compiled something keeps its former folder
         jax.config.update("jax_compilation_cache_dir", str(path))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
@@ -67,7 +68,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
 
 
 def keep_for(platform: str) -> Path | None:
-    """Calls `cache_compilations`, except on a CPU (where compiling is fast) or if JAX_ENABLE_COMPILATION_CACHE=0.
+    """Calls `cache_compilations`, except on a CPU, where compiling is fast, and if JAX's cache is disabled.
 
     Returns the folder, or None if programs are not stored.
     """
@@ -77,7 +78,7 @@ def keep_for(platform: str) -> Path | None:
 
 @contextlib.contextmanager
 def count_hits() -> Iterator[list[str]]:
-    """Yields a list that gets one entry for each program that JAX reads from its cache on disk in this thread."""
+    """Yields a list that gets one entry for each program that JAX reads from its disk cache in this thread."""
     hits: list[str] = []
     thread = threading.get_ident()
 
@@ -94,9 +95,9 @@ def count_hits() -> Iterator[list[str]]:
 
 
 def configure_cache(keep: bool, tell: Callable[[str], object]) -> None:
-    """Stores compiled programs on disk if `keep`, or turns JAX's compilation cache off; called before JAX starts.
+    """Stores compiled programs on disk if `keep` is true, and otherwise turns JAX's compilation cache off.
 
-    Calls `tell` with one sentence if the programs cannot be stored.
+    It must be called before JAX starts. It calls `tell` with one sentence if the programs cannot be stored.
     """
     if not keep:
         jax.config.update("jax_enable_compilation_cache", False)

@@ -1,4 +1,4 @@
-"""Caches programs that this process has compiled, so that running a notebook's cell again compiles nothing."""
+"""Caches the programs that this process has compiled, so that rerunning a notebook's cell compiles nothing."""
 
 import threading
 from collections import OrderedDict
@@ -15,18 +15,19 @@ class _Entry(NamedTuple):
 
 
 class Executables:
-    """The most recently used executables, limited in number and size."""
+    """A cache of the most recently used executables, limited in number and size."""
 
     def __init__(self, most: int = MOST_KEPT, most_bytes: int = MOST_BYTES) -> None:
-        """Creates an empty cache for at most `most` executables, with at most `most_bytes` bytes of arrays together."""
+        """Creates an empty cache for at most `most` executables with at most `most_bytes` bytes of arrays in total."""
         self._most, self._most_bytes = most, most_bytes
         self._kept: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, num_bytes: int, make: Callable[[], Any]) -> Any:
-        """Returns the executable of a key (everything that it depends on); `make` compiles it if it is not stored.
+        """Returns the executable for a key; `make` compiles the executable if it is not stored.
 
-        The executable holds arrays of `num_bytes` bytes. Two threads that request the same key may both compile.
+        The key contains everything that the executable depends on. The executable contains arrays of `num_bytes` bytes.
+        Two threads that request the same key may both compile.
         """
         with self._lock:
             if key in self._kept:

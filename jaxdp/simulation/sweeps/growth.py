@@ -1,4 +1,4 @@
-"""Grows the store of a smaller sweep to a larger sweep, after checking that stored results stay valid."""
+"""Grows the store of a smaller sweep to a larger sweep, after checking that stored results remain valid."""
 
 import json
 import warnings
@@ -24,12 +24,12 @@ from jaxdp.simulation.sweeps.source import Source
 if TYPE_CHECKING:
     import xarray as xr
 
-LANES_TRIED = 256  # smallest number of lanes of each program that are tried in other positions of tiles
+LANES_TRIED = 256  # minimum number of lanes of each program that are tested in other positions of tiles
 TURNS = (8, 24)  # numbers of positions by which lanes are moved
 
 
 def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -> None:
-    """Extends a store to all lanes of a sweep. Does nothing if there is no store, or if it is the store of this sweep.
+    """Extends a store to all lanes of a sweep. Does nothing if there is no store, or if the store has this sweep.
 
     Args:
         path: path of the store.
@@ -90,7 +90,7 @@ def _plan_growth(store: Store, plan: Plan, source: Source, template: "xr.Dataset
 
 
 def _plan_of_store(plan: Plan, stored_identity: Mapping[str, Any]) -> Plan:
-    """Returns the plan of the store's smaller sweep, made from the larger sweep's `plan` and the stored labels."""
+    """Makes the plan of the store's smaller sweep from the larger sweep's `plan` and the stored labels."""
     axes, static_axes = (
         {name: _values(values, stored_identity[group][name]) for name, values in plan_axes.items()}
         for group, plan_axes in (("axes", plan.axes), ("static_axes", plan.static_axes))
@@ -112,7 +112,7 @@ def _values(values: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
 
 
 def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_identity: Mapping[str, Any]) -> set[int]:
-    """Returns the indices of programs that have another text in the store; programs not in the store are left out.
+    """Returns the indices of programs with another text in the store. Programs not in the store are left out.
 
     The text contains the number of grid points, so it changes if an axis grows.
     """
@@ -136,7 +136,7 @@ def _samples(
 
 
 def _check_positions(path: Path, plan: Plan, source: Source, program: int) -> None:
-    """Checks that lanes have the same bits in other positions of tiles.
+    """Checks that lanes give the same bits in other positions of tiles.
 
     XLA on CPU can compile the last lanes of a tile differently from all other lanes, even if the number of lanes is a
     multiple of the SIMD width. The last bits of contextual bandits then depend on the position.

@@ -25,9 +25,9 @@ def lane_keys(key: jax.Array, n: int) -> jax.Array:
         n: number of keys, >= 1.
 
     Returns:
-        [n] typed keys, fold_in(key, i) for each i, of the implementation in `jaxdp.random`. It draws the same random
-        numbers as JAX's Threefry, but faster. The type of these keys is `key<jaxdp_threefry2x32>`: you cannot put them
-        into one array with keys of JAX's type.
+        [n] typed keys, fold_in(key, i) for each i, of the implementation in `jaxdp.random`. This implementation draws
+        the same random numbers as JAX's Threefry, but faster. The type of the keys is `key<jaxdp_threefry2x32>`, so you
+        cannot put them into one array with keys of JAX's type.
 
     Raises:
         ValueError: if key is not a typed Threefry key, or n < 1.

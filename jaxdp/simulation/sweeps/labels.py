@@ -56,7 +56,7 @@ def grid(axes: Axes) -> list[dict[str, Any]]:
 
 
 def coordinate(values: Sequence[Any]) -> list[Any]:
-    """Returns labels of values: the values, if all are numbers or all are text; otherwise their names or texts."""
+    """Returns the values themselves as labels if all are numbers or all are text; otherwise their names or texts."""
     values = list(values)
     numbers = all(isinstance(value, int | float | np.number) for value in values)
     if numbers or all(isinstance(value, str) for value in values):
@@ -72,8 +72,8 @@ def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDt
         shapes: for each run, the shapes of a lane's outputs by name.
 
     Raises:
-        ValueError: if names or numbers of dimensions do not match the run's `dims`, or runs differ in their outputs or
-            coordinates, so that one array cannot hold them.
+        ValueError: if names or numbers of dimensions do not match the run's `dims`, or if runs differ in their outputs
+            or coordinates, so that they do not fit into one array.
     """
     all_outputs: list[dict[str, Output]] = []
     for run, leaves in zip(runs, shapes, strict=True):
@@ -95,7 +95,7 @@ def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDt
 def empty_dataset(
     run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int, *, allocate: bool = True
 ) -> "xr.Dataset":
-    """Returns a dataset with labels and with arrays for all results.
+    """Returns a dataset with labels, and with uninitialised arrays for all results.
 
     Args:
         run: any run of the sweep, for its coordinates.
@@ -106,7 +106,8 @@ def empty_dataset(
         allocate: whether to allocate memory for results; if False, all values are views of one zero.
 
     Returns:
-        Variables with dimensions (*static_axes, *axes, seed, *dimensions of the output), in C order, not initialised.
+        A dataset with uninitialised variables in C order, with dimensions (*static_axes, *axes, seed, *dimensions of
+        the output).
 
     Raises:
         ValueError: if an output has the name of an axis or of a coordinate, a dimension of an output has the name of an

@@ -1,7 +1,7 @@
 """Compiles programs for tiles of a fixed number of lanes, so that results do not depend on how lanes are scheduled.
 
-A lane is one grid point with one seed. Its key depends only on the root key and the index of the seed. Differences
-between grid points are therefore paired: for the same seed, every estimator and every epsilon gets the same data.
+A lane is one grid point with one seed. Its key depends only on the root key and the index of the seed. Comparisons of
+grid points are therefore paired: for the same seed, every estimator and every epsilon gets the same data.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ COMPILER_OPTIONS: dict[str, dict[str, Any]] = {
     # One tile per core is faster than splitting small kernels over cores. Without splits, results do not depend on the
     # number of cores.
     "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"},
-    # No autotuning: it may choose other kernels in every run, with other last bits.
+    # Autotuning is off, because it may choose other kernels, with other last bits, in every run.
     "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_exclude_nondeterministic_ops": True},
 }
-# With these options, loops of unknown length are parts of a CUDA graph and do not wait for the host. Both are needed:
-# the first alone is slower than XLA's default.
+# With these options, loops of unknown length are parts of a CUDA graph and do not wait for the host. Both options are
+# needed; the first one alone is slower than XLA's default.
 GRAPHS: dict[str, Any] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,
@@ -43,9 +43,9 @@ ADDED: dict[str, dict[str, Any]] = {}  # by kind of device; `added_options` chan
 
 
 def compiler_options(platform: str) -> dict[str, Any]:
-    """Returns the compiler options of a kind of device.
+    """Returns the compiler options for a kind of device.
 
-    With JAXDP_GPU_GRAPHS=1 in the environment, loops on a GPU are parts of CUDA graphs.
+    If the environment has JAXDP_GPU_GRAPHS=1, loops on a GPU are parts of CUDA graphs.
     """
     with_graphs = platform == "gpu" and os.environ.get("JAXDP_GPU_GRAPHS", "") not in ("", "0")
     return COMPILER_OPTIONS.get(platform, {}) | (GRAPHS if with_graphs else {}) | ADDED.get(platform, {})
@@ -53,7 +53,7 @@ def compiler_options(platform: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def added_options(platform: str, options: Mapping[str, Any]) -> Iterator[None]:
-    """Adds compiler options for a kind of device, in all threads of this process, inside a `with` statement."""
+    """Adds compiler options for a kind of device, in all threads of this process, during a `with` block."""
     before = ADDED.get(platform, {})
     ADDED[platform] = {**before, **options}
     try:
@@ -66,11 +66,11 @@ class Compiled(NamedTuple):
     """A compiled program for tiles of lanes.
 
     Attributes:
-        tiles: for each device, (point indices, seed indices), both [tile_size] uint32 -> outputs with a leading axis of
-            lanes.
+        tiles: for each device, a function of (point indices, seed indices), both [tile_size] uint32, that returns
+            outputs with a leading axis of lanes.
         devices: the devices of `tiles`.
         tile_size: number of lanes in a tile.
-        tile_bytes: memory that a running tile needs, including its results.
+        tile_bytes: memory of a running tile in bytes, including its results.
         from_cache: whether the program of the first device was read from JAX's cache on disk.
     """
 
@@ -82,10 +82,10 @@ class Compiled(NamedTuple):
 
 
 class Program:
-    """A run at all grid points, as a program for tiles of lanes, before it is compiled."""
+    """An uncompiled program for tiles of lanes, which runs a `Run` at all grid points."""
 
     def __init__(self, run: Run, key: jax.Array, points: Sequence[Any], tile_size: int, devices: Sequence[Device]):
-        """Stacks the parameters of grid points for tiles of `tile_size` lanes on devices; traces nothing yet."""
+        """Stacks the parameters of grid points, for tiles of `tile_size` lanes on these devices. Traces nothing yet."""
         self._params = stack_params(points)
         self._devices = list(devices)
         self._tile_size = tile_size
@@ -99,31 +99,31 @@ class Program:
             )
             return run(jax.random.fold_in(key, seed), params)
 
-        def lane(*arguments):  # takes leaves, as a notebook's cell may define the parameters' classes again
+        def lane(*arguments):  # takes leaves, as rerunning a notebook's cell may redefine the parameters' classes
             return simulate_lane(*jax.tree.unflatten(self._structure, arguments[:-2]), *arguments[-2:])
 
-        # Unused arguments are kept, so that the program's text shows which of two similar arguments is read.
+        # Unused arguments are kept, so that the program's text shows which of two similar arguments the program reads.
         self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)), keep_unused=True)
 
     def hashes(self) -> dict[str, Any]:
         """Returns hashes of this program and of its stacked parameters.
 
-        If the program factorizes large matrices on a CPU, its results depend on the number of BLAS threads. This number
-        is then added, as `blas_threads`.
+        If the program factorizes large matrices on a CPU, its results depend on the number of BLAS threads. The dict
+        then also contains this number, as `blas_threads`.
         """
         hashes = {"program": self._hash, "params": tree_hash(self._params)}
         threads = blas_threads(self._text)
         return hashes if threads is None else {**hashes, "blas_threads": threads}
 
     def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """Returns shapes of a lane's outputs by name. JAX caches the trace, which `trace` then uses again."""
+        """Returns the shapes of a lane's outputs by name. JAX caches the trace, and `trace` reuses it."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host; moved to devices when needed
         tiles = self._trace(*shared, indices, indices).out_info
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
     def trace_without_arrays(self, sharding: Any) -> Any:
-        """Returns the program traced from shapes for the device of `sharding`, which need not exist."""
+        """Traces the program from shapes, for the device of `sharding`. The device need not exist."""
         indices = np.zeros(self._tile_size, np.uint32)
 
         leaves = (*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
@@ -133,20 +133,20 @@ class Program:
             return self._tile.trace(*(jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=sharding) for s in shapes))
 
     def lane_bytes(self) -> int:
-        """Returns an estimate of the memory of a lane in bytes; traces the program if it is not traced."""
+        """Returns an estimate of a lane's memory in bytes. Traces the program if it is not traced yet."""
         indices = np.zeros(self._tile_size, np.uint32)
         traced = self._trace(*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
         return lane_bytes(traced.jaxpr, self._tile_size)
 
     def trace(self) -> None:
-        """Traces for the first device, unless it is already traced."""
+        """Traces the program for the first device, unless that was done before."""
         _ = self._lowering
 
     def compile(self) -> Compiled:
-        """Compiles the program for each device, unless `EXECUTABLES` has it. Programs that call the host are not kept.
+        """Compiles the program for each device, unless it is cached in `EXECUTABLES`.
 
-        Each device has a separate program for whole tiles, as a program that is partitioned over CPU devices would
-        deadlock in batched eigh, svd and qr.
+        Programs that call the host are not cached. Each device has a separate program for whole tiles, because a
+        program that is partitioned over CPU devices would deadlock in batched eigh, svd and qr.
         """
         lowered = [self._lowering, *(self._lower(device) for device in self._devices[1:])]
         with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled in parallel
@@ -167,7 +167,7 @@ class Program:
         return program_hash(self._lowering[0], self._text)
 
     def _lower(self, device: Device) -> tuple[Any, Any, Any]:
-        """Returns (traced program, lowered program, arguments that all tiles share)."""
+        """Returns the traced program, the lowered program, and the arguments that all tiles share."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.device_put(jax.tree.leaves((self._fast_key, *self._params)), device)
         traced = self._trace(*shared, *jax.device_put((indices, indices), device))
@@ -178,7 +178,7 @@ class Program:
             return self._tile.trace(*arguments)
 
     def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int, bool]:
-        """Compiles the lowered program for a device; returns (tile, bytes of memory, is loaded from cache)."""
+        """Compiles the lowered program for a device. Returns (tile, memory in bytes, whether it was cached)."""
         traced, _, shared = lowered
         options = compiler_options(device.platform)
 
@@ -198,10 +198,10 @@ class Program:
 
 
 def tiles_in_flight(devices: Sequence[Device]) -> int:
-    """Returns how many tiles each device should run at once, if memory allows.
+    """Returns the number of tiles that each device should run at a time if memory allows.
 
-    A CPU device runs small kernels on one core, so CPU devices together run one tile per core. Any other device runs
-    programs one after the other, and a second tile would only take memory.
+    A CPU device runs small kernels on one core, so all CPU devices together run one tile per core. Any other device
+    runs one program at a time, and a second tile would only take memory.
     """
     if devices[0].platform != "cpu":
         return 1

@@ -19,7 +19,7 @@ from jaxdp.simulation.sweeps.tiles import tile_seconds
 
 SECONDS_OF_A_CHUNK = 20.0  # work that is lost if the process is killed; writing a chunk is much faster
 PART_OF_MEMORY = 16  # a chunk of several tiles takes at most 1 / 16 of the free memory
-FEWEST_CHUNKS = 4  # smallest number of chunks of a program for each process, if it has enough tiles
+FEWEST_CHUNKS = 4  # minimum number of chunks of a program for each process, if there are enough tiles
 FEWEST_TILES_TO_TIME = 32
 MOST_AHEAD = 4  # programs that are compiled while another program runs; each takes memory
 LONG = 60.0  # seconds; a message announces tiles that take longer
@@ -43,7 +43,7 @@ class LocalSource:
         return self._plan.identity()
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """Returns the identity of another sweep on these devices."""
+        """Returns the identity that the sweep `plan` would have on these devices."""
         return plan.identity()
 
     def sample(self, chunk: Chunk) -> Arrays:
@@ -52,10 +52,10 @@ class LocalSource:
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """Returns the best number of lanes in a chunk: for a store, about `SECONDS_OF_A_CHUNK` of work.
+        """Returns the best number of lanes in a chunk. For a store, a chunk takes about `SECONDS_OF_A_CHUNK`.
 
-        `sharers` processes share the chunks of the store; None if there is no store, and only memory limits chunks.
-        With a store and many tiles, it runs and times one tile; the results are used later.
+        `sharers` is the number of processes that share the chunks of the store; None if there is no store, and only
+        memory limits chunks. With a store and many tiles, one tile is run and timed; its results are used later.
         """
         plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
         if sharers is not None:
@@ -70,9 +70,9 @@ class LocalSource:
         return whole_tiles(plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks, and yields each with its outputs by name. Each program is dropped after its last chunk.
+        """Computes chunks, and yields each with its outputs by name. A program is dropped after its last chunk.
 
-        While a program runs, the next ones are compiled: at most `MOST_AHEAD`, and at most one for each other core.
+        While a program runs, the next programs are compiled: at most `MOST_AHEAD`, and at most one for each other core.
         """
         programs = sorted({chunk.program for chunk in requested})
         ahead = min(MOST_AHEAD, cores() - 1)
@@ -91,7 +91,7 @@ class LocalSource:
             self._plan.release(program)
 
     def _start_compiling(self, program: int) -> None:
-        """Traces a program here and starts to compile it in a thread, unless that was done before."""
+        """Traces a program in this thread and starts to compile it in another, unless that was done before."""
         if program in self._runners or program in self._compiling:
             return
         self._report.describe(f"tracing{self._static_values(program)}")
@@ -117,7 +117,7 @@ class LocalSource:
         return f", {self._plan.name(program)}" if self._plan.static_axes else ""
 
     def _announce(self, program: int, traced: Program) -> None:
-        """Logs an estimate of the time of the first tile, if lanes play round by round and it exceeds a minute."""
+        """Logs the estimated time of the first tile if lanes play round by round and the time exceeds a minute."""
         rounds = self._plan.rounds(program)
         if rounds is None or not self._plan.plays_by_rounds(program):
             return
@@ -131,6 +131,6 @@ class LocalSource:
 
 
 def _compile(traced: Program) -> tuple[Compiled, float]:
-    """Returns the compiled program, and the seconds that it took."""
+    """Compiles a program. Returns the compiled program and the time in seconds."""
     start = time.perf_counter()
     return traced.compile(), time.perf_counter() - start

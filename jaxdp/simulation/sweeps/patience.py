@@ -1,4 +1,4 @@
-"""Waits for an executor that may never answer: logs missing results and enforces a time limit."""
+"""Waits for an executor that may never respond. Logs missing results and enforces a time limit."""
 
 import logging
 import math
@@ -16,12 +16,12 @@ class Patience:
     """A clock that limits how long a sweep waits for an executor."""
 
     def __init__(self, timeout: float | None) -> None:
-        """Starts the clock. After `timeout` seconds without an answer, `wait` raises; None waits for ever."""
+        """Starts the clock. `wait` raises after `timeout` seconds without a result; None means no limit."""
         self._timeout = math.inf if timeout is None else timeout
         self.restart()
 
     def restart(self) -> None:
-        """Restarts the clock, after a result or after time that was not spent on waiting."""
+        """Restarts the clock, after a result or after a time in which the sweep did not wait."""
         self._since = self._last_logged = time.monotonic()
 
     def wait(self, futures: Collection[Future[Any]], what: str) -> list[Future[Any]]:
@@ -32,7 +32,7 @@ class Patience:
             what: name of the missing results, for messages.
 
         Raises:
-            TimeoutError: if no future is done within `timeout` seconds after the last answer.
+            TimeoutError: if no future is done within `timeout` seconds after the clock was restarted.
         """
         while True:
             left = self._since + self._timeout - time.monotonic()

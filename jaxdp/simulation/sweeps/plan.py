@@ -1,4 +1,4 @@
-"""Plans a sweep: checks its grid, runs and claims before anything is compiled."""
+"""Plans a sweep, and checks its grid, runs and claims before anything is compiled."""
 
 import functools
 import hashlib
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-BYTES_OF_A_SEED = 24  # memory for a seed's label in the results, and for copies that are written, read and compared
+BYTES_OF_A_SEED = 24  # memory for a seed's label in the results, and for the copies that are written, read and compared
 BYTES_OF_A_MARK = 2  # memory for a lane's entry in `computed`, when a store is read
 
 
 class Place(NamedTuple):
-    """The hardware and the compiler settings that chunks are computed with, recorded as provenance.
+    """The hardware and the compiler settings with which chunks are computed. They are recorded as provenance.
 
     Attributes:
         devices: the devices that run tiles, as text.
@@ -58,7 +58,7 @@ class Plan:
         guarantees: claims by name, [program][grid point].
         key: root key.
         num_seeds: number of seeds at every grid point.
-        asked_tile_size: the requested number of lanes in a tile; None is the default of the devices.
+        asked_tile_size: the requested number of lanes in a tile; None means the default for the devices.
         devices: devices that run tiles.
         lanes: numbering of the lanes of one program.
     """
@@ -106,13 +106,13 @@ class Plan:
         return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in programs)
 
     def set_tile_size(self, tile_size: int) -> None:
-        """Sets the tile size, and forgets programs compiled for another one."""
+        """Sets the tile size, and drops programs with another tile size."""
         self.tile_size = tile_size
         self._programs.clear()
 
     @property
     def num_lanes(self) -> int:
-        """Number of lanes of all programs."""
+        """Total number of lanes of all programs."""
         return self.lanes.num_lanes * len(self.runs)
 
     @property
@@ -132,11 +132,11 @@ class Plan:
 
     @property
     def lane_bytes(self) -> int:
-        """Bytes of a lane's results."""
+        """Size of a lane's results in bytes."""
         return sum(math.prod(output.shape) * output.dtype.itemsize for output in self.outputs.values())
 
     def check_fits(self, *, in_memory: bool) -> None:
-        """Raises a MemoryError, with advice, if results (with a store: labels and marks) do not fit in free memory."""
+        """Raises a MemoryError with advice if results (with a store, labels and marks) do not fit in free memory."""
         labels = BYTES_OF_A_SEED * self.num_seeds
         if in_memory:
             needed = self.num_lanes * self.lane_bytes
@@ -177,7 +177,7 @@ class Plan:
         return Place(devices, processor(self.devices[0]), settings())
 
     def program(self, index: int) -> Program:
-        """Returns program `index`, which is not compiled; keeps it until `release(index)`."""
+        """Returns program `index`, uncompiled, and keeps it until `release(index)`."""
         if index not in self._programs:
             run, params = self.runs[index], self.params[index]
             self._programs[index] = Program(run, self.key, params, self.tile_size, self.devices)
@@ -216,7 +216,7 @@ class Plan:
         return made_by is not None and made_by.arguments.get("engine") == "rounds"
 
     def tiles(self) -> str:
-        """Returns, as text, the size of a tile and, if any, the percentage of a program's tiles that is unused."""
+        """Formats the size of a tile and, if it is not 0, the percentage of a program's tiles that is unused."""
         size, lanes = self.tile_size, self.lanes.num_lanes
         unused = 1 - lanes / (-(-lanes // size) * size)
         return f"tiles of {size:,} lanes" + (f" ({unused:.0%} unused)" if unused >= 0.005 else "")

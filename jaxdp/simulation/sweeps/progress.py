@@ -1,4 +1,4 @@
-"""Reports the progress of a sweep, by a bar in terminals and notebooks or by calling a function."""
+"""Reports the progress of a sweep, with a bar in terminals and notebooks or by calling a function."""
 
 import contextlib
 import sys
@@ -15,15 +15,14 @@ class Progress(NamedTuple):
     """The progress of a sweep.
 
     Attributes:
-        lanes: number of lanes that are done, including lanes that a store already had.
-        num_lanes: number of all lanes of this call; with several processes, the number of lanes in this process's
-            share.
-        lanes_per_second: lanes that this call ran, divided by the seconds in which lanes ran, without tracing and
-            compilation. With an executor, lanes of the first chunk are not counted, as its time includes compilation.
+        lanes: number of lanes that are done, including lanes that were already in a store.
+        num_lanes: total number of lanes of this call; with several processes, the number of lanes of this process.
+        lanes_per_second: number of lanes that this call ran, divided by the time in which lanes ran, without tracing
+            and compilation. With an executor, the first chunk is not counted, because its time includes compilation.
             0.0 until a lane is counted.
         rounds_per_second: lanes_per_second times the number of rounds; None for runs without rounds.
-        seconds_left: time for the remaining lanes at this rate, without compilation; None until there is a rate; 0.0 if
-            no lanes remain.
+        seconds_left: estimated time for the remaining lanes, without compilation; None until there is a rate; 0.0 if no
+            lanes remain.
         devices: the devices that run lanes.
     """
 
@@ -36,14 +35,15 @@ class Progress(NamedTuple):
 
 
 class Reporter:
-    """A reporter of progress, to a visible bar or to a function."""
+    """A reporter, which shows progress in a bar or passes it to a function."""
 
     def __init__(self, show: bool | Callable[[Progress], object], num_lanes: int, rounds: int | None) -> None:
-        """Makes a reporter; if it has a bar, shows the bar with the text "tracing".
+        """Makes a reporter, and shows its bar, if it has one, with the text "tracing".
 
         Args:
-            show: a function to call each time lanes are done; or True for a bar, if `is_seen()`; or False.
-            num_lanes: number of all lanes.
+            show: a function to call each time lanes are done, True for a bar (only if `is_seen()`), or False for
+                neither.
+            num_lanes: total number of lanes.
             rounds: number of rounds of a lane; None for runs without rounds.
         """
         self._callback = show if callable(show) else None
@@ -57,7 +57,7 @@ class Reporter:
             self._bar = make_bar(desc="tracing", total=num_lanes, unit="lane", bar_format=BAR)
 
     def start(self, num_lanes: int, already: int, devices: Sequence[str]) -> None:
-        """Sets and shows the number of all lanes of this call, how many of them are done already, and the devices."""
+        """Sets and shows the total number of lanes of this call, the number that is already done, and the devices."""
         self._num_lanes, self._lanes, self._devices = num_lanes, already, tuple(devices)
         if self._bar is not None:
             self._bar.total, self._bar.n, self._bar.initial = num_lanes, already, already
@@ -80,7 +80,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def running(self, name: str) -> Generator[None, None, None]:
-        """Counts the seconds of this `with` block, in which lanes of a program run."""
+        """Measures the time of this `with` block, in which lanes of a program run."""
         self.describe(name)
         self._since = time.perf_counter()
         try:
@@ -89,7 +89,7 @@ class Reporter:
             self._seconds, self._since = self._elapsed_seconds(), None
 
     def advance(self, lanes: int, *, counted: bool = True) -> None:
-        """Reports that `lanes` more lanes are done; if `counted`, the rate includes them."""
+        """Reports that `lanes` more lanes are done. The rate includes them if `counted` is true."""
         self._lanes += lanes
         self._counted += lanes if counted else 0
         progress = self.now()
@@ -108,7 +108,7 @@ class Reporter:
         return Progress(self._lanes, self._num_lanes, rate, rounds, left, self._devices)
 
     def close(self) -> None:
-        """Ends the bar."""
+        """Closes the bar."""
         if self._bar is not None:
             self._bar.close()
 

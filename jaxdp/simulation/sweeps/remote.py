@@ -18,29 +18,29 @@ from jaxdp.simulation.sweeps.schedule import Arrays, Chunks
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.worker import compute, describe, pack
 
-MOST_QUEUED = 1024  # largest number of chunks that the executor has at once
-FEWEST_QUEUED = 64  # the executor may have this many chunks at once, however large they are, so that no worker waits
-PART_OF_MEMORY = 4  # this part of memory (1 / 4) is for results that wait to be written
-PART_FOR_A_CHUNK = 256  # at most this part of memory (1 / 256) is for one chunk, since many chunks arrive at once
-CHUNKS_OF_A_PROGRAM = 64  # smallest number of chunks of a program that has at least as many tiles
+MOST_QUEUED = 1024  # maximum number of chunks that are submitted to the executor at a time
+FEWEST_QUEUED = 64  # this many chunks may be submitted at a time, however large they are, so that no worker waits
+PART_OF_MEMORY = 4  # results that wait to be written may take 1 / 4 of the memory
+PART_FOR_A_CHUNK = 256  # a chunk may take 1 / 256 of the memory, as many chunks may arrive at the same time
+CHUNKS_OF_A_PROGRAM = 64  # minimum number of chunks of a program with at least this number of tiles
 
 
 class RemoteSource:
     """A `Source` on an executor's workers."""
 
     def __init__(self, plan: Plan, executor: Executor, timeout: float | None, report: Reporter) -> None:
-        """Gets the identity and the devices of the first worker that answers.
+        """Gets the identity and the devices of the first worker that responds.
 
         Args:
             plan: plan of the sweep.
             executor: an executor, preferably one that retries the tasks of a lost worker.
-            timeout: the longest time in seconds between two finished chunks; None is no limit.
+            timeout: the maximum time in seconds between two finished chunks; None if there is no limit.
             report: gets the current step, for bars and callbacks.
 
         Raises:
             ValueError: if `executor` is not an executor, or the sweep cannot be pickled.
-            RuntimeError: if no worker answers, or the first worker has other code than this process.
-            TimeoutError: if no worker answers in time.
+            RuntimeError: if no worker responds, or the first worker has other code than this process.
+            TimeoutError: if no worker responds in time.
         """
         _check_executor(executor)
         self._plan, self._executor, self._report = plan, executor, report
@@ -53,7 +53,7 @@ class RemoteSource:
         _check_code(self.identity, plan)
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """Returns the identity of another sweep on the hardware of a worker."""
+        """Returns the identity that the sweep `plan` would have on a worker's hardware."""
         return self._first_description(pack(plan))[0]
 
     def sample(self, chunk: Chunk) -> Arrays:
@@ -62,13 +62,13 @@ class RemoteSource:
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """Returns the best number of lanes in a chunk: few, so that workers share chunks evenly; ignores `sharers`."""
+        """Returns a small number of lanes for a chunk, so that workers share chunks evenly. Ignores `sharers`."""
         del sharers
         lanes = min(fitting_lanes(self._plan, PART_FOR_A_CHUNK), self._plan.lanes.num_lanes // CHUNKS_OF_A_PROGRAM)
         return whole_tiles(self._plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks, and yields each with its outputs by name, in the order in which workers finish.
+        """Computes chunks, and yields each with its outputs by name. Workers determine the order.
 
         Raises:
             RuntimeError: if the executor fails to compute a chunk, or changes its results.
@@ -86,7 +86,7 @@ class RemoteSource:
                     yield chunk, arrays
 
     def _arriving_chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Yields chunks as they arrive. The executor has at once as many as fit in memory, or `FEWEST_QUEUED`."""
+        """Yields chunks as they arrive. Memory limits the number of submitted chunks, but not below `FEWEST_QUEUED`."""
         remaining = iter(requested)
         running: dict[Future[Arrays], Chunk] = {}
         largest = self._plan.lane_bytes * max((chunk.num_lanes for chunk in requested), default=1)
@@ -125,7 +125,7 @@ class RemoteSource:
             running[_submit(self._executor, compute, self._packed, chunk, self.identity)] = chunk
 
     def _first_description(self, packed: bytes) -> tuple[dict[str, Any], list[str]]:
-        """Returns the identity of the sweep `packed` on the first worker that answers, and this worker's devices."""
+        """Returns the identity of the sweep `packed` on the first worker that responds, and this worker's devices."""
         future = _submit(self._executor, describe, packed)
         try:
             self._patience.wait([future], "a first worker")
@@ -143,7 +143,7 @@ class RemoteSource:
 
 
 def _check_executor(executor: Any) -> None:
-    """Raises a ValueError if this is not an executor, or if its processes are forks or end after some tasks."""
+    """Raises a ValueError if `executor` is not an executor, or if its processes are forks or end after some tasks."""
     if not hasattr(executor, "submit"):
         raise ValueError(f"executor must have submit, as executors of concurrent.futures have, got {executor!r}")
     tasks = getattr(executor, "_max_tasks_per_child", None)
@@ -161,7 +161,7 @@ def _check_executor(executor: Any) -> None:
 
 
 def _check_code(worker_record: dict[str, Any], plan: Plan) -> None:
-    """Raises a RuntimeError if workers have other code; compares programs only if the hardware is the same."""
+    """Raises a RuntimeError if workers have other code. Compares programs only if the hardware is the same."""
     local_record = plan.identity()
     same_hardware = all(
         local_record[name] == worker_record[name] for name in ("device", "processor", "versions", "x64")

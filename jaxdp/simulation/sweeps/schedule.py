@@ -1,4 +1,4 @@
-"""Runs tiles on this process's devices, as many at once as fit in memory."""
+"""Runs tiles on this process's devices, several at a time if memory allows."""
 
 import queue
 import threading
@@ -19,24 +19,25 @@ from jaxdp.simulation.sweeps.tiles import whole_tile
 
 Arrays = dict[str, np.ndarray]
 Chunks = Generator[tuple[Chunk, Arrays], None, None]
-USED_MEMORY = 0.8  # part of the free memory that tiles may use
-# The largest SIMD width. If it does not divide a tile, other instructions compute the tile's remainder. Among 300 lanes
-# of the exact estimators, 6 changed last bits with their positions in tiles of 100, 2 in tiles of 33, none in tiles of
-# 16 or 256; no lane of a softmax learner and a Cholesky learner did in tiles of 4 to 256. Even so, XLA can compile the
-# last lanes differently: among 420 lanes of `linear_ucb` that changed their positions, 21 in tiles of 16 and 2 in tiles
-# of 256 had other last bits. `growth._check_positions` therefore compares lanes before it packs them.
+USED_MEMORY = 0.8  # fraction of the free memory that tiles may use
+# The maximum SIMD width. If it does not divide a tile's size, other instructions compute the remaining lanes. In a test
+# with 300 lanes of the exact estimators, the last bits of 6 lanes depended on their positions in tiles of 100, of 2
+# lanes in tiles of 33, and of none in tiles of 16 or 256. No lane of a softmax learner and a Cholesky learner depended
+# on it in tiles of 4 to 256. Even so, XLA can compile the last lanes differently: among 420 lanes of `linear_ucb` that
+# changed their positions, 21 in tiles of 16 and 2 in tiles of 256 had other last bits. `growth._check_positions`
+# therefore compares lanes before it packs them.
 VECTOR = 16
 
 
 class Lanes(NamedTuple):
-    """The numbering of lanes: lane = grid point * num_seeds + seed."""
+    """The numbering of lanes, by which lane = grid point * num_seeds + seed."""
 
     num_seeds: int
     num_lanes: int
 
 
 class Gate:
-    """A gate that lets at most `limit` threads run at once; the limit can be reduced."""
+    """A gate that lets at most `limit` threads run at the same time. The limit can be reduced."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -44,7 +45,7 @@ class Gate:
         self._changed = threading.Condition()
 
     def enter(self) -> int:
-        """Waits for a free slot. Returns the limit."""
+        """Waits for a free slot and takes it. Returns the limit."""
         with self._changed:
             self._changed.wait_for(lambda: self._running < self.limit)
             self._running += 1
@@ -57,7 +58,7 @@ class Gate:
             self._changed.notify_all()
 
     def halve(self, limit_at_entry: int) -> bool:
-        """Lowers the limit to half of `limit_at_entry`, the result of `enter`; returns False if this result was 1."""
+        """Lowers the limit to half of `limit_at_entry`, a result of `enter`. Returns False if `limit_at_entry` is 1."""
         with self._changed:
             if limit_at_entry == 1:
                 return False
@@ -66,10 +67,10 @@ class Gate:
 
 
 def max_tiles(compiled: Compiled, in_flight: int | None = None) -> int:
-    """Returns how many tiles to run at once, at least one: as many as devices run and as fit in their free memory.
+    """Returns the number of tiles to run at a time, limited by the devices and by their free memory, but at least one.
 
-    `in_flight` is the number of tiles for each device; None is `tiles_in_flight`. Raises a MemoryError, which names the
-    largest tile size that fits, if a single tile does not fit.
+    `in_flight` is the number of tiles for each device; None means `tiles_in_flight`. Raises a MemoryError with the
+    largest tile size that fits if a single tile does not fit.
     """
     desired = (in_flight or tiles_in_flight(compiled.devices)) * len(compiled.devices)
     free = [free_bytes(device) for device in compiled.devices]
@@ -85,25 +86,25 @@ def max_tiles(compiled: Compiled, in_flight: int | None = None) -> int:
 
 
 def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
-    """Returns a smaller tile size as advice, the end of a message about a tile that does not fit in `free` bytes.
+    """Returns advice for an error message about a tile that does not fit in `free` bytes: a smaller tile size.
 
     `tile_bytes` is the memory of a tile of `tile_size` lanes. `free` is None if the free memory is unknown.
     """
     if tile_size == 1:
         return "make the run smaller"
     lanes = None if free is None or not tile_bytes else int(USED_MEMORY * free * tile_size / tile_bytes)
-    if lanes is None or lanes >= tile_size:  # memory ran out although the tile should fit
+    if lanes is None or lanes >= tile_size:  # memory ran out although the tile should have fitted
         lanes = tile_size // 2
     return f"tile_size={whole_tile(max(lanes, 1))} is the largest that should fit"
 
 
 class Runner:
-    """A runner of the tiles of one program."""
+    """A runner for the tiles of one program."""
 
     def __init__(self, compiled: Compiled, lanes: Lanes, *, in_flight: int | None = None) -> None:
-        """Determines how many tiles run at once: `in_flight` on each device, or fewer if memory is short.
+        """Sets the number of tiles that run at a time: `in_flight` on each device, or fewer if memory is short.
 
-        If `in_flight` is None, it is the default of the kind of device.
+        If `in_flight` is None, the default for the kind of device is used.
         """
         self._lanes, self._size, self._tile_bytes = lanes, compiled.tile_size, compiled.tile_bytes
         self._gate = Gate(max_tiles(compiled, in_flight))
@@ -116,21 +117,21 @@ class Runner:
 
     @property
     def at_a_time(self) -> int:
-        """The number of tiles that run at once."""
+        """The number of tiles that run at a time."""
         return self._gate.limit
 
     def seconds_of_a_tile(self) -> float:
-        """Runs the first tile and returns its time in seconds; its results are used later."""
+        """Runs the first tile and returns its time in seconds. The results are kept for later use."""
         lanes = np.arange(min(self._size, self._lanes.num_lanes))
         start = time.perf_counter()
         self._first_tile = lanes, self._tile(lanes, aligned=True)
         return time.perf_counter() - start
 
     def chunks(self, requested: Sequence[Chunk], advance: Callable[[int], object]) -> Chunks:
-        """Yields each chunk with its outputs by name, which have a leading axis of the chunk's lanes.
+        """Yields each chunk with its outputs, a dict of arrays with a leading axis of the chunk's lanes.
 
-        Tiles are filled with the lanes of all requested chunks in order, so neighbouring chunks share tiles. A lane has
-        the same position in the same tile for any set of requested chunks, unless all chunks are `packed`. Tiles run
+        Tiles are filled with the lanes of all requested chunks in order, so neighbouring chunks share tiles. Unless all
+        chunks are `packed`, a lane has the same position in the same tile for any set of requested chunks. Tiles run
         while the caller uses a chunk.
 
         Args:
@@ -172,7 +173,7 @@ class Runner:
             pool.shutdown(cancel_futures=True)
 
     def _tiles(self, requested: Sequence[Chunk], aligned: bool) -> Iterator[np.ndarray]:
-        """Yields the lanes of each tile, some not full; if `aligned`, lane n has position n modulo the tile size."""
+        """Yields the lanes of each tile, which may be incomplete. If `aligned`, lane n is at n modulo the tile size."""
         pieces: list[np.ndarray] = []
         room_left, last = self._size, -1
         for start, stop in (run for chunk in requested for run in chunk.runs):
@@ -194,7 +195,7 @@ class Runner:
     def _tile(self, lanes: np.ndarray, aligned: bool) -> Arrays:
         """Returns the outputs of `lanes`, the lanes of one tile.
 
-        If `aligned`, lane n runs at position n modulo the tile size; otherwise the lanes run from position 0 on.
+        If `aligned`, lane n runs at position n modulo the tile size; otherwise the lanes start at position 0.
         """
         first_tile = self._first_tile
         if first_tile is not None and np.array_equal(first_tile[0][: len(lanes)], lanes):

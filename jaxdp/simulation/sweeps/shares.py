@@ -17,12 +17,12 @@ def which_share(
     Args:
         index: index in [0, count); "auto" reads it from the scheduler's variables; None is 0 if count is None.
         count: number of processes; "auto" reads it from the scheduler's variables; None is 1 if index is None.
-        variables: environment variables; None is the variables of this process.
+        variables: environment variables; None means the variables of this process.
 
     Raises:
-        ValueError: if only one of index and count is given; if one is out of range, or is text other than "auto". With
-            "auto": if no scheduler sets the variables, a variable is not a whole number, an array of tasks has gaps, or
-            count is "auto" in a Kubernetes job, which sets no variable for it.
+        ValueError: if only one of index and count is given; if one of them is out of range, or is text other than
+            "auto". With "auto": if no scheduler sets the variables, a variable is not an integer, an array of tasks has
+            gaps, or count is "auto" in a Kubernetes job, which sets no variable for the count.
     """
     if index is None and count is None:
         return 0, 1
@@ -42,7 +42,7 @@ def which_share(
 
 
 def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
-    """Returns this process's (index, count) from variables of SLURM or Kubernetes; Kubernetes gives no count: None.
+    """Returns this process's (index, count) from variables of SLURM or Kubernetes; Kubernetes gives None as count.
 
     In a SLURM array, index and count are over the processes of all tasks.
     """

@@ -12,7 +12,7 @@ BYTES_OF_A_CHUNK = 2**28
 
 
 class Source(Protocol):
-    """Computes the chunks of a sweep: `LocalSource` on this process's devices, `RemoteSource` on an executor's workers.
+    """The interface of `LocalSource` (this process's devices) and `RemoteSource` (an executor's workers).
 
     Unless the caller or a store fixes the size of chunks, a sweep calls `best_chunk_lanes` once, before any chunk is
     computed. All results then come from `chunks`.
@@ -29,11 +29,11 @@ class Source(Protocol):
     def identity(self) -> dict[str, Any]: ...  # noqa: D102
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """Returns the identity of another sweep on the source's hardware."""
+        """Returns the identity that the sweep `plan` would have on the source's hardware."""
         ...
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk, and keeps its compiled program. Returns outputs by name, with a leading axis of lanes."""
+        """Computes one chunk and keeps its compiled program. Returns outputs by name, with a leading axis of lanes."""
         ...
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
@@ -51,7 +51,7 @@ class Source(Protocol):
         """Returns the best number of lanes in a chunk, a multiple of the tile size.
 
         Args:
-            sharers: number of processes that share the chunks of a store. Their chunks should be small, as a process
+            sharers: number of processes that share the chunks of a store. Chunks should then be small, as a process
                 that is killed loses its unfinished chunk. None if there is no store; then only memory limits the size
                 of chunks.
         """
@@ -59,7 +59,7 @@ class Source(Protocol):
 
 
 def fitting_lanes(plan: Plan, part: int) -> int:
-    """Returns how many lanes of a program have results that fit in `BYTES_OF_A_CHUNK` and in free memory / `part`."""
+    """Returns the number of lanes with results that fit in `BYTES_OF_A_CHUNK` and in 1 / `part` of the free memory."""
     memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
     return min(memory // max(plan.lane_bytes, 1), plan.lanes.num_lanes)
 

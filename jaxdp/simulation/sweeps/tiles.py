@@ -8,8 +8,8 @@ from jaxdp.numerics.equations import equations
 
 ON_CPU = 256
 MULTIPLE, MOST = 1024, 2**16  # on a GPU, tiles have a multiple of MULTIPLE lanes and at most MOST lanes
-MOST_BYTES = 2**32  # most memory for states and outputs of a tile on a GPU: half the memory of a small one
-CPU_BYTES, GPU_BYTES = 5e9, 1e12  # approximate bytes of loop states that a core or a GPU reads and writes per second
+MOST_BYTES = 2**32  # maximum memory for states and outputs of a tile on a GPU, half the memory of a small GPU
+CPU_BYTES, GPU_BYTES = 5e9, 1e12  # approximate bytes of loop states per second, on a core and on a GPU
 GPU_ROUND = 15e-6  # seconds of about ten small kernels; estimated, not measured
 PROBE = 8191  # number of lanes in a program for `lane_bytes`; other axes rarely have this length
 
@@ -17,9 +17,10 @@ PROBE = 8191  # number of lanes in a program for `lane_bytes`; other axes rarely
 def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], int]) -> int:
     """Returns the default number of lanes in a tile for a kind of device.
 
-    A tile on a CPU is small enough for its caches. On a GPU, a round takes as long for few lanes as for many, so a tile
-    has all lanes of a program if they fit. The tile size is a part of a store's identity, so it depends neither on the
-    number of devices nor on their memory. Nothing is compiled.
+    A tile on a CPU is small enough for the CPU's caches. On a GPU, the time of a round hardly depends on the number of
+    lanes, so a tile contains all lanes of a program, up to fixed limits (`MOST`, `MOST_BYTES`). The tile size is a part
+    of a store's identity, so it depends neither on the number of devices nor on their actual memory. Nothing is
+    compiled.
 
     Args:
         platform: "cpu", or another kind of device.
@@ -33,10 +34,9 @@ def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], in
 
 
 def tile_seconds(platform: str, rounds: int, lanes: int, lane_bytes: int) -> float:
-    """Estimates, within a factor of about five, how many seconds a tile takes to play round by round.
+    """Estimates the time of a tile that is played round by round, in seconds, within a factor of about five.
 
-    Programs with samplers that repeat draws take longer. `lanes` is the tile size, and `lane_bytes` the memory of a
-    lane.
+    Programs with rejection samplers take longer. `lanes` is the tile size, and `lane_bytes` the memory of a lane.
     """
     if platform == "cpu":
         return rounds * lanes * lane_bytes / CPU_BYTES
@@ -49,10 +49,10 @@ def whole_tile(lanes: int) -> int:
 
 
 def lane_bytes(jaxpr: Any, num_lanes: int) -> int:
-    """Estimates the memory of a lane in bytes: the most that one operation or one loop reads and writes.
+    """Estimates the memory of a lane in bytes, as the maximum that one operation or one loop reads and writes.
 
-    `jaxpr` is the program of a batch of `num_lanes` lanes, a length that no other axis has. Arrays without an axis of
-    this length are shared by all lanes.
+    `jaxpr` is the program of a batch of `num_lanes` lanes, and no other axis may have this length. Arrays without an
+    axis of this length are shared by all lanes.
     """
 
     def size(variables: Any) -> int:

@@ -1,6 +1,6 @@
 """Runs on an executor's worker: unpacks a sweep, compiles it and computes chunks.
 
-Workers return arrays, so they need no common file system. Hashes show whether all workers compile the same program.
+Workers return arrays, so they need no shared file system. Hashes show whether all workers compile the same program.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ MOST_KEPT = 4  # a worker stores the compiled programs of at most this many swee
 
 
 def pack(plan: Plan) -> bytes:
-    """Returns a sweep as bytes, for a worker; raises a ValueError if `build` or a value cannot be pickled."""
+    """Serialises a sweep for a worker. Raises a ValueError if `build` or a value cannot be pickled."""
     import cloudpickle  # here, as sweeps without an executor do not need it
 
     key = (np.asarray(jax.random.key_data(plan.key)), str(jax.random.key_impl(plan.key)))
     try:
-        return cloudpickle.dumps(  # pickles closures and functions of a notebook or a script, too
+        return cloudpickle.dumps(  # can also pickle closures and functions of a notebook or a script
             {
                 "build": plan.build,
                 "axes": plan.axes,
@@ -69,7 +69,7 @@ class Job:
         self._lock = threading.Lock()
 
     def runner(self, program: int) -> Runner:
-        """Returns the runner of a program; on a CPU it runs one tile at once, as executors have a worker per core."""
+        """Returns the runner of a program. On a CPU it runs one tile at a time, as executors have a worker per core."""
         with self._lock:
             if program not in self._runners:
                 compiled = self.plan.program(program).compile()
@@ -80,15 +80,15 @@ class Job:
 
 
 def describe(packed: bytes) -> tuple[dict[str, Any], list[str]]:
-    """Returns the identity on this worker of a sweep from `pack`, and the worker's devices."""
+    """Returns a sweep's identity on this worker, and the worker's devices. `packed` is the result of `pack`."""
     job = _job(packed)
     return job.identity, job.plan.place().devices
 
 
 def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
-    """Returns the outputs of one chunk of a sweep from `pack`, by name, each with a leading axis of lanes.
+    """Returns the outputs of one chunk by name, each with a leading axis of lanes.
 
-    `identity` is the sweep's identity on the first worker.
+    `packed` is the sweep, a result of `pack`, and `identity` is the sweep's identity on the first worker.
 
     Raises:
         RuntimeError: if the identity on this worker differs (by programs, versions, processor or settings).
@@ -110,8 +110,9 @@ def _job(packed: bytes) -> Job:
     digest = hashlib.sha256(packed).hexdigest()
     with _jobs_lock:
         if digest not in _jobs:
-            # Dask samples the frames of threads that run tasks. A frame keeps its variables, and JAX then adds inputs
-            # that nothing uses to the traced program, which would have another hash. It samples no other thread.
+            # Dask samples the frames of threads that run tasks. A frame keeps its variables, and JAX then adds unused
+            # inputs to the traced program, which changes its hash. Dask samples no other thread, so the job is made in
+            # one.
             with ThreadPoolExecutor(1) as pool:
                 _jobs[digest] = pool.submit(Job, packed).result()
             while len(_jobs) > MOST_KEPT:
