@@ -9,8 +9,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# Names are imported at first use: `import jaxdp` and the command line's help load neither JAX nor SciPy.
-# Type checkers and editors read the imports below. Each name is also listed in `_WHERE` or in `_MODULES`.
+# Names are imported when they are first used, so that `import jaxdp` and the command line's help load neither JAX nor
+# SciPy. Type checkers and editors read the imports below. Each name is also listed in `_WHERE` or in `_MODULES`.
 if TYPE_CHECKING:
     from jaxdp import abtests as abtests
     from jaxdp import audit as audit

@@ -1,6 +1,6 @@
 """The command line, `python -m jaxdp`.
 
-Commands import their modules when they are called, so that help is quick.
+Commands import their modules when they are called, so that help appears quickly.
 """
 
 import contextlib
@@ -104,11 +104,11 @@ def list_entries(
         read_registry(with_)
         if claims:
             return registry.claims_table()
-        if every or sources:  # a line for each entry where it goes into a pipe or a file
+        if every or sources:  # one line for each entry, also in pipes and files
             return registry.listing(kind, sources=sources, width=width)
         return overview(kind, width=min(width or WIDTH, WIDTH))
 
-    # JAX takes a second to start. Texts with entries of users are not stored, since their modules may change.
+    # JAX takes a second to start. Texts with users' entries are not stored, since users' modules may change.
     if with_ or entry_points(group="jaxdp.register") or context.find_root().params["no_cache"]:
         typer.echo(text())
     else:
@@ -237,7 +237,7 @@ def audit_claims(
                 typer.echo(text)
             bar.update()
             rows.append(row)
-            if file is not None:  # now, so that an interruption leaves finished rows; the text only grows
+            if file is not None:  # written now, so that an interruption leaves finished rows; the text only grows
                 file.seek(0)
                 file.write(to_json(rows) + "\n")
                 file.flush()
@@ -355,7 +355,7 @@ def show_warning(message: Warning | str, *origin: object) -> None:
 
 
 def main() -> None:
-    """Runs the command line; prints errors that the user can correct (ValueError, OSError, MemoryError) in one line."""
+    """Runs the command line. Prints errors that the user can correct (ValueError, OSError, MemoryError) in one line."""
     arguments = sys.argv[1:]
     warnings.showwarning = show_warning
     try:

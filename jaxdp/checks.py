@@ -9,7 +9,7 @@ import numpy as np
 
 
 def check_made(name: str, value: Any, kind: type) -> None:
-    """Raises a ValueError if an argument is not of type `kind`, for example if it is a factory that was not called."""
+    """Raises a ValueError if `value` is not of type `kind`, for example if it is a factory that was not called."""
     if not isinstance(value, kind):
         value = value.func if isinstance(value, functools.partial) else value
         if inspect.isroutine(value):
@@ -20,7 +20,7 @@ def check_made(name: str, value: Any, kind: type) -> None:
 
 
 def check_leaves(who: str, params: Any) -> Any:
-    """Returns params after a check that they are a pytree of numbers and arrays; errors name `who`, their owner."""
+    """Returns params, after checking that they are a pytree of numbers and arrays. Errors name their owner, `who`."""
     for leaf in jax.tree.leaves(params):
         if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
             type_name = type(leaf).__name__

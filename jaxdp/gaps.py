@@ -1,18 +1,18 @@
-"""Makes bandit instances with a given smallest gap, by scaling all gaps in proportion."""
+"""Makes bandit instances with a given smallest gap, by scaling all gaps by the same factor."""
 
 import numpy as np
 
 from jaxdp.core import scalar_leaf
 from jaxdp.validation import check_number, check_positive, check_within
 
-ROUNDING = 1e-12  # a mean may lie outside its interval by this distance
+ROUNDING = 1e-12  # a mean may lie outside its interval by this amount
 
 
 def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
-    """Scales the gaps so that the smallest gap above zero is `gap`; None does not scale.
+    """Scales the gaps so that the smallest positive gap is `gap`.
 
     Args:
-        gap: the smallest gap, or None.
+        gap: the smallest positive gap; None if gaps are not scaled.
         gaps: float64 >= 0, of any shape.
 
     Raises:
@@ -39,13 +39,13 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
 def instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the arms' means, changed to this smallest gap and best mean, and their gaps: two [num_arms] float64.
+    """Returns the arms' means, adapted to a smallest gap and a best mean, and their gaps, both [num_arms] float64.
 
     Args:
         means: [num_arms] finite.
-        gap: the smallest gap above zero; all gaps are scaled in proportion. None does not scale gaps.
-        best_mean: new mean of the best arms; all other arms keep their gaps to it. None does not change it.
-        losses: whether means are losses, so that the smallest mean is the best; otherwise the largest mean is the best.
+        gap: the smallest positive gap; all gaps are scaled by the same factor. None if gaps are not scaled.
+        best_mean: new mean of the best arms; all other arms keep their gaps to this mean. None if it does not change.
+        losses: whether means are losses, so that the smallest mean is best; otherwise the largest mean is best.
 
     Raises:
         ValueError: if `with_smallest` raises, or best_mean is not finite.
@@ -67,10 +67,9 @@ def instance(
 def unit_instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (means, gaps) of arms, both float64; raises a ValueError if a changed mean is outside [0, 1].
+    """Returns the results of `instance`. Raises a ValueError if a changed mean is outside [0, 1].
 
-    All gaps are scaled so that the smallest gap above zero is `gap`, and the best arms get the mean `best_mean`. None
-    for `gap` does not scale; None for `best_mean` does not change it. With `losses`, the smallest mean is the best.
+    The arguments are the same as for `instance`.
     """
     if best_mean is not None:
         check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)

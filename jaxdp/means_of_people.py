@@ -1,4 +1,4 @@
-"""Elimination of arms in phases, from one number for each person: the mean of the person's rewards."""
+"""Elimination of arms in phases, based on one number for each person, the mean of the person's rewards."""
 
 import itertools
 import math
@@ -39,15 +39,15 @@ from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_at_least, check_choice, check_count, check_number, check_probability
 
-PRECISION = 1e-4  # bound on the error of a person's mean, relative to the range of rewards, from rounding down
-MOST_RANGES = 2**10  # totals are kept in steps of 2^-20 / k for people who come often; this is the largest k
+PRECISION = 1e-4  # bound on the error of a person's mean due to rounding down, relative to the range of rewards
+MOST_RANGES = 2**10  # maximum k; totals are stored in steps of 2^-20 / k, where k is larger if people have many visits
 REWARDS = ("binary", "bounded")
 ENDS = ("reward_low", "reward_high")
 
 
 @pytree_dataclass
 class Params:
-    """Parameters of one lane; the tables are shared by all lanes.
+    """Parameters of one lane. All lanes share the tables.
 
     Attributes:
         epsilon: [] float > 0, budget of one release; infinity is the non-private algorithm.
@@ -57,8 +57,8 @@ class Params:
         log_chance: [] float > 0, ln(2 num_arms max(phases - 1, 1) / failure_prob).
         taste: [] float >= 0, bound on the standard deviation of a person's mean reward.
         rank: [num_people] int32, position of each person in the order of first visits.
-        before: [phases + 1, num_people] int32, visits of a person before the start of each phase, and (the last row)
-            before the end of the last phase.
+        before: [phases + 1, num_people] int32, number of visits of each person before the start of each phase; in the
+            last row, before the end of the last phase.
     """
 
     epsilon: Scalar
@@ -75,12 +75,13 @@ class Public(NamedTuple):
     """Public state: released values, public coins and public counts.
 
     Attributes:
-        round: [] integer, rounds played.
-        coins: [2] uint32, random words that decide the phases and the arms of people.
+        round: [] integer, number of rounds played.
+        coins: [2] uint32, random words that determine the phases and the arms of people.
         active: [num_arms] bool, the arms that remain.
         best_arm: [] int32, the active arm with the largest released mean; a random arm before the first release.
-        people: [num_arms] integer, number of people with counted rewards of each arm in this phase.
-        spread: [num_arms] float, the sum of 1 / v over these people, for v visits of a person in the phase.
+        people: [num_arms] integer, number of people with counted rewards for each arm in this phase.
+        spread: [num_arms] float, the sum of 1 / v over these people, where v is the person's number of visits in the
+            phase.
     """
 
     round: jax.Array
@@ -92,13 +93,13 @@ class Public(NamedTuple):
 
 
 class PhaseVisit(NamedTuple):
-    """A visit of a person, and its position in the phase; it depends only on the schedule and on the public state.
+    """A visit and its position in the phase. Both depend only on the schedule and on the public state.
 
     Attributes:
         arm: [] int32, the person's arm in this phase if the reward counts, otherwise `best_arm`.
         is_heard: [] bool, whether the reward counts.
-        nth: [] int32, earlier visits of the person in this phase.
-        visits: [] int32 >= 1, visits of the person in this phase.
+        nth: [] int32, number of the person's earlier visits in this phase.
+        visits: [] int32 >= 1, number of all visits of the person in this phase.
     """
 
     arm: jax.Array
@@ -108,7 +109,7 @@ class PhaseVisit(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A round's report: the visit, and the reward; a reward that does not count is replaced by 0."""
+    """A round's report: the visit and the reward. A reward that does not count is replaced by 0."""
 
     visit: Visit
     reward: jax.Array
@@ -118,29 +119,29 @@ class Report(NamedTuple):
 def person_means(
     *, num_arms: int, visits: Visits, phase_ends: Sequence[int], releases: int = 1, rewards: str = "binary"
 ) -> Learner:
-    r"""Explores arms in phases; each person plays one arm in a phase, and adds one number to the arm's mean.
+    r"""Explores arms in phases, and uses only the mean of each person's rewards in a phase.
 
-    This number is the mean of the person's rewards in the phase. After each phase, noisy means over people are
-    released, and arms with means that are too low are dropped. After the last phase the best arm is played. With one
-    phase this is explore-then-commit. With several phases, public coins decide before a person's first visit in which
-    `releases` phases the person takes part. In each of these phases another public coin decides the arm that the person
-    plays in all rounds of the phase. In all other rounds the best arm of the last release is played; before the first
-    release this is a random arm.
+    In a phase each person plays only one arm, and adds one number to this arm's mean. After each phase, noisy means
+    over people are released, and arms with means that are too low are dropped. After the last phase the best arm is
+    played. With one phase this is explore-then-commit. With several phases, each person participates in `releases`
+    phases, which a public coin determines before the person's first visit. In each of these phases another public coin
+    determines the arm that the person plays in all rounds of the phase. In all other rounds the best arm of the last
+    release is played; before the first release this is a random arm.
 
     Args:
         num_arms: number of arms, >= 2.
         visits: the public schedule of visits; the environment must have the same schedule.
-        phase_ends: rounds after which means are released: increasing whole numbers >= 1.
-        releases: J, the number of phases in which each person takes part, from 1 to the number of phases.
+        phase_ends: rounds after which means are released, as increasing integers >= 1.
+        releases: J, the number of phases in which each person participates, from 1 to the number of phases.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
         A learner that plays arms ([] int32) in environments with these visits, round by round.
 
     Raises:
-        ValueError: if an argument is not as described, the last phase ends after the schedule, a person comes more than
-            107,374 times in a phase, or there are too many people (2 million are always accepted); from `params`, if a
-            value is out of range, or 2^20 / (reward_high - reward_low) exceeds the largest float.
+        ValueError: if an argument is not as described, the last phase ends after the schedule, a person has more than
+            107,374 visits in a phase, or there are too many people (2 million are always accepted); from `params`, if a
+            value is out of range, or 2^20 / (reward_high - reward_low) overflows.
 
     Values:
         epsilon: the privacy budget of a person, > 0.
@@ -155,21 +156,21 @@ def person_means(
         - Claim: epsilon-DP in the central model, for a person.
         - Unit: all data of a person; adjacency: replace one person, that is their answers in all their rounds. Who
           comes when is public.
-        - Sensitivity: in one release a person changes one arm's total, by at most 1. Totals are integers, and u stands
-          for 1: each of v rewards r in [0, 1] adds floor(r * floor(u / v)). Each release has Laplace(J / epsilon) noise
+        - Sensitivity: in one release a person changes one arm's total, by at most 1. Totals are integers in units of 1
+          / u: each of v rewards r in [0, 1] adds floor(r * floor(u / v)). Each release has Laplace(J / epsilon) noise
           for each arm; the J releases of a person compose. Totals of other phases do not depend on the person.
         - Released: `best_arm` and `active`, which are post-processing of noisy totals.
-        - Private: totals of the phase. Rewards that do not count (in phases in which the person takes no part, and
-          after the last phase) do not reach the learner.
+        - Private: totals of the phase. Rewards that do not count (in phases in which the person does not participate,
+          and after the last phase) do not reach the learner.
         - Proof: `docs/proofs/person.md`.
 
     Source:
         Own; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Totals are integers. u is a multiple of 2^20, so large that rounding makes a person's mean too small by less
-        than 1e-4 of the range of rewards. Bounded rewards are first rounded to multiples of 2^-20 of their range; with
-        this rounding, the error is less than 2e-4.
+        Totals are integers. u is a multiple of 2^20, and so large that rounding makes a person's mean too small by less
+        than 1e-4 of the range of rewards. Bounded rewards are first rounded to multiples of 2^-20 of their range;
+        including this rounding, the error is less than 2e-4.
 
     Math:
         Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has, for rewards $x_{i, t}$ scaled to
@@ -268,7 +269,7 @@ def person_means(
         # In the order of first visits, each group of `phases` people starts in different phases.
         group = person_rank // phases
         first_phase = (person_rank % phases + ties.rank(public.coins[0], group) % phases) % phases
-        later = (current - first_phase) % phases  # the person takes part if this is below `releases`
+        later = (current - first_phase) % phases  # the person participates if this is below `releases`
         # In a phase, each group of `size` people in this order plays different arms.
         index, size = group * releases + later, jnp.sum(public.active, dtype=jnp.int32)
         slot = (index % size + ties.rank(public.coins[1], index // size) % size) % size
@@ -294,7 +295,7 @@ def person_means(
 
     @fixed_point.in_64_bits
     def contribution_of(units: jax.Array, visits_in_phase: jax.Array) -> jax.Array:
-        """Returns the integer that one reward adds to a total; all rewards of a person in a phase add at most u."""
+        """Returns the integer that one reward adds to a total. All rewards of a person in a phase add at most u."""
         weight = people_units // jnp.maximum(visits_in_phase, 1).astype(jnp.int64)
         return ((units.astype(jnp.int64) * weight) >> fixed_point.BITS).astype(units.dtype)
 
@@ -316,7 +317,7 @@ def person_means(
         return State(totals, after)
 
     def release(key, params: Params, totals: Any, public: Public) -> Public:
-        """Releases means, and drops arms that are too low."""
+        """Releases means, and drops arms with means that are too low."""
         noisy = laplace(key, totals, params.epsilon, l1_sensitivity=float(ranges)) / ranges
         people = jnp.maximum(public.people, 1).astype(noisy.dtype)
         is_known = public.active & (public.people > 0)
@@ -365,7 +366,7 @@ def _order_of_people(visits: Visits) -> np.ndarray:
 
 
 def _visits_before(visits: Visits, rounds: Sequence[int]) -> np.ndarray:
-    """Returns how often each person comes before these rounds, [len(rounds), num_people]."""
+    """Returns the number of visits of each person before these rounds, [len(rounds), num_people]."""
     counts = [np.bincount(visits.person[:end], minlength=visits.num_people) for end in rounds]
     return np.stack(counts).astype(np.int32)
 

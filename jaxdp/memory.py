@@ -1,4 +1,4 @@
-"""Measures free memory, and recognises out-of-memory errors."""
+"""Measures free memory, and detects out-of-memory errors."""
 
 import contextlib
 import os
@@ -8,8 +8,8 @@ from typing import Any
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
 # For each controller in a line of OWN_CGROUPS ("" in version 2 of control groups): a folder in CGROUPS, the file with
-# the limit, the file with the usage, and fields of memory.stat. These fields count cached contents of files. They are
-# part of the usage, but the kernel frees them before it kills a process.
+# the limit, the file with the usage, and the fields of memory.stat that count cached contents of files. This cache is
+# part of the usage, but the kernel frees it before it kills a process.
 LIMITS = {
     "": ("", "memory.max", "memory.current", ("inactive_file", "active_file")),
     "memory": (
@@ -22,7 +22,7 @@ LIMITS = {
 
 
 def free_bytes(device: Any) -> int | None:
-    """Returns the free memory of a device (for a CPU, of the host), in bytes; None if it is unknown."""
+    """Returns the free memory of a device in bytes (for a CPU, the host's free memory); None if it is unknown."""
     stats = device.memory_stats() if device.platform != "cpu" else None
     if stats and "bytes_limit" in stats:
         return max(0, stats["bytes_limit"] - stats.get("bytes_in_use", 0))
@@ -30,7 +30,7 @@ def free_bytes(device: Any) -> int | None:
 
 
 def free_host_bytes() -> int | None:
-    """Returns the free memory of the host, or of this container if it is less, in bytes; None if it is unknown."""
+    """Returns the free memory of the host or of this container, if that is less, in bytes; None if it is unknown."""
     sizes = []
     try:
         fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
@@ -54,14 +54,14 @@ def _cgroup_bytes() -> list[int]:
             folder, limit, usage, cached = LIMITS[controller]
             own_path = Path(path.lstrip("/"))
             for group in {CGROUPS / folder / own_path, *(CGROUPS / folder / outer for outer in own_path.parents)}:
-                with contextlib.suppress(OSError, ValueError):  # not limited, or no such file
+                with contextlib.suppress(OSError, ValueError):  # no limit, or no such file
                     unused = int((group / limit).read_text()) - int((group / usage).read_text())
                     sizes.append(max(0, unused + _cached_bytes(group / "memory.stat", cached)))
     return sizes
 
 
 def _cached_bytes(file: Path, names: tuple[str, ...]) -> int:
-    """Returns the bytes of a control group's memory that cache contents of files; 0 if they are unknown."""
+    """Returns the number of bytes of a control group that are cached contents of files; 0 if it is unknown."""
     try:
         counts = dict(line.split() for line in file.read_text().splitlines())
         return sum(int(counts.get(name, 0)) for name in names)
@@ -70,7 +70,7 @@ def _cached_bytes(file: Path, names: tuple[str, ...]) -> int:
 
 
 def check_room(what: str, needed: int, free: int | None, advice: str) -> None:
-    """Raises a MemoryError if `needed` bytes exceed `free` bytes, so that the system does not kill the process."""
+    """Raises a MemoryError if `needed` exceeds `free`, both in bytes, before the system would kill the process."""
     if free is not None and needed > free:
         sizes = f"where {free / 2**20:,.0f} MiB are free, got {needed / 2**20:,.0f} MiB"
         raise MemoryError(f"{what} must fit in memory, {sizes}; {advice}")

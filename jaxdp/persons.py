@@ -1,4 +1,4 @@
-"""Learners that use only the first visits of each person, so that their privacy unit is a person."""
+"""Learners that use only each person's first visits, so that the privacy unit is a person."""
 
 import inspect
 from collections.abc import Callable
@@ -21,11 +21,11 @@ UNITS = ("round", "person")
 
 
 class PersonReport(NamedTuple):
-    """The report of one round. `per_person` defines the rounds that are heard.
+    """The report of one round. `per_person` defines which rounds are heard.
 
     Attributes:
-        visit: the person who comes, and how often this person came before; public.
-        report: the wrapped learner's report; zeros in a round that is not heard.
+        visit: the person who comes, and the number of this person's earlier visits; public.
+        report: the wrapped learner's report; all zeros in a round that is not heard.
     """
 
     visit: Visit
@@ -38,37 +38,38 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
 
     A round is heard if it is one of the first `reports` visits of its person. In all other rounds, neither `privatize`
     nor `update` of `learner` is called. The schedule of visits is public, so everybody knows in advance which rounds
-    are heard. Phases, blocks and the horizon of `learner` count only heard rounds: if `learner` needs a horizon, use
+    are heard. Phases, blocks and the horizon of `learner` count only heard rounds. If `learner` needs a horizon, use
     `visits.num_heard(reports)`.
 
     Args:
         learner: for bandits, duels or experts, without contexts.
-        reports: k >= 1, the number of visits of a person that are heard: the person's first k visits in the whole run,
-            not in each arm, phase or block.
+        reports: k >= 1, the number of heard visits of each person. These are the person's first k visits in the whole
+            run, not in each arm, phase or block.
         rest: the action of a round that is not heard. "best": the best action by the released state, from
             `Learner.best_action`, or from `Learner.recommend` if recommendations are actions. "act": the action of
             the learner's `act`, as if the round were heard.
 
     Returns:
         A learner for environments with `visits=`, such as `jaxdp.bandits.bernoulli_bandit(means, visits=visits)`. It is
-        played round by round. If the learner has a stopping time, a run ends there.
+        played round by round. If the learner has a stopping time, a run ends at this time.
 
     Raises:
-        ValueError: if learner is not a `Learner`, has no interface, reads contexts, or comes from `per_person` already;
-            if reports is not a whole number >= 1, or rest is neither "best" nor "act", or is "best" for a learner that
-            has no best action; from `params`, for claims in the joint model, and for budgets that cannot be divided.
+        ValueError: if learner is not a `Learner`, has no interface, reads contexts, or is already a result of
+            `per_person`; if reports is not an integer >= 1; if rest is neither "best" nor "act", or is "best" for a
+            learner without a best action; from `params`, for claims in the joint model, and for budgets that cannot be
+            divided.
 
     Values:
-        The values of `learner`. The budget is for all rounds of a person.
+        The values of `learner`. The budget covers all rounds of a person.
 
     Privacy:
         - Claim: the learner's claim and trust model, with a person as the privacy unit.
         - Unit: all data of a person; adjacency: replace one person, that is their answers in all their rounds. Who
           comes when is public.
-        - Budget of a heard round, solved in float64 and rounded down: a pure or approximate claim gives it epsilon / k.
-          In the local model, where a person's k reports compose, it gets delta / k, rho / k or mu / sqrt(k). In other
-          models a person is a group of k rounds, and it gets rho / k^2, mu / k or
-          delta * (e^(epsilon / k) - 1) / (e^epsilon - 1).
+        - Budget of a heard round, solved in float64 and rounded down: for a pure or approximate claim, a heard round
+          gets epsilon / k. In the local model, in which a person's k reports compose, it gets delta / k, rho / k or mu
+          / sqrt(k). In other models a person is a group of k rounds, and a heard round gets rho / k^2, mu / k or delta
+          * (e^(epsilon / k) - 1) / (e^epsilon - 1).
         - Released: the same values as in `learner`.
         - Private: the same values as in `learner`, and all feedback of rounds that are not heard.
         - Proof: `docs/proofs/person.md`.
@@ -152,20 +153,20 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
 
 
 def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
-    """Returns a learner with this privacy unit: the learner itself, or a learner made by `per_person`.
+    """Returns a learner with the given privacy unit: the learner itself, or a learner made by `per_person`.
 
     In rounds that are not heard, the result plays the best action by the released state (`rest="best"`) if the learner
     has a best action, and otherwise the action of the learner's `act` (`rest="act"`).
 
     Args:
-        learner: for bandits, duels or experts, without contexts. It may have a claim for a person already.
+        learner: for bandits, duels or experts, without contexts. It may already have a claim for a person.
         unit: "round" or "person".
-        reports: number of visits of a person that are heard, if the unit is "person".
+        reports: number of heard visits of each person, if the unit is "person".
 
     Raises:
-        ValueError: as in `per_person`; if unit is neither "round" nor "person". For a learner with a claim for a person
-            already: if unit is "round", or if reports is neither 1 nor `learner.reports` (not checked for a learner by
-            `jaxdp.person_means`, which has no `reports`).
+        ValueError: as in `per_person`; if unit is neither "round" nor "person". For a learner that already has a claim
+            for a person: if unit is "round", or if reports is neither 1 nor `learner.reports` (not checked for a
+            learner by `jaxdp.person_means`, which has no `reports`).
     """
     check_choice("unit", unit, UNITS)
     if learner.reports is None and learner.visits is None:
@@ -181,7 +182,7 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
 
 
 def _check_learner(learner: Any) -> Interface:
-    """Returns the interface of a learner to which `per_person` applies, and refuses other learners."""
+    """Returns the interface of a learner to which `per_person` applies, and rejects all other learners."""
     if not isinstance(learner, Learner):
         raise ValueError(f"learner must be a Learner, got {type(learner).__name__}")
     if learner.interface is None:
@@ -209,7 +210,7 @@ def _check_trust(claim: Guarantee) -> None:
 
 
 def _zeros_like(function: Callable[[], Any]) -> Any:
-    """Returns zeros with the shapes and types of the function's result, and records nothing for audits."""
+    """Returns zeros with the shapes and dtypes of the function's result, and records nothing for audits."""
     with tape.recording():  # hides an outer tape
         shapes = jax.eval_shape(function)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -1,6 +1,6 @@
-"""Stores the caller's data of all rounds as one array of a small type for all lanes.
+"""Stores the caller's data of all rounds as one array, with a small dtype, that all lanes share.
 
-The data are private, so errors do not show entries.
+The data are private, so error messages do not show entries.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from jaxdp.numerics import rounding
 from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.validation import check_finite, check_within
 
-AT_A_TIME = 2**22  # number of entries that a check copies and reads at once
-SMALL = ("int8", "uint8", "int16", "uint16", "float16", "float32")  # types that are not converted
+AT_A_TIME = 2**22  # number of entries that a check copies and reads at a time
+SMALL = ("int8", "uint8", "int16", "uint16", "float16", "float32")  # dtypes that are not converted
 
 
 def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, column: str) -> np.ndarray:
-    """Checks a matrix with one row for each round, and returns it in a small type, read-only.
+    """Checks a matrix with one row for each round, and returns it as a read-only array with a small dtype.
 
     Args:
         name: name of the values, for errors.
@@ -32,12 +32,12 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
         column: word for the number of columns, for errors.
 
     Returns:
-        The matrix. Its type does not change if it is float16 or float32; it is uint8 for bools, and for integers if the
-        scale is < 256; otherwise it is JAX's default float type.
+        The matrix. The dtypes float16 and float32 are unchanged. Bools, and integers if the scale is < 256, become
+        uint8. All other values get JAX's default float type.
 
     Raises:
-        ValueError: if values are not such a matrix with at least one round and two columns, or take more memory than
-            the device has free.
+        ValueError: if values are not such a matrix with at least one round and two columns, or do not fit in the free
+            memory of the device.
     """
     try:
         array = np.asarray(values)
@@ -55,22 +55,22 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
 def kept_numbers(
     name: str, values: ArrayLike, axes: tuple[str, ...], check: Callable[[np.ndarray], None] | None = None
 ) -> np.ndarray:
-    """Checks an array with one entry of the first axis for each round, and returns it read-only.
+    """Checks an array with one entry along the first axis for each round, and returns it as a read-only array.
 
     Args:
         name: name of the values, for errors.
         values: finite numbers or bools. A read-only array is not copied.
         axes: names of the axes, for errors; each axis must have at least one entry.
-        check: (rows) -> None; raises a ValueError if values are wrong. It is called with consecutive parts of the array
-            until all rounds are checked.
+        check: (rows) -> None; raises a ValueError if values are wrong. It is called with consecutive slices of the
+            array until all rounds are checked.
 
     Returns:
-        The array. Its type does not change if it is in `SMALL`; it is uint8 for bools, and otherwise JAX's default
-        float type.
+        The array. Dtypes in `SMALL` are unchanged, bools become uint8, and all other values get JAX's default float
+        type.
 
     Raises:
-        ValueError: if the array has other axes, an entry is not finite, or it takes more memory than the device has
-            free.
+        ValueError: if the array has other axes, an entry is not finite, or the array does not fit in the free memory of
+            the device.
     """
     try:
         array = np.asarray(values)
@@ -100,7 +100,7 @@ def kept_numbers(
 
 
 def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array:
-    """Returns the numbers of a round in JAX's default float type; NaN after the last round.
+    """Returns the numbers of a round in JAX's default float type, and NaN after the last round.
 
     Args:
         array: [horizon, ...], from `kept_numbers`.
@@ -111,22 +111,22 @@ def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array
 
 
 def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -> jax.Array:
-    """Returns the row of a round divided by the scale, in JAX's default float type; NaN after the last round.
+    """Returns the row of a round, divided by the scale, in JAX's default float type, and NaN after the last round.
 
     Args:
         matrix: [horizon, columns], from `kept_matrix`.
         round_: [] integer >= 0.
-        scale: scale of the matrix; an entry equal to the scale becomes exactly 1.
+        scale: the scale of the matrix. An entry that is equal to the scale becomes exactly 1.
     """
     row = nearest_entry(jnp.asarray(matrix), round_).astype(default_float())
     if scale != 1:
-        # XLA may multiply by the inverse of the scale; an entry equal to the scale would then not become exactly 1.
+        # XLA may multiply by the inverse of the scale. An entry equal to the scale would then not become exactly 1.
         row = jnp.where(row >= scale, jnp.ones_like(row), rounding.round_product(row / scale))
     return jnp.where(round_ < len(matrix), row, jnp.nan)
 
 
 def _freeze(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
-    """Calls `check` on consecutive slices of rows, and returns the array as `dtype`, read-only; copies if needed."""
+    """Calls `check` on consecutive slices of rows, and returns the array as a read-only array with this dtype."""
     _check_fits(name, array.shape, dtype)
     rows = max(1, AT_A_TIME // max(1, array[0].size))
     for first in range(0, len(array), rows):
@@ -153,7 +153,7 @@ def _kept_dtype(dtype: np.dtype, scale: float) -> np.dtype:
 
 
 def _check_fits(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Raises a ValueError, with the size, if an array is larger than the free memory of the device."""
+    """Raises a ValueError with the size if an array is larger than the free memory of the device."""
     device: Any = jax.local_devices()[0]
     needed, free = int(np.prod(shape, dtype=object)) * dtype.itemsize, free_bytes(device)
     if free is not None and needed > free:

@@ -13,7 +13,7 @@ TEXTS = "texts.json"
 
 
 def user_cache() -> Path:
-    """Returns the user's cache directory; raises a RuntimeError if there is no home."""
+    """Returns the user's cache directory. Raises a RuntimeError if there is no home directory."""
     if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
         return Path(os.environ["LOCALAPPDATA"])
     if sys.platform == "darwin":
@@ -24,10 +24,10 @@ def user_cache() -> Path:
 
 
 def stored_text(name: str, make: Callable[[], str]) -> str:
-    """Returns the text with this name from the user's cache directory; if it is not there, makes and stores it.
+    """Returns the text with this name from the user's cache directory. A missing text is made and stored.
 
-    Stored texts are dropped if any source file of the package has changed its size or its time of modification. If the
-    folder cannot be read or written, each call makes the text, and there is no error.
+    Stored texts are dropped if the size or the modification time of any source file of the package has changed. If the
+    folder cannot be read or written, each call makes the text, without an error.
     """
     try:
         file = user_cache() / "jaxdp" / TEXTS
@@ -52,7 +52,7 @@ def stored_text(name: str, make: Callable[[], str]) -> str:
 
 
 def _sources() -> str:
-    """Returns a digest of the names, sizes and times of modification of all source files of the package."""
+    """Returns a hash of the names, sizes and modification times of all source files of the package."""
     digest = hashlib.sha256()
     for file in sorted(PACKAGE.rglob("*.py")):
         status = file.stat()

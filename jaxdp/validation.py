@@ -1,4 +1,7 @@
-"""Checks values on the host. Errors name the argument, the rule and the value (unless private); NaN is never valid."""
+"""Checks values on the host. NaN is never valid.
+
+Errors name the argument, the rule and, unless it is private, the value.
+"""
 
 import difflib
 import re
@@ -17,7 +20,7 @@ from jax.core import Tracer
 
 INT64_MAX = 2**63 - 1
 WITH_X64 = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
-MOST_LISTED = 20  # an error that suggests a similar name also lists all names if there are at most this many
+MOST_LISTED = 20  # an error with a similar name also lists all names, up to this number of names
 _PACKAGE = __name__.partition(".")[0]
 # A coordinate with one of these names would overwrite a variable of `jaxdp.stats`, `jaxdp.open` or xarray.
 RESULT_NAMES = ("computed", "crossings", "difference", "estimate", "exponent", "high", "low", "mean", "p_adjusted")
@@ -25,7 +28,7 @@ RESULT_NAMES += ("p_value", "quantile", "share")
 
 
 def check_coordinates(where: str, names: Iterable[Any]) -> None:
-    """Raises a ValueError if a coordinate or dimension of `where` has the name of a result."""
+    """Raises a ValueError if a coordinate or dimension of `where` has a name in `RESULT_NAMES`."""
     if clash := sorted(name for name in names if name in RESULT_NAMES):
         raise ValueError(
             f"{where} must not have the name of a result ({', '.join(RESULT_NAMES)}), got {', '.join(clash)}: rename it"
@@ -36,7 +39,7 @@ def check_coordinates(where: str, names: Iterable[Any]) -> None:
 def name_options(**options: str) -> Iterator[None]:
     """Renames the argument that starts the message of a ValueError from the `with` block.
 
-    `options` has, for each argument's name, the option of the command line, such as --release.
+    `options` maps each argument's name to an option of the command line, such as --release.
     """
     try:
         yield
@@ -47,7 +50,7 @@ def name_options(**options: str) -> Iterator[None]:
 
 
 def check_epsilon(epsilon: float) -> float:
-    """Returns epsilon as a float in (0, inf]; infinity means no privacy.
+    """Returns epsilon as a float in (0, inf], where infinity means no privacy.
 
     Raises:
         ValueError: if epsilon is not > 0 (zero, negative or NaN).
@@ -65,7 +68,7 @@ def check_delta(delta: float) -> float:
 
 
 def warn_large_delta(delta: float, num_records: int) -> None:
-    """Warns if delta > 1 / num_records: a mechanism that sometimes publishes a whole record would satisfy such a claim.
+    """Warns if delta > 1 / num_records, because such a claim allows a mechanism that publishes some records.
 
     Args:
         delta: delta of an (epsilon, delta) claim; 0 for a pure claim.
@@ -79,7 +82,7 @@ def warn_large_delta(delta: float, num_records: int) -> None:
 
 
 def warn_caller(sentence: str, category: type[Warning] = UserWarning) -> None:
-    """Warns, and points to the user's line that called this package, at any depth of calls inside the package."""
+    """Warns at the user's line that called this package, for any depth of calls inside the package."""
     level, frame = 1, sys._getframe()
     while frame is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
@@ -102,14 +105,14 @@ def check_probability(name: str, value: float) -> float:
 
 
 def check_above(name: str, value: float, bound: float) -> float:
-    """Returns value as a float; raises a ValueError unless it is a single number > bound."""
+    """Returns value as a float. Raises a ValueError unless it is a single number > bound."""
     if not _number(name, value) > bound:
         raise ValueError(f"{name} must be > {bound:g}, got {value}")
     return float(value)
 
 
 def check_at_least(name: str, value: float, bound: float) -> float:
-    """Returns value as a float; raises a ValueError unless it is a single number >= bound."""
+    """Returns value as a float. Raises a ValueError unless it is a single number >= bound."""
     if not _number(name, value) >= bound:
         raise ValueError(f"{name} must be >= {bound:g}, got {value}")
     return float(value)
@@ -121,10 +124,11 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
     Args:
         name: name of the argument, for the error.
         values: an array, or nested sequences.
-        is_private: whether values are private. The error then has only the number of values that violate the rule.
+        is_private: whether values are private. The error then states only the number of values that violate the rule.
 
     Raises:
-        ValueError: if a value is NaN or infinite (the error has its index), or if values are not numbers, or masked.
+        ValueError: if a value is NaN or infinite (the error states the value's index), or if values are not numbers, or
+            masked.
     """
     if np.ma.is_masked(values):
         got = f"{np.ma.count_masked(values)} of them" if is_private else repr(values)
@@ -141,9 +145,9 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
 
 
 def check_within(name: str, values: object, low: float, high: float, *, is_private: bool = False) -> np.ndarray:
-    """Returns values as a NumPy array; raises a ValueError unless all are finite numbers in [low, high].
+    """Returns values as a NumPy array. Raises a ValueError unless all values are finite numbers in [low, high].
 
-    If `is_private`, the error has only the number of wrong values; otherwise the error shows the first wrong value.
+    If `is_private` is true, the error states only the number of wrong values; otherwise it shows the first wrong value.
     """
     array = check_finite(name, values, is_private=is_private)
     _refuse(name, f"in [{low:g}, {high:g}]", array, ~((array >= low) & (array <= high)), is_private)
@@ -151,19 +155,19 @@ def check_within(name: str, values: object, low: float, high: float, *, is_priva
 
 
 def refuse_private(name: str, rule: str, is_wrong: np.ndarray | np.bool_) -> None:
-    """Raises a ValueError if private data violate a rule. The error has only the number of violations.
+    """Raises a ValueError if private data violate a rule. The error states only the number of violations.
 
     Args:
         name: name of the argument.
         rule: text after "must be".
-        is_wrong: bools, whether each record or entry violates the rule.
+        is_wrong: bools, one for each record or entry; true if it violates the rule.
     """
     if count := int(np.count_nonzero(is_wrong)):
         raise ValueError(f"{name} must be {rule}, got {count} of {np.size(is_wrong)} that are not")
 
 
 def _refuse(name: str, rule: str, array: np.ndarray, is_wrong: np.ndarray, is_private: bool) -> None:
-    """Raises a ValueError if an entry is wrong; the error shows the first wrong entry unless entries are private."""
+    """Raises a ValueError if an entry is wrong. The error shows the first wrong entry unless entries are private."""
     if is_private:
         refuse_private(name, rule, is_wrong)
     elif len(bad := np.argwhere(is_wrong)):
@@ -172,30 +176,30 @@ def _refuse(name: str, rule: str, array: np.ndarray, is_wrong: np.ndarray, is_pr
 
 
 def check_number(name: str, value: float) -> float:
-    """Returns value as a float; raises a ValueError unless it is a single finite number."""
+    """Returns value as a float. Raises a ValueError unless it is a single finite number."""
     if not np.isfinite(_number(name, value)):
         raise ValueError(f"{name} must be finite, got {value}")
     return float(value)
 
 
 def check_positive(name: str, value: float) -> float:
-    """Returns value as a float; raises a ValueError unless it is a single finite number > 0."""
+    """Returns value as a float. Raises a ValueError unless it is a single finite number > 0."""
     return check_number(name, check_above(name, value, 0.0))
 
 
 def largest_integer() -> int:
-    """Returns the largest value of JAX's default integer type: 2^31 - 1, or 2^63 - 1 under x64."""
+    """Returns the maximum of JAX's default integer type: 2^63 - 1 in 64-bit mode, and 2^31 - 1 otherwise."""
     return int(np.iinfo(jax.dtypes.canonicalize_dtype(int)).max)
 
 
 def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None = None) -> int:
-    """Returns value as an int; raises a ValueError unless it is a whole number in [minimum, maximum].
+    """Returns value as an int. Raises a ValueError unless value is an integer in [minimum, maximum].
 
     Args:
         name: name of the argument, for the error.
         value: a count.
         minimum: the smallest allowed value.
-        maximum: the largest allowed value; None is the largest integer of JAX (int32, int64 under x64).
+        maximum: the largest allowed value; None means the maximum of JAX's default integer type.
     """
     plain: Any = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape else value
     is_whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
@@ -212,16 +216,16 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
 
 
 def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare: int = 0) -> int:
-    """Returns value as an int, after checking that it is a number of rounds that JAX's integers can count.
+    """Returns value as an int, after checking that it is a number of rounds that JAX's integers can represent.
 
     Args:
         value: a number of rounds.
         name: name of the argument, for the error.
         minimum: the smallest allowed number of rounds.
-        spare: counters may exceed the number of rounds by this number.
+        spare: the maximum amount by which counters may exceed the number of rounds.
 
     Raises:
-        ValueError: if value is not a whole number >= minimum, or too large for int32 (int64 under x64).
+        ValueError: if value is not an integer >= minimum, or too large for int32 (int64 in 64-bit mode).
     """
     rounds, limit = check_count(name, value, minimum), largest_integer() - spare
     if rounds > limit:
@@ -234,7 +238,7 @@ def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare:
 
 
 def check_num_arms(num_arms: Any) -> int:
-    """Returns a number of arms as an int; raises a ValueError unless it is >= 2 and integers can count all pairs."""
+    """Returns a number of arms as an int. Raises a ValueError unless it is >= 2 and its square does not overflow."""
     checked, largest = check_count("num_arms", num_arms, 2), largest_integer()
     if checked**2 > largest:
         raise ValueError(f"num_arms must have at most {largest} pairs, got {num_arms}")
@@ -242,7 +246,7 @@ def check_num_arms(num_arms: Any) -> int:
 
 
 def check_key(key: Any) -> jax.Array:
-    """Returns key; raises a ValueError unless it is a single typed PRNG key, which may be traced."""
+    """Returns key. Raises a ValueError unless key is a single typed PRNG key, which may be traced."""
     if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
         several = ""
         if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
@@ -253,14 +257,14 @@ def check_key(key: Any) -> jax.Array:
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Returns value; raises a ValueError unless it is True or False."""
+    """Returns value. Raises a ValueError unless value is True or False."""
     if not isinstance(value, bool):
         raise ValueError(f"{name} must be True or False, got {value!r}")
     return value
 
 
 def check_list(name: str, values: Any) -> list[Any]:
-    """Returns values as a list; raises a ValueError if they are not iterable."""
+    """Returns values as a list. Raises a ValueError if values are not iterable."""
     try:
         return list(values)
     except TypeError as error:
@@ -268,9 +272,10 @@ def check_list(name: str, values: Any) -> list[Any]:
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """Returns value; raises a ValueError unless it is one of the choices.
+    """Returns value. Raises a ValueError unless value is one of the choices.
 
-    The error lists similar choices, and also all choices if there are at most `MOST_LISTED`, or none is similar.
+    The error lists similar choices. It also lists all choices if there are at most `MOST_LISTED`, or if none is
+    similar.
     """
     if not isinstance(value, str) or value not in choices:
         suggestion = did_you_mean(value, choices)
@@ -294,14 +299,14 @@ def check_local_path(name: str, value: Any) -> Path:
 
 
 def did_you_mean(value: object, choices: Iterable[str]) -> str:
-    """Returns the end of an error about an unknown name, ". Did you mean laplace?"; empty if no name is similar."""
+    """Returns a suggestion to append to an error, such as ". Did you mean laplace?"; empty if no name is similar."""
     by_lower_case = {choice.lower(): choice for choice in choices}
     near = difflib.get_close_matches(str(value).lower(), by_lower_case)
     return f". Did you mean {' or '.join(by_lower_case[match] for match in near)}?" if near else ""
 
 
 def _short(value: object) -> str:
-    """Returns the repr of a value; for a very long integer, which Python does not print, its number of bits."""
+    """Returns the repr of a value, or the number of bits of an integer that is too long for Python to print."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
     return repr(value)
