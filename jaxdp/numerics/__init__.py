@@ -1,1 +1,1 @@
-"""Exact and compensated sums, small linear algebra, and control over XLA's kernels, in any number of lanes."""
+"""Exact and compensated sums, small linear algebra, and control over XLA's kernels, for any number of lanes."""

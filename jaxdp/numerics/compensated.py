@@ -1,4 +1,7 @@
-"""Adds many floats with compensation for rounding; without it, a float32 sum of ones stops growing at 2^24."""
+"""Adds many floats with compensation for rounding errors.
+
+Without compensation, a float32 sum of ones stops growing at 2^24.
+"""
 
 from typing import NamedTuple
 
@@ -7,11 +10,11 @@ import jax.numpy as jnp
 
 
 class Sum(NamedTuple):
-    """A running total of float arrays of the same shape.
+    """A running total of float arrays with the same shape.
 
     Attributes:
         total: the sum so far.
-        excess: the rounding error of total, which is total minus the true sum; the next addition corrects it.
+        excess: the rounding error of total, total minus the true sum. The next addition corrects this error.
     """
 
     total: jax.Array
@@ -19,7 +22,7 @@ class Sum(NamedTuple):
 
 
 def zero(like: jax.Array) -> Sum:
-    """Returns an empty sum for arrays with the shape and dtype of this array."""
+    """Returns an empty sum for arrays with the shape and dtype of `like`."""
     return Sum(jnp.zeros_like(like), jnp.zeros_like(like))
 
 

@@ -1,4 +1,4 @@
-"""Computes eigenvalues of small symmetric matrices in any number of lanes."""
+"""Computes eigenvalues and eigenvectors of small symmetric matrices in any number of lanes."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap
 
-LARGEST_CALL = 2**14  # largest count * dim^3 of a call: 131 matrices of 5 x 5, 16 of 10 x 10
+LARGEST_CALL = 2**14  # maximum count * dim^3 of a call; it allows 131 matrices of 5 x 5, or 16 of 10 x 10
 
 
 class Eigen(NamedTuple):
@@ -24,13 +24,13 @@ class Eigen(NamedTuple):
 
 
 def eigh(matrix: jax.Array) -> Eigen:
-    """Returns the eigenvalues and eigenvectors of a symmetric matrix ([dim, dim] float), as `jnp.linalg.eigh` does.
+    """Returns the eigenvalues and eigenvectors of a symmetric matrix, as `jnp.linalg.eigh` does.
 
-    On a CPU, each call of LAPACK under `jax.vmap` gets few matrices. In JAX 0.10, a call with many matrices distributes
-    them over a thread pool, and waits for them in the same pool. Two programs that run at the same time, as in a sweep,
-    can then block each other for ever, from about 100 lanes of 10 dimensions on.
+    The matrix is [dim, dim] float. On a CPU, each call of LAPACK under `jax.vmap` gets few matrices. In JAX 0.10, a
+    call with many matrices distributes them over a thread pool, and waits for them in the same pool. If two programs
+    run at the same time, as in a sweep, this can deadlock with about 100 lanes of 10 dimensions or more.
 
-    Derivatives assume distinct eigenvalues. If some are equal, derivatives of vectors are not finite.
+    Derivatives assume distinct eigenvalues. If some eigenvalues are equal, derivatives of eigenvectors are not finite.
     """
     return Eigen(*_decompose_one(matrix))
 

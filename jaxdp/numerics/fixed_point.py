@@ -1,10 +1,11 @@
-"""Adds real data exactly: each datum is a whole number of public units, and a sum is an integer in two words.
+"""Adds real data exactly, as integer multiples of a public unit. A sum is an integer in two words.
 
 A float sum of private data is rounded, and the rounding depends on all data. After many additions the sums of two
-neighbours can differ by more than the replaced datum, so noise for one datum does not hide the difference. Here a datum
-is rounded once, before it enters the sum, to a multiple of a unit, which is range / 2^20. The range is the length of
-the interval that contains the datum. If a rounded datum changes, the sum changes by exactly the same amount, for any
-order of addition. This holds while sums are at most 2^31 - 1 ranges (2^63 - 1 with 64-bit integers).
+neighbours can differ by more than the replaced datum, so noise that is scaled to one datum does not hide the
+difference. In this module a datum is rounded once, before it enters the sum, to a multiple of a unit. The unit is range
+/ 2^20, where the range is the length of the interval that contains the datum. If a rounded datum changes, the sum
+changes by exactly the same amount, for any order of addition. This is true while sums are at most 2^31 - 1 ranges (2^63
+- 1 in 64-bit mode).
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from jaxdp.numerics.kernels import separate_kernels
 
 BITS = 20
 UNITS = 2**BITS  # number of units in a range
-MOST_TERMS = 2**10  # largest number of data that may be added as plain integers before `add`
+MOST_TERMS = 2**10  # maximum number of data that may be added as ordinary integers before `add`
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +30,7 @@ class Sum(NamedTuple):
     """An exact sum of data, equal to (whole + part / 2^20) times the range.
 
     Attributes:
-        whole: [...] integers of the default type, the sum divided by the range, rounded down.
+        whole: [...] integers of the default type, the quotient of the sum and the range, rounded down.
         part: [...] integers of the same type, the remaining units, in [0, 2^20).
     """
 
@@ -38,7 +39,7 @@ class Sum(NamedTuple):
 
 
 def in_64_bits(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a function so that it is traced with 64-bit types, even in a program that otherwise has 32-bit types.
+    """Decorates a function so that it is traced in 64-bit mode, even in a 32-bit program.
 
     Results of the function should have types that exist in 32-bit mode.
     """
@@ -52,20 +53,20 @@ def in_64_bits(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def zero(shape: int | tuple[int, ...] = ()) -> Sum:
-    """Returns an empty sum of this shape."""
+    """Returns an empty sum with this shape."""
     empty = jnp.zeros(shape, jnp.result_type(int))
     return Sum(empty, empty)
 
 
 def units(values: jax.Array, scale: ArrayLike = UNITS) -> jax.Array:
-    """Rounds data to whole numbers of units (range / 2^20), and clips these numbers.
+    """Rounds data to integer multiples of the unit (range / 2^20), and clips the integers.
 
     Args:
         values: [...] float, data minus the lower end of their interval; NaN counts as 0.
         scale: [] float, 2^20 / range; public. It is a factor because a division is slower.
 
     Returns:
-        [...] integers of the default type in [0, 2^20]. Both ends of the interval are exact.
+        [...] integers of the default type in [0, 2^20]. Both ends of the interval are converted exactly.
 
     Examples:
         >>> print(units(jnp.array([0.0, 0.25, 1.0, 7.0, jnp.nan])))
@@ -77,11 +78,11 @@ def units(values: jax.Array, scale: ArrayLike = UNITS) -> jax.Array:
 
 
 def from_floats(values: jax.Array) -> Sum:
-    """Converts data that have no public range to sums in which the range is 1.
+    """Converts data without a public range to sums with range 1.
 
     Args:
-        values: [...] float. They are rounded to multiples of 2^-20, and clipped to values that fit into `Sum`; NaN
-            counts as 0.
+        values: [...] float. Values are rounded to multiples of 2^-20, and clipped to the range of `Sum`; NaN counts as
+            0.
 
     Examples:
         >>> [leaf.tolist() for leaf in from_floats(jnp.array([-0.75, 3.0]))]
@@ -95,7 +96,7 @@ def from_floats(values: jax.Array) -> Sum:
 
 
 def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> Sum:
-    """Adds `more`, integer units of up to 2^10 data, to `running`, or to 0 if `restart` ([] bool) is true."""
+    """Adds `more`, the sum of at most 2^10 data in units, to `running`, or to 0 if `restart` ([] bool) is true."""
 
     def add_part(running: Sum, more: jax.Array, restart: jax.Array | None = None) -> Sum:
         if restart is not None:
@@ -103,7 +104,7 @@ def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> S
         return _carry(running.whole, running.part + more.astype(running.part.dtype))
 
     inputs = (running, more) if restart is None else (running, more, restart)
-    return separate_kernels(add_part, *inputs)  # units are computed once for both words
+    return separate_kernels(add_part, *inputs)  # `more` is computed only once for both words
 
 
 def plus(left: Sum, right: Sum) -> Sum:
@@ -122,14 +123,14 @@ def negative(values: Sum) -> Sum:
 
 
 def excess_over_least(values: Sum) -> Sum:
-    """Subtracts from each of the sums, [..., n], the smallest sum along the last axis."""
+    """Subtracts the minimum along the last axis from the sums, [..., n]."""
     least = jnp.min(values.whole, -1, keepdims=True)
     part = jnp.where(values.whole == least, values.part, UNITS)
     return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
 
 
 def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
-    """Converts sums to floats, [...], in multiples of the range; they are rounded, so use them after all additions."""
+    """Converts sums to floats, [...], in multiples of the range. Floats are rounded, so convert after all additions."""
     return values.whole.astype(dtype) + values.part.astype(dtype) * jnp.asarray(1 / UNITS, dtype)
 
 

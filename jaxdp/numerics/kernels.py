@@ -1,6 +1,6 @@
-"""Controls how XLA on CPU groups operations into loops and orders axes in memory; reductions and rules for `jax.vmap`.
+"""Controls how XLA on CPU groups operations into loops and orders axes in memory.
 
-The fast axis of an array is the axis along which neighbours are neighbours in memory.
+The module also has reductions and rules for `jax.vmap`. The fast axis of an array is its contiguous axis in memory.
 """
 
 import functools
@@ -14,17 +14,17 @@ import numpy as np
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap, keep_argmax_layout, mark_inlineable, order_axes
 
-MAX_UNROLLED = 16  # up to this length, arrays are unrolled and have lanes as the fast axis
-LARGE = 1024  # a lane's array with more entries should be contiguous, because each step uses only a part of it
-FEWEST = 32  # with fewer lanes, an array of more than 16 entries should be contiguous: vectors would not be full
+MAX_UNROLLED = 16  # arrays of at most this length are unrolled and have lanes as the fast axis
+LARGE = 1024  # a lane's array with more entries should be contiguous, because each step uses only a part of the array
+FEWEST = 32  # with fewer lanes, an array of more than 16 entries should be contiguous, as vectors would not be full
 
 
 def noinline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a function as a separate kernel on CPU, so that its values are computed only once.
+    """Wraps a function as a separate kernel on CPU, so that the function's values are computed only once.
 
     XLA on CPU fuses operations that it considers cheap (a hash, a drawn index) into each consumer of their values, so
-    that each consumer computes them again. lax.optimization_barrier does not prevent this, because JAX 0.10 removes it
-    before fusion. A call that must not be inlined prevents it.
+    that each consumer recomputes the values. lax.optimization_barrier does not prevent this, because JAX 0.10 removes
+    the barrier before fusion. A call that must not be inlined prevents the recomputation.
     """
 
     @functools.wraps(function)
@@ -46,10 +46,10 @@ def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @jax.custom_jvp
 def avoid_xla_tiling(values: jax.Array) -> jax.Array:
-    """Returns the values unchanged, and prevents XLA from tiling a kernel of elementwise operations.
+    """Returns the values unchanged, and prevents XLA from tiling a kernel with elementwise operations.
 
     If a kernel has only elementwise operations on floats and signed integers, and no constant, XLA on CPU (jaxlib 0.10)
-    divides it into tiles of sixteen numbers, and copies the tiles. This is several times slower than loops. Two
+    divides the arrays into tiles of sixteen numbers, and copies the tiles. This is several times slower than loops. Two
     operations on unsigned words prevent tiling; LLVM then removes them. Call this function on the result inside
     `own_kernel`, before `lanes_last`.
     """
@@ -64,13 +64,13 @@ avoid_xla_tiling.defjvps(lambda tangent, _, values: tangent)
 
 
 def lanes_last(values: jax.Array, longest: int = MAX_UNROLLED) -> jax.Array:
-    """Returns the values [n, ...] unchanged; on CPU, lanes of `jax.vmap` become the fast axis if n <= longest.
+    """Returns the values [n, ...] unchanged. On CPU, lanes of `jax.vmap` become the fast axis if n <= longest.
 
-    By default XLA stores lanes as the slow axis, so a loop over lanes reads with a stride of n values. The state of a
-    simulation loop keeps the layout that the loop's body gives it. In a nested `jax.vmap` only the outer axis counts as
-    lanes and becomes the fast axis. In blocks, for example, the inner axis has the rounds, and a single number [] of a
-    round becomes an array [lanes, rounds] with lanes as the fast axis. Inside `own_kernel`, call this function on the
-    arguments as well, because a kernel does not inherit the layout.
+    Lanes are the batch axis of `jax.vmap`. By default XLA stores lanes as the slow axis, so a loop over lanes reads
+    with a stride of n values. The state of a simulation loop keeps the layout that the loop's body produces. In a
+    nested `jax.vmap` only the outer batch axis counts as lanes and becomes the fast axis. In blocks, for example, the
+    inner batch axis has the rounds, and a scalar of a round becomes an array [lanes, rounds] with lanes as the fast
+    axis. Inside `own_kernel`, call this function also on the arguments, because a kernel does not inherit the layout.
     """
     if values.ndim > 0 and len(values) > longest:
         return values
@@ -78,16 +78,16 @@ def lanes_last(values: jax.Array, longest: int = MAX_UNROLLED) -> jax.Array:
 
 
 def lanes_last_if_small(values: jax.Array) -> jax.Array:
-    """Applies `lanes_last` to arrays of at most `LARGE` entries, for the state of a loop.
+    """Applies `lanes_last` to arrays of at most `LARGE` entries. Use it for the state of a loop.
 
-    In a larger array, each lane reads and writes only a few entries, at indices that differ between lanes. If lanes
-    were the fast axis, each of these entries would be in a separate cache line.
+    In a larger array, each lane reads and writes only a few entries, at different indices in each lane. If lanes were
+    the fast axis, each of these entries would be in a separate cache line.
     """
     return lanes_last(values) if values.size <= LARGE else values
 
 
 def lanes_last_if_many(values: jax.Array) -> jax.Array:
-    """Applies `lanes_last` to arrays of at most `LARGE` entries; beyond 16 entries only to at least `FEWEST` lanes."""
+    """Applies `lanes_last` to arrays of at most `LARGE` entries. Above 16 entries, `FEWEST` lanes are required."""
     if values.size <= MAX_UNROLLED or values.size > LARGE:
         return lanes_last(values)
     return by_platform(values, cpu=_put_lanes_last(0, FEWEST), default=lambda values: values)
@@ -101,10 +101,10 @@ def lanes_fast(values: jax.Array) -> jax.Array:
 def separate_kernels(
     function: Callable[..., Any], *inputs: Any, layout: Callable[[jax.Array], jax.Array] = lanes_last
 ) -> Any:
-    """Calls function(*inputs); on CPU, each array of the result has a separate kernel and gets this layout.
+    """Calls function(*inputs). On CPU, a separate kernel computes each array of the result, with this layout.
 
-    XLA on CPU stores values that two results share. Here each result computes these values again, which is faster if
-    they take only a few operations. The function takes pytrees of arrays, and must not combine lanes.
+    XLA on CPU stores values that two results share. With this function, each result recomputes these values, which is
+    faster if the values need only a few operations. `function` takes pytrees of arrays, and must not combine lanes.
     """
     traced, shapes = jax.make_jaxpr(function, return_shape=True)(*inputs)
     input_leaves, structure = jax.tree.flatten(inputs)
@@ -128,7 +128,7 @@ def separate_kernels(
 
 def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
     """Returns the indices of the inputs on which a result depends."""
-    # Only these are passed to the result's kernel: XLA would copy unused inputs, too, into the kernel's layout.
+    # Only these are passed to the result's kernel, because XLA would also copy unused inputs to the kernel's layout.
     needed = {id(jaxpr.outvars[index])}
     for step in reversed(jaxpr.eqns):
         if any(id(variable) in needed for variable in step.outvars):
@@ -138,9 +138,9 @@ def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
 
 @functools.cache
 def _put_lanes_last(num_axes: int, fewest: int = 0) -> Callable[[jax.Array], jax.Array]:
-    """Returns the identity function that makes the first of `num_axes` leading axes of `jax.vmap` the fast axis.
+    """Returns an identity function that makes the first of `num_axes` batch axes of `jax.vmap` the fast axis.
 
-    If this axis has fewer than `fewest` lanes, the last axis is the fast axis.
+    If there are fewer than `fewest` lanes on this axis, the last axis is the fast axis.
     """
 
     @custom_vmap
@@ -163,9 +163,9 @@ def _put_lanes_last(num_axes: int, fewest: int = 0) -> Callable[[jax.Array], jax
 
 
 def lanes_slow(values: jax.Array) -> jax.Array:
-    """Returns the values unchanged; on CPU the last axis is the fast axis and lanes are the slow axis.
+    """Returns the values unchanged. On CPU, the last axis becomes the fast axis and lanes become the slow axis.
 
-    Without it, XLA may choose another order of the axes if one has length 1, and then copies the array, although both
+    Otherwise XLA may choose another order of the axes if an axis has length 1, and then copy the array, although both
     orders are the same in memory.
     """
     return by_platform(values, cpu=_in_order, default=lambda values: values)
@@ -185,8 +185,8 @@ def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Ar
 def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:
     """Combines values [n], n >= 1, into one value [] by an associative operation, such as `jnp.minimum`.
 
-    Halves are combined until few values remain, which are then combined one after the other. XLA on CPU vectorises
-    these elementwise operations over lanes, but computes reductions of short arrays in slow loops.
+    Halves are combined until few values remain, which are then combined sequentially. XLA on CPU vectorises these
+    elementwise operations over lanes, but computes reductions of short arrays in slow loops.
     """
     while len(values) > MAX_UNROLLED:
         half = len(values) // 2
@@ -203,7 +203,7 @@ def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.
 def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]) -> jax.Array:
     """Combines arrays as `tree_reduce` does, in the same order.
 
-    `tree_reduce` slices one array, which XLA on CPU must store first. Here XLA computes each array when it is combined.
+    `tree_reduce` slices one array, which XLA on CPU must store first. With a list, XLA computes each array when needed.
     """
     while len(terms) > MAX_UNROLLED:
         half = len(terms) // 2
@@ -215,10 +215,10 @@ def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]
 
 
 def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Returns `single` with another rule for `jax.vmap`, also nested: `many` is called once for all lanes.
+    """Returns `single` with a rule for (also nested) `jax.vmap` by which `many` is called once for all lanes.
 
     Args:
-        single: function of a pytree of a lane's arrays.
+        single: function of a pytree of one lane's arrays.
         many: the same function for arrays and results with a leading axis of lanes.
     """
 
@@ -246,12 +246,12 @@ def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -
 
 
 def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs: Any) -> jax.Array:
-    """Calls function(*inputs) as a separate kernel on CPU that writes lanes as the fast axis.
+    """Calls function(*inputs) as a separate kernel on CPU, which writes lanes as the fast axis.
 
-    `across_lanes` then reads the result without a copy; a layout constraint would make XLA copy it.
+    `across_lanes` then reads the result without a copy. With a layout constraint, XLA would copy the result.
 
     Args:
-        function: function of pytrees of a lane; returns an array [n, ...].
+        function: function of one lane's pytrees, which returns an array [n, ...].
         longest: lanes become the fast axis only for n <= longest.
         inputs: arguments of the function.
     """
@@ -259,7 +259,7 @@ def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
         return own_kernel(function, *inputs)
 
     def inside(*inputs: Any) -> jax.Array:
-        return lanes_slow(jnp.moveaxis(jax.vmap(function)(*inputs), 0, -1))  # the last axis has the lanes here
+        return lanes_slow(jnp.moveaxis(jax.vmap(function)(*inputs), 0, -1))  # lanes are on the last axis here
 
     one, many = functools.partial(own_kernel, function), functools.partial(own_kernel, inside)
     return batch_over_lanes(lambda inputs: one(*inputs), lambda inputs: jnp.moveaxis(many(*inputs), -1, 0))(inputs)
@@ -269,7 +269,7 @@ def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
 def any_lane(flag: jax.Array) -> jax.Array:
     """Returns whether the flag, [] bool, is true in any lane of a (possibly nested) `jax.vmap`.
 
-    The result is the same in all lanes, so `jax.vmap` keeps a `lax.cond` on it, and does not convert it to a selection.
+    The result is the same in all lanes, so `jax.vmap` does not convert a `lax.cond` on the result to a selection.
     """
     return flag
 
@@ -281,12 +281,13 @@ def _(axis_size: int, in_batched: list[bool], flag: jax.Array) -> tuple[jax.Arra
 
 
 def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Returns a function of one lane's arrays; under `jax.vmap` it calls `function` once for the arrays of all lanes.
+    """Returns a function of one lane's arrays, which calls `function` once for all lanes under `jax.vmap`.
 
-    XLA on CPU vectorises the last axis. If a lane's arrays are short, the last axis must have the lanes.
+    XLA on CPU vectorises the last axis. If each lane's arrays are short, lanes should therefore be on the last axis.
 
     Args:
-        function: function of a pytree of arrays with lanes on the last axis; its results have lanes there, too.
+        function: function of a pytree of arrays with lanes on the last axis. Results must also have lanes on the last
+            axis.
     """
 
     def single(inputs: Any) -> Any:

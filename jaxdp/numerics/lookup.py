@@ -1,4 +1,4 @@
-"""Reads table entries at indices that may lie outside the table; JAX's indexing would then return some entry."""
+"""Reads table entries at indices that may lie outside the table, where JAX's indexing would return some entry."""
 
 import functools
 import operator
@@ -8,14 +8,14 @@ import jax.numpy as jnp
 
 
 def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
-    """Returns table[indices], or NaN if an index is negative or lies outside the table.
+    """Returns table[indices], or NaN if an index is negative or too large.
 
     Args:
         table: [sizes..., ...] float.
         indices: [] integers of any type, one for each of the leading axes.
 
     Returns:
-        [...] float of the table's type.
+        [...] float of the table's dtype.
     """
     wider = [widen_index(index) for index in indices]
     # Negative indices are large unsigned integers, so one comparison checks both ends.
@@ -36,21 +36,21 @@ def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
 
 
 def nearest_entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
-    """Returns the table's entry at these indices, clipped to the table."""
+    """Returns the table's entry at these indices, after clipping the indices to the table."""
     clipped = [jnp.clip(widen_index(index), 0, size - 1) for index, size in zip(indices, table.shape, strict=False)]
     flat = table.reshape(-1, *table.shape[len(indices) :])  # a single index is faster
     return flat.at[_flat_index(clipped, table.shape)].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def widen_index(index: jax.Array) -> jax.Array:
-    """Returns integers of at least 32 bits, which can be compared with the sizes of tables."""
+    """Converts an index to at least 32 bits, so that it can be compared with the sizes of tables."""
     index = jnp.asarray(index)
     return index if index.dtype.itemsize >= 4 else index.astype(jnp.int32)
 
 
 def _flat_index(indices: list[jax.Array], sizes: tuple[int, ...]) -> jax.Array:
     """Returns the index in a flattened table."""
-    # Only here, where indices lie in the table, are they converted to int32: int32 may not hold other indices.
+    # Indices are converted to int32 only here, where they lie in the table. Other indices may overflow int32.
     position, *rest = (index.astype(jnp.int32) for index in indices)
     for index, size in zip(rest, sizes[1:], strict=False):
         position = position * size + index

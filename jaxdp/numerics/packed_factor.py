@@ -1,7 +1,7 @@
-"""Factors a symmetric matrix that is stored as a triangle, and solves equations with it, across lanes.
+"""Factors symmetric matrices that are stored as triangles, and solves equations with them, across lanes.
 
-The steps are the same as for square matrices in `small_linear_algebra`. Here every step reads rows or columns that are
-contiguous in memory; parts of a square matrix would be copied first.
+The steps are the same as for square matrices in `small_linear_algebra`. In a triangle, every step reads rows or columns
+that are contiguous in memory; the same parts of a square matrix would be copied first.
 """
 
 from functools import partial
@@ -26,7 +26,7 @@ from jaxdp.numerics.small_linear_algebra import (
     symmetric_matrix,
 )
 
-BLOCK = 8  # lanes of a block in `inverse_norms`: float32 numbers in a vector of 256 bits
+BLOCK = 8  # lanes of a block in `inverse_norms`, the number of float32 in a vector of 256 bits
 
 
 def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -37,8 +37,8 @@ def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax
         rhs: [dim] float.
 
     Returns:
-        The columns of L from the diagonal down, one after the other, [dim (dim + 1) / 2] float; and V^-1 rhs, [dim]
-        float. If V is not positive definite, the last entry of L is NaN in most cases, and never > 0.
+        The concatenated columns of L from the diagonal down, [dim (dim + 1) / 2] float; and V^-1 rhs, [dim] float. If V
+        is not positive definite, the last entry of L is NaN in most cases, and never > 0.
 
     Examples:
         >>> columns, solution = factor_and_solve(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
@@ -57,7 +57,7 @@ def factor_and_solve_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Arra
 
 
 def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """Factors column by column. rhs is an additional row of V, which becomes the solution y of L y = rhs."""
+    """Factors column by column. In the process, rhs, an additional row of V, becomes the solution y of L y = rhs."""
 
     def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         dim, columns = len(inputs[1]), []
@@ -75,20 +75,20 @@ def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax
 
 
 def _remainder(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -> jax.Array:
-    """Returns column j of V and, below it, entry j of rhs, after the subtraction of all earlier columns."""
+    """Returns column j of V with entry j of rhs below the column, after subtraction of all earlier columns."""
     dim = len(rhs)
     start = _diagonal(dim)[j]
     return subtract_columns(concatenate(entries[start : start + dim - j], rhs[j : j + 1]), *before)
 
 
 def _join_columns(dim: int, columns: jax.Array) -> jax.Array:
-    """Leaves out the last entry of each column, which belongs to rhs; what follows the columns stays."""
+    """Removes the last entry of each column, which belongs to rhs, and keeps the entries after the columns."""
     ends = np.cumsum(np.arange(dim + 1, 1, -1)) - 1
     return columns[np.delete(np.arange(len(columns)), ends)]
 
 
 def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Solves an equation for its first unknown: `column` has the coefficients and, last, the right-hand side."""
+    """Solves an equation for its first unknown. `column` has the coefficients, and then the right-hand side."""
     remainder = column[-1]
     for factor, value in zip(column[:0:-1][1:], unknowns, strict=True):
         remainder = remainder - factor * value
@@ -136,7 +136,7 @@ def _diagonal_inverses(columns: jax.Array, dim: int) -> jax.Array:
 
 
 def _norms_in_blocks(columns: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Computes norms in one kernel that finishes all vectors of a few lanes before it goes on to the next lanes."""
+    """Computes norms in one kernel, which finishes all vectors of a few lanes before it starts the next lanes."""
     # The factor of these lanes stays in the nearest cache, and the entries of a solution stay in registers. Kernels of
     # single rows would read all earlier entries from a slower cache.
     lanes = columns.shape[-1]
@@ -155,7 +155,7 @@ def _norms_in_blocks(columns: jax.Array, vectors: jax.Array) -> jax.Array:
 
 
 def _norms(columns: jax.Array, inverses: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Returns the norms |L^-1 x| of vectors [count, dim, *lanes]; `inverses` are [dim, *lanes] of L's diagonal."""
+    """Returns the norms |L^-1 x| of vectors [count, dim, *lanes], given the inverses [dim, *lanes] of L's diagonal."""
     starts, entries = _diagonal(vectors.shape[1]), []
     for i in range(vectors.shape[1]):
         remainder = vectors[:, i]
@@ -169,7 +169,7 @@ def _norms(columns: jax.Array, inverses: jax.Array, vectors: jax.Array) -> jax.A
 
 
 def lower_factor(columns: jax.Array, dim: int) -> jax.Array:
-    """Returns the lower triangular matrix [dim, dim] with these columns [dim (dim + 1) / 2] from the diagonal down."""
+    """Returns the lower triangular matrix [dim, dim] with the given columns [dim (dim + 1) / 2]."""
     column, row = np.triu_indices(dim)
     return jnp.zeros((dim, dim), columns.dtype).at[row, column].set(columns)
 

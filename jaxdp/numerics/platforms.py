@@ -16,13 +16,13 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
 
     `platform_dependent` traces all implementations. If JAX has only CPUs, this function traces only the implementation
     for CPUs, which saves a sixth to a quarter of the time before a program runs. If a process with only CPUs lowers a
-    program for another platform, it lowers the CPU implementation, which gives the same values; `trace_for` prevents
+    program for another platform, it lowers the CPU implementation. The values are the same, and `trace_for` prevents
     this.
 
     Args:
         arguments: pytrees of arrays.
         cpu: the implementation for CPUs.
-        default: the implementation for other devices; its result has the same shapes and dtypes.
+        default: the implementation for other devices; the result must have the same shapes and dtypes.
     """
     if is_cpu() and has_only_cpus():
         return cpu(*arguments)
@@ -31,7 +31,7 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
 
 @contextlib.contextmanager
 def trace_for(platform: str) -> Generator[None, None, None]:
-    """Traces programs in a `with` block for this kind of device, such as "cpu" or "gpu"."""
+    """Makes programs in a `with` block be traced for this kind of device, such as "cpu" or "gpu"."""
     token = _platform.set(platform)
     try:
         yield
@@ -40,7 +40,7 @@ def trace_for(platform: str) -> Generator[None, None, None]:
 
 
 def is_cpu() -> bool:
-    """Returns whether programs are traced for a CPU, as `trace_for` or JAX's default device says."""
+    """Returns whether programs are traced for a CPU, according to `trace_for` or JAX's default device."""
     return (_platform.get() or jax.default_backend()) == "cpu"
 
 

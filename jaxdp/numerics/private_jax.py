@@ -1,7 +1,7 @@
 """Wraps parts of JAX outside its stable interface: layouts, XLA's metadata and custom rules for `jax.vmap`.
 
-These parts only make programs faster on a CPU. With JAXDP_PLAIN=1 in the environment they are neither used nor
-imported, and results are the same up to rounding. Set it if a new version of JAX changes one of these parts.
+These parts only make programs faster on a CPU. If the environment has JAXDP_PLAIN=1, they are neither used nor
+imported, and results are the same up to rounding. Set JAXDP_PLAIN if a new version of JAX changes one of these parts.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ import jax
 import jax.numpy as jnp
 
 PLAIN = os.environ.get("JAXDP_PLAIN", "") not in ("", "0")
-# XLA of JAX 0.12 fails if an argmax is the result of a `lax.cond` and its index gets another order of axes: XLA changes
-# only the index, and then requires that index and maximum have the same order of axes.
+# XLA of JAX 0.12 fails if an argmax is the result of a `lax.cond` and the argmax's index gets another order of axes.
+# XLA then changes only the index, but requires that index and maximum have the same order of axes.
 SPLITS_ARGMAX = jax.__version_info__ >= (0, 12)
 
 
 class _Unbatched:
-    """A function that ignores rules for `jax.vmap`; it replaces the result of `custom_vmap`."""
+    """A function that ignores rules for `jax.vmap`. It replaces the result of `custom_vmap`."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
@@ -32,7 +32,7 @@ class _Unbatched:
 
 
 def custom_vmap(function: Callable[..., Any]) -> Any:
-    """Returns the function as an object with a method `def_vmap`, which adds a rule for `jax.vmap`."""
+    """Returns the function as an object with a method `def_vmap`. This method adds a rule for `jax.vmap`."""
     if PLAIN:
         return _Unbatched(function)
     from jax import custom_batching
@@ -41,7 +41,7 @@ def custom_vmap(function: Callable[..., Any]) -> Any:
 
 
 def mark_inlineable(allowed: bool) -> contextlib.AbstractContextManager[None]:
-    """Marks calls that are traced inside a `with` block: XLA on CPU may inline them only if `allowed`."""
+    """Marks calls that are traced inside a `with` block. XLA on CPU may inline them only if `allowed` is true."""
     if PLAIN:
         return contextlib.nullcontext()
     from jax.experimental.xla_metadata import set_xla_metadata
@@ -50,7 +50,7 @@ def mark_inlineable(allowed: bool) -> contextlib.AbstractContextManager[None]:
 
 
 def order_axes(values: jax.Array, axes: Sequence[int]) -> jax.Array:
-    """Returns the values, stored with this order of axes; the last axis is the fast axis."""
+    """Returns the values, stored with the given order of axes. The last of `axes` is the fast axis."""
     if PLAIN:
         return values
     from jax.experimental.layout import Layout, with_layout_constraint
@@ -59,6 +59,6 @@ def order_axes(values: jax.Array, axes: Sequence[int]) -> jax.Array:
 
 
 def keep_argmax_layout(values: jax.Array) -> jax.Array:
-    """Returns the values; from JAX 0.12 on, integers (possibly an argmax) are stored in the usual order of axes."""
+    """Returns the values. From JAX 0.12 on, integers (possibly an argmax) are stored in the usual order of axes."""
     may_be_index = SPLITS_ARGMAX and jnp.issubdtype(values.dtype, jnp.integer)
     return order_axes(values, range(values.ndim)) if may_be_index else values

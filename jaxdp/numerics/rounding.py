@@ -5,9 +5,9 @@ import jax.numpy as jnp
 
 
 def round_product(product: jax.Array) -> jax.Array:
-    """Returns a product unchanged, but makes the compiler round it before it enters a sum.
+    """Returns a product unchanged, and makes the compiler round the product before it enters a sum.
 
-    Otherwise the compiler may compute a product and a sum in one operation that rounds once, depending on the rest of
-    the program. Use this function on products in two programs that must agree bit for bit.
+    Otherwise, depending on the rest of the program, the compiler may use one operation for a product and a sum, which
+    rounds only once. Use this function on products in two programs that must agree bit for bit.
     """
     return jnp.maximum(product, jnp.finfo(product.dtype).min)

@@ -1,11 +1,11 @@
-"""Factors small symmetric matrices and solves equations with them, in any number of lanes.
+"""Factors small symmetric matrices, and solves equations with them, in any number of lanes.
 
-Functions take the arrays of one lane and process all lanes of `jax.vmap` at once, as the fast axis. They never loop
-over lanes, and they do not call LAPACK, because many calls can block each other for ever on a CPU (see `eigen`). Up to
-`MAX_UNROLLED` dimensions the steps are unrolled; for more dimensions a loop makes each step for all lanes at once.
+Functions take the arrays of one lane. Under `jax.vmap` they process all lanes at a time, with lanes as the fast axis.
+They never loop over lanes, and they do not call LAPACK, because many calls can deadlock on a CPU (see `eigen`). For at
+most `MAX_UNROLLED` dimensions the steps are unrolled; otherwise a loop performs each step for all lanes.
 
-A step of unrolled code computes a row or a column. From `FEW` dimensions on, steps are separate kernels on a CPU.
-Otherwise XLA would compute each step again in every later step, which is five times slower at 20 dimensions.
+A step of unrolled code computes a row or a column. For `FEW` or more dimensions, steps are separate kernels on a CPU.
+Otherwise XLA would recompute each step in every later step, which is five times slower at 20 dimensions.
 """
 
 import operator
@@ -20,8 +20,8 @@ import numpy as np
 from jaxdp.numerics.kernels import across_lanes, noinline, own_kernel, pairwise_reduce
 from jaxdp.numerics.platforms import by_platform
 
-MAX_UNROLLED = 32  # largest number of dimensions with unrolled steps
-FEW = 6  # with fewer steps, it is cheap to compute them again
+MAX_UNROLLED = 32  # maximum number of dimensions with unrolled steps
+FEW = 6  # with fewer steps, it is cheap to recompute them
 AnyArray = TypeVar("AnyArray", jax.Array, np.ndarray)
 
 
@@ -29,7 +29,7 @@ def cholesky(matrix: jax.Array) -> jax.Array:
     """Returns the lower triangular L with a positive diagonal and L L^T = matrix.
 
     Args:
-        matrix: [dim, dim] float, positive definite; entries above its diagonal are not read.
+        matrix: [dim, dim] float, positive definite; entries above the diagonal are not read.
 
     Returns:
         [dim, dim] float. If the matrix is not positive definite, some entries are NaN.
@@ -46,7 +46,7 @@ Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
 def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
-    """Returns function(step, inputs); step(f) is f, on a CPU as a separate kernel if dim >= FEW."""
+    """Returns function(step, inputs). step(f) is f, but on a CPU a separate kernel if dim >= FEW."""
 
     def plain(inputs: Any) -> jax.Array:
         return function(lambda kernel: kernel, inputs)
@@ -57,7 +57,7 @@ def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: 
 
 
 def _cholesky(matrix: jax.Array) -> jax.Array:
-    """Factors column by column. In all functions that `across_lanes` calls, arrays have lanes on an additional axis."""
+    """Factors column by column. `across_lanes` calls this function, so arrays have an additional axis of lanes."""
 
     def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
         columns, rows = [], []
@@ -76,9 +76,9 @@ def concatenate(*parts: jax.Array) -> jax.Array:
 
 
 def subtract_columns(column: jax.Array, *before: jax.Array) -> jax.Array:
-    """Subtracts from a column of the matrix, from the diagonal down, the products of the factor's earlier columns.
+    """Subtracts products of the factor's earlier columns from a column of the matrix, from the diagonal down.
 
-    Each earlier column is multiplied by its entry in the diagonal's row.
+    Each earlier column is multiplied by its entry in the row of the diagonal entry.
     """
     for longer in before:
         other = longer[-len(column) :]
@@ -87,7 +87,7 @@ def subtract_columns(column: jax.Array, *before: jax.Array) -> jax.Array:
 
 
 def scale_column(column: jax.Array) -> jax.Array:
-    """Returns a column of the factor, from the matrix's column after `subtract_columns`."""
+    """Returns a column of the factor from the result of `subtract_columns`."""
     return column / jnp.sqrt(column[:1])
 
 
@@ -109,11 +109,11 @@ def solve_lower(lower: jax.Array, rhs: jax.Array) -> jax.Array:
     """Solves lower x = rhs for x.
 
     Args:
-        lower: [dim, dim] float; entries above its diagonal are not read.
+        lower: [dim, dim] float; entries above the diagonal are not read.
         rhs: [dim] float, or [dim, count] float for several right-hand sides.
 
     Returns:
-        A float array of the shape of rhs.
+        A float array with the shape of rhs.
 
     Examples:
         >>> print(solve_lower(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([2.0, 5.0])))
@@ -153,7 +153,7 @@ def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def eliminate(remainder: jax.Array, coefficients: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Solves an equation for its last unknown, from its right-hand side, its coefficients and the earlier unknowns."""
+    """Solves an equation for its last unknown, given the right-hand side, the coefficients and the earlier unknowns."""
     if remainder.ndim == 2:
         coefficients = coefficients[:, None]
     for coefficient, value in zip(coefficients, unknowns, strict=False):
@@ -177,7 +177,7 @@ def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def _solve_in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array:
-    """Solves for one entry after the other, and substitutes each entry in all remaining equations."""
+    """Solves for the entries in sequence, and substitutes each entry in all remaining equations."""
     dim = len(triangle)
     if rhs.ndim == 3:
         triangle = triangle[:, :, None]
@@ -193,12 +193,12 @@ def _solve_in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax
 
 
 def triangle(matrix: AnyArray) -> AnyArray:
-    """Returns the distinct entries of a symmetric matrix [d, d], row by row from the diagonal on: [d (d + 1) / 2]."""
+    """Returns the upper triangle of a symmetric matrix [d, d], row by row, as [d (d + 1) / 2] entries."""
     return matrix[np.triu_indices(len(matrix))]
 
 
 def symmetric_matrix(entries: AnyArray, dim: int) -> AnyArray:
-    """Returns the symmetric matrix, [dim, dim], with this `triangle`, [dim (dim + 1) / 2]."""
+    """Returns the symmetric matrix [dim, dim] with the given `triangle`, [dim (dim + 1) / 2]."""
     rows, columns = np.triu_indices(dim)
     index = np.zeros((dim, dim), np.int32)
     index[rows, columns] = index[columns, rows] = np.arange(len(rows))
@@ -206,7 +206,7 @@ def symmetric_matrix(entries: AnyArray, dim: int) -> AnyArray:
 
 
 def square_triangle(vector: jax.Array) -> jax.Array:
-    """Returns the `triangle` of the outer product of a vector [d] with itself."""
+    """Returns the `triangle` of the outer product of a vector [d] and itself."""
     return across_lanes(lambda vector: own_kernel(_squares, vector))(vector)
 
 

@@ -1,4 +1,4 @@
-"""Computes weights of follow-the-regularised-leader with Tsallis entropy of order 1/2."""
+"""Computes the weights of follow-the-regularised-leader with Tsallis entropy of order 1/2."""
 
 import jax
 import jax.numpy as jnp
@@ -6,17 +6,17 @@ import jax.numpy as jnp
 from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, own_kernel, tree_reduce
 
 FEWEST_STEPS = 2
-SLACK = 0.5  # the excess of losses may move the root outside [1, sqrt(num_arms)] by this distance
+SLACK = 0.5  # the excess of losses may move the root out of [1, sqrt(num_arms)] by this amount
 
 
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Array | None = None) -> jax.Array:
-    """Returns the weights 4 / (learning_rate * (losses_i - x))^2, with the x < min(losses) for which they sum to 1.
+    """Returns the weights 4 / (learning_rate * (losses_i - x))^2, where x < min(losses) is such that they sum to 1.
 
     Args:
         losses: [num_arms, ...] float, finite, of any sign; each index of further axes is a separate player.
         learning_rate: [] float > 0.
-        excess: [num_arms, ...] float, the excess of the losses in a `compensated.Sum`; None stands for zero. Its
-            product with learning_rate must be at most 1 in absolute value.
+        excess: [num_arms, ...] float, the excess of the losses in a `compensated.Sum`; None means zero. The product of
+            excess and learning_rate must be at most 1 in absolute value.
 
     Returns:
         [num_arms, ...] float in [0, 1], which sum to 1 up to rounding; a smaller loss has a larger weight.
@@ -27,11 +27,11 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
         sqrt(num_arms)].
 
     Deviations:
-        The equation for y is solved by Halley's method in the form (sum of weights)^(-1/2) = 1, not by Newton's method
-        in the form (sum of weights) = 1. The left side of the former is concave and increasing in y, and linear if all
-        d_i are equal. A step is at most twice Newton's step for the same form, and y stays in the interval of the root.
-        From y = num_arms^(1/4), the error is 10^-7 after 2 steps for up to 16 arms, and after 4 steps for up to 65536
-        arms; under x64 another step reduces it to 10^-13.
+        The source solves (sum of weights) = 1 by Newton's method. Here (sum of weights)^(-1/2) = 1 is solved by
+        Halley's method. The left side of the latter is concave and increasing in y, and linear if all d_i are equal. A
+        step is at most twice Newton's step for the same equation, and y stays in the interval of the root. From y =
+        num_arms^(1/4), the error is 10^-7 after 2 steps for up to 16 arms, and after 4 steps for up to 65536 arms. In
+        64-bit mode another step reduces the error to 10^-13.
 
     Examples:
         >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.asarray(2.0)).round(3))
@@ -47,7 +47,7 @@ def _least_loss(losses: jax.Array) -> jax.Array:
 
 
 def _scaled_gaps(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess: jax.Array) -> jax.Array:
-    """Returns half_rate * (losses - lowest - excess), [num_arms, ...]; the small excess is subtracted last."""
+    """Returns half_rate * (losses - lowest - excess), [num_arms, ...]. The small excess is subtracted last."""
     differences = lanes_last(losses) - lanes_last(lowest)[None]
     return half_rate * (differences - lanes_last(excess[0]) if excess else differences)
 
@@ -58,7 +58,7 @@ def _weights(root: jax.Array, *losses: jax.Array) -> jax.Array:
 
 
 def _root(*losses: jax.Array) -> jax.Array:
-    """Returns the y, [...] float, for which the sum of (_scaled_gaps + y)^-2 over arms is 1."""
+    """Returns the number y, [...] float, for which the sum of (_scaled_gaps + y)^-2 over arms is 1."""
     gaps = _scaled_gaps(*losses)
     size, is_long = len(gaps), len(gaps) > MAX_UNROLLED
     parts = [gaps] if is_long else list(gaps)  # few gaps are separate scalars, which avoids a loop of tiny steps
