@@ -1,7 +1,7 @@
-"""Random bits of JAX's Threefry, computed several times faster on CPU, and exact samplers that `jax.random` lacks.
+"""Random bits of JAX's Threefry, several times faster on CPU, and exact samplers that are not in `jax.random`.
 
-Functions take keys from `jax.random.key` and from `key`. All functions of `jax.random` except `poisson` accept keys
-from `key`.
+Functions accept keys from `jax.random.key` and from `jaxdp.random.key`. All functions of `jax.random` except `poisson`
+also accept keys from `jaxdp.random.key`.
 """
 
 from jaxdp.random._binomial import binomial, multinomial

@@ -1,8 +1,8 @@
-"""Draws binomial and multinomial counts that are accurate for any number of trials, also in 32-bit mode.
+"""Draws binomial and multinomial counts accurately for any number of trials, even in 32-bit mode.
 
-`jax.random.binomial` computes candidates and log-gammas in float32, which cannot distinguish neighbours above 2^24.
-Here the count is an integer mode plus a small integer offset. The acceptance probability of a candidate is computed
-from the offset, without differences of large numbers.
+`jax.random.binomial` computes candidates and log-gammas in float32, which cannot distinguish consecutive integers above
+2^24. In this module the count is an integer mode plus a small integer offset. The acceptance probability of a candidate
+is computed from the offset, without differences of large numbers.
 """
 
 from collections.abc import Callable
@@ -15,19 +15,19 @@ from jax.typing import ArrayLike
 
 from jaxdp.random.threefry import fast_key
 
-SMALL_MEAN = 10  # waiting times are used below this mean; the constants of transformed rejection hold above it
-CELL_BITS = 9  # the hat is constant on each of 2^9 cells of the uniform variate that is transformed
+SMALL_MEAN = 10  # waiting times are used below this mean; the constants of transformed rejection are valid above it
+CELL_BITS = 9  # the hat is constant on each of 2^9 cells of the transformed uniform variate
 LATTICE_BITS = 16  # candidates lie on a lattice with about 2^16 points per standard deviation
-SLACK = 1.05  # cost of rounding Hörmann's hat to 2^9 cells: at most 1.027 in a search over n and p
+SLACK = 1.05  # factor for rounding Hörmann's hat to 2^9 cells; at most 1.027 was needed in a search over n and p
 IMPOSSIBLE = -1
 WORDS = {jnp.dtype("float32"): jnp.uint32, jnp.dtype("float64"): jnp.uint64}
 
 
 def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
-    """Draws the number of successes in n independent trials of probability p, elementwise.
+    """Draws the number of successes in n independent trials with success probability p, elementwise.
 
-    The computation is in float64 if n or p has 64 bits, otherwise in float32. p is used as given: in float32, numbers
-    near 1 are multiples of 2^-24.
+    The computation is in float64 if n or p has 64 bits, and otherwise in float32. p is not rounded further; note that
+    float32 numbers near 1 are multiples of 2^-24.
 
     Args:
         key: [] typed PRNG key.
@@ -35,8 +35,8 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
         p: [...] float32 or float64 in [0, 1], may be traced; same shape as n (use `jnp.broadcast_to`).
 
     Returns:
-        [...] of n's dtype, in [0, n]: exactly 0 for p = 0 and n for p = 1; -1 if p is NaN or outside [0, 1], or if n is
-        negative.
+        [...] of n's dtype, in [0, n]. The result is exactly 0 for p = 0 and exactly n for p = 1. It is -1 if p is NaN
+        or outside [0, 1], or if n is negative.
 
     Raises:
         ValueError: if the dtypes or shapes are not as above.
@@ -48,12 +48,12 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
         probabilities".
 
     Deviations:
-        BTRS's transformation is rounded to integers at 513 points, and is linear between them. So the probabilities of
-        candidates are known without float rounding. The acceptance ratio and the lengths of the cells cause relative
-        errors of a count's probability of about 1e-5 in float32 and 1e-7 in float64. These errors reach 5e-4 in float32
-        if p is a little above 1e-4 and the mean is small, because XLA's log1p loses digits there. Float32 uses 32
-        random bits for a variate and does not resolve probabilities below 1e-9: the probability of an event may change
-        by 1e-10.
+        BTRS's transformation is rounded to integers at 513 points, and is linear between these points. So the
+        probabilities of candidates are known without float rounding. The acceptance ratio and the lengths of the cells
+        cause relative errors of a count's probability of about 1e-5 in float32 and 1e-7 in float64. These errors reach
+        5e-4 in float32 if p is slightly above 1e-4 and the mean is small, because XLA's log1p loses digits there.
+        Float32 uses 32 random bits for a variate and does not resolve probabilities below 1e-9, so the probability of
+        an event may change by 1e-10.
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -71,18 +71,18 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
 def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.Array:
     """Draws the number of occurrences of each of k categories in n independent trials.
 
-    Each category's count is a binomial draw, given the counts of the categories before it. The last category gets the
+    Each category's count is a binomial draw, given the counts of the previous categories. The last category gets the
     remaining trials.
 
     Args:
         key: [] typed PRNG key.
         n: [...] int32 or int64 >= 0, may be traced.
-        probabilities: [..., k] float32 or float64 >= 0, may be traced: the shape of n, and k categories. They are
-            divided by their sum.
+        probabilities: [..., k] float32 or float64 >= 0, may be traced; leading axes have the shape of n. Probabilities
+            are divided by their sum.
 
     Returns:
-        [..., k] of n's dtype: counts >= 0 whose sum is n. All are -1 if n is negative, if a probability is negative,
-        NaN or infinite, or if all probabilities are zero.
+        [..., k] of n's dtype: nonnegative counts that sum to n. All counts are -1 if n is negative, if a probability is
+        negative, NaN or infinite, or if all probabilities are zero.
 
     Raises:
         ValueError: if the dtypes or shapes are not as above.
@@ -91,9 +91,9 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
         Devroye (1986), chapter XI.1, the conditional method.
 
     Deviations:
-        See `binomial`. Each binomial probability is the probability of a category divided by the sum over it and all
-        later categories. The rounding of these sums adds a relative error of up to k units in the last place (k * 6e-8
-        in float32).
+        See `binomial`. Each binomial probability is the probability of a category divided by the sum over this category
+        and all later categories. The rounding of these sums adds a relative error of at most k units in the last place
+        (k * 6e-8 in float32).
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -110,7 +110,7 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
     return _multinomial(fast_key(key), n, probabilities)
 
 
-# Compiled once for eager calls, and inline in a larger program.
+# Compiled only once for eager calls, and inlined in a larger program.
 @partial(jax.jit, inline=True)
 def _binomial(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
     p = p.astype(_working_dtype(n, p))
@@ -156,21 +156,21 @@ def _working_dtype(n: jax.Array, p: jax.Array) -> jnp.dtype:
 
 
 def _draw(key: jax.Array, n: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array:
-    """Draws Binomial(n, p), given p and q = 1 - p, from the smaller of both; -1 if one of n, p and q is < 0 or NaN."""
+    """Draws Binomial(n, p), given p and q = 1 - p, by means of the smaller one; -1 if n, p or q is < 0 or NaN."""
     valid = (n >= 0) & (p >= 0) & (q >= 0)
     n = jnp.where(valid, n, 0)
     rare = jnp.where(valid, jnp.minimum(p, q), 0)
     large = n.astype(p.dtype) * rare >= SMALL_MEAN
     key_small, key_large = jax.random.split(key)
     few = _waiting_times(key_small, jnp.where(large, 0, n), rare)
-    # Lanes that use waiting times get valid parameters here, which give no NaN.
+    # Lanes that use waiting times get arbitrary valid parameters here, so that there is no NaN.
     many = _transformed_rejection(key_large, jnp.where(large, n, 100), jnp.where(large, rare, 0.5), large)
     count = jnp.where(large, many, few)
     return jnp.where(valid, jnp.where(p <= q, count, n - count), jnp.asarray(IMPOSSIBLE, n.dtype))
 
 
 def _waiting_times(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
-    """Draws Binomial(n, p) for p <= 1/2: counts how many of n standard exponentials are at most -log(1 - p)."""
+    """Draws Binomial(n, p) for p <= 1/2, as the number of n standard exponentials that are at most -log(1 - p)."""
     threshold = -jnp.log1p(-p)
 
     def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -192,12 +192,12 @@ def _exponential(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> ja
 
 
 def _uniform(word: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Returns (word + 1/2) / 2^bits for a random word of that many bits: uniform in (0, 1], and finer near 0."""
+    """Converts a random word to (word + 1/2) / 2^bits, a uniform number in (0, 1] with finer resolution near 0."""
     return (word.astype(dtype) + 0.5) * 2.0 ** (-8 * word.dtype.itemsize)
 
 
 def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, is_needed: jax.Array) -> jax.Array:
-    """Draws binomial counts by rejection for n * p >= SMALL_MEAN and p <= 1/2; the mode where not `is_needed`."""
+    """Draws binomial counts by rejection if n * p >= SMALL_MEAN and p <= 1/2. Returns the mode if not `is_needed`."""
     dtype = p.dtype
     word_bits = 8 * dtype.itemsize
     mode, fraction, log_ratio = _density(n, p)
@@ -211,7 +211,7 @@ def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, is_needed
         cell = (word >> (word_bits - CELL_BITS)).astype(jnp.int32)
         left = boundary(cell)
         width = boundary(cell + 1) - left
-        # The remaining bits of the word, at most as many as a float has, so that `within` is below 1.
+        # The remaining bits of the word, limited to the mantissa of a float, so that `within` is below 1.
         used_bits = min(word_bits - CELL_BITS, jnp.finfo(dtype).nmant)
         within = (word & (2**used_bits - 1)).astype(dtype) * 2.0**-used_bits
         offset = jnp.floor((left + jnp.floor(width * within)) * spacing)
@@ -228,17 +228,17 @@ def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, is_needed
 
 
 def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], jax.Array]]:
-    """Returns the mode, (n + 1) * p - mode, and the function log f(mode + offset) - log f(mode) of the offset.
+    """Returns the mode, (n + 1) * p - mode, and the function offset -> log f(mode + offset) - log f(mode).
 
-    The mode may be smaller by one if (n + 1) * p is an integer up to rounding; the three results are consistent.
+    The mode may be too small by one if (n + 1) * p is an integer up to rounding, but the three results are consistent.
     """
     dtype = p.dtype
     whole, fraction = _product(n, p)
     fraction = fraction + p
     carry = jnp.floor(fraction)
     mode, fraction = whole + carry.astype(n.dtype), fraction - carry
-    # Stirling's series is simplest around counts + 1/2. These two numbers sum to n + 1, and (n + 1) * p is the first
-    # minus the excess. So log(p / q) cancels against the logarithm of their ratio, except for the tilt.
+    # Stirling's series is simplest around counts + 1/2. `successes` and `failures` sum to n + 1, and (n + 1) * p is
+    # `successes` minus `excess`. So log(p / q) cancels against log(successes / failures), except for `tilt`.
     successes, failures = mode.astype(dtype) + 0.5, (n - mode).astype(dtype) + 0.5
     excess = 0.5 - fraction
     tilt = jnp.log1p(-excess / successes) - jnp.log1p(excess / failures)
@@ -254,14 +254,14 @@ def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable
 def _hat(
     stddev: jax.Array, p: jax.Array, centre: jax.Array
 ) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
-    """Returns the distribution of proposals, Hörmann's hat on a lattice: (cell -> its first point, spacing, scale).
+    """Returns the distribution of proposals, Hörmann's hat on a lattice, as (cell -> first point, spacing, scale).
 
-    `centre` is the mean plus 1/2, relative to the mode. All cells are equally likely, and so are the points in a cell.
-    In each cell the ratio f(mode + offset) / f(mode) is at most the scale divided by the cell's width.
+    `centre` is the mean plus 1/2, relative to the mode. All cells are equally likely, and all points in a cell are
+    equally likely. In each cell the ratio f(mode + offset) / f(mode) is at most scale divided by the cell's width.
     """
     slope = 1.15 + 2.53 * stddev
     tail = -0.0873 + 0.0248 * slope + 0.01 * p
-    # A power of two, at most 1: each count has an integer number of lattice points, and their arithmetic is exact.
+    # A power of two, at most 1, so that each count has an integer number of lattice points, with exact arithmetic.
     power_of_two = lax.reduce_precision(stddev, jnp.finfo(p.dtype).nexp, 0)
     spacing = jnp.minimum(power_of_two * 2.0**-LATTICE_BITS, 1)
     scale = SLACK * (2.83 + 5.1 / slope) * stddev * (2.0**-CELL_BITS / spacing)
@@ -276,7 +276,7 @@ def _hat(
 
 
 def _product(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the floor and the fraction of n * p for p <= 1/2, by partial products that are exact in floats."""
+    """Returns the floor and the fractional part of n * p for p <= 1/2, by partial products that are exact in floats."""
     info = jnp.finfo(p.dtype)
     high = lax.reduce_precision(p, info.nexp, info.nmant // 2)
     digit_bits = 11 if info.bits == 32 else 21
@@ -304,6 +304,6 @@ def _deviance(base: jax.Array, change: jax.Array) -> jax.Array:
 
 
 def _stirling(x: jax.Array) -> jax.Array:
-    """Returns log Gamma(x + 1/2) - x log x + x - log(2 pi) / 2 at x = 1/2, 3/2, ..., by a fit with error 4e-8."""
+    """Approximates log Gamma(x + 1/2) - x log x + x - log(2 pi) / 2 at x = 1/2, 3/2, ..., with error 4e-8."""
     y = 1 / (x * x)
     return (1 + 0.40175305 * y) / (x * (1 + y * (0.4599369 + 0.01015067 * y))) * (-1 / 24)

@@ -1,4 +1,4 @@
-"""Draws normal variates, two from each hash, for large draws and for the noise of counters."""
+"""Draws normal variates, two from each hash. Used for large draws and for the noise of counters."""
 
 import math
 from typing import Any
@@ -12,18 +12,18 @@ from jaxdp.random.threefry import of_word_pairs
 
 
 def normal(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *, lanes_fast: bool = False) -> jax.Array:
-    """Draws independent standard normal variates by the method of Box and Muller.
+    """Draws independent standard normal variates by the Box-Muller method.
 
-    In float32 the two words of a hash give two variates. This takes half the hashes of `jax.random.normal`, and is
-    faster on CPU. The angle has 32 random bits and the radius 31 bits, so no
-    variate exceeds 6.7 in absolute value (5.4 in `jax.random.normal`).
+    In float32 the two words of a hash give two variates. This needs half the hashes of `jax.random.normal`, and is
+    faster on CPU. The angle has 32 random bits and the radius has 31, so no variate exceeds 6.7 in absolute value (5.4
+    in `jax.random.normal`).
 
     Args:
         key: [] typed PRNG key, not used for anything else.
-        shape: shape of the result, or its length.
+        shape: shape of the result; an integer is the length of a vector.
         dtype: float32 or float64; by default JAX's default.
         lanes_fast: whether lanes of `jax.vmap` become the fast axis on CPU in float32 (see `lanes_last`). For at most
-            16 pairs they always become the fast axis. Values do not change.
+            16 pairs, lanes always become the fast axis. Values do not depend on this.
 
     Returns:
         [shape] float.
@@ -54,17 +54,17 @@ def normal(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *, 
 
 
 def of_uniforms(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Returns normal variates, [2 * size], from two arrays of uniform variates on [0, 1), [size] each."""
+    """Converts two arrays of uniform variates on [0, 1), each [size], to normal variates, [2 * size]."""
     radius, angle = jnp.sqrt(-2 * jnp.log1p(-first)), 2 * math.pi * second
     return jnp.concatenate([radius * jnp.cos(angle), radius * jnp.sin(angle)])
 
 
 def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns two independent standard normal float32 variates from two random uint32 words, elementwise."""
+    """Converts two random uint32 words to two independent standard normal float32 variates, elementwise."""
     # In (0, 1]. Small numbers, which give large radii, have all 31 bits.
     uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
     radius = jnp.sqrt(-2 * jnp.log(uniform))
-    # Two bits choose the quarter of the circle, all other bits the angle in the quarter around the first axis.
+    # Two bits choose the quadrant, and all other bits choose the angle in the quadrant around the first axis.
     turn = lax.bitcast_convert_type(second << 2, jnp.int32).astype(jnp.float32) * np.float32(2**-31 * math.pi / 4)
     square = turn * turn
     sine = turn * (1 + square * (-1 / 6 + square * (1 / 120 + square * (-1 / 5040 + square / 362880))))

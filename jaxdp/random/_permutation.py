@@ -1,4 +1,4 @@
-"""Computes entries of a random permutation without storing it, by a keyed bijection."""
+"""Computes entries of a random permutation by a keyed bijection, without storing the permutation."""
 
 import math
 
@@ -15,18 +15,18 @@ FEW, MORE_ROUNDS = 1 << 12, 24  # permutations of at most FEW entries need more 
 def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Array:
     """Returns entry `index` of the random permutation of 0, ..., size - 1 that the words determine.
 
-    A stored permutation takes `size` words in every lane, and a simulated world would copy these words from round to
-    round. This function computes an entry when it is needed. Use it for simulated worlds, not for randomness that
-    privacy depends on.
+    A stored permutation takes `size` words in every lane, and a simulated world would copy these words in each round.
+    This function computes an entry when it is needed. Use it for simulated worlds, but not for randomness on which
+    privacy depends.
 
     Args:
-        words: [2] uint32, random and independent, and new for each permutation. If the first words of two permutations
-            differ by a small number, one permutation is nearly a shift of the other.
+        words: [2] uint32, random, independent, and drawn afresh for each permutation. If the first words of two
+            permutations differ by a small number, one permutation is nearly a shift of the other.
         index: [] integer; clipped to [0, size).
         size: in [1, 2^31).
 
     Returns:
-        [] int32 in [0, size); different indices give different values.
+        [] int32 in [0, size); distinct indices give distinct values.
 
     Source:
         Black & Rogaway (2002), the generalized Feistel cipher with cycle walking: index = left + a * right, with left
@@ -34,8 +34,9 @@ def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Arra
         size is encrypted again. The functions are finalizers of MurmurHash3, keyed by the words.
 
     Deviations:
-        There are 12 rounds, or 24 rounds for up to 4096 entries. With these rounds tests find all orders of few entries
-        equally likely. a is even: if a and b were odd, all permutations would be even.
+        There are 12 rounds, or 24 rounds for at most 4096 entries. With these numbers of rounds, tests find that all
+        orders of few entries are equally likely. a is even, because all permutations would be even if both a and b were
+        odd.
 
     Examples:
         >>> import jax
@@ -60,7 +61,7 @@ def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Arra
     start = jnp.clip(index, 0, size - 1).astype(jnp.uint32)
     if first * second == size:
         return encrypt(start).astype(jnp.int32)
-    # The loop also does the first step of every lane, so that the program contains the cipher only once.
+    # The loop also performs the first step of every lane, so that the program contains the cipher only once.
     entry, _ = jax.lax.while_loop(
         lambda state: state[1] | (state[0] >= np.uint32(size)),
         lambda state: (encrypt(state[0]), jnp.zeros_like(state[1])),

@@ -1,4 +1,4 @@
-"""Makes random words for simulated worlds by mixing the words of a key, several times faster than by hashing."""
+"""Makes random words for simulated worlds by mixing a key's words, which is several times faster than hashing."""
 
 import math
 from typing import Any
@@ -15,23 +15,24 @@ from jaxdp.random.threefry import has_words
 
 
 def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
-    """Returns random words for a simulated world in one round, from the key of the round.
+    """Returns random words for one round of a simulated world, from the round's key.
 
-    The key of a round, from `jax.random.fold_in`, is 64 pseudo-random bits. `jax.random.bits` computes a Threefry hash
-    of about 80 operations for each word. Here word i takes 18 operations: mix(b ^ mix(a + i * c)), where a and b are
-    the words of the key and c is a constant. If a and b are uniform, each word is uniform, and a pair of words is as
-    nearly independent as the mixing is random. Joint distributions of three or more words are tested, not proved.
+    The key of a round, from `jax.random.fold_in`, has 64 pseudo-random bits. `jax.random.bits` computes a Threefry hash
+    of about 80 operations for each word. In this function, word i is mix(b ^ mix(a + i * c)), with 18 operations, where
+    a and b are the words of the key and c is a constant. If a and b are uniform, each word is uniform, and the quality
+    of the mixing determines how nearly two words are independent. Joint distributions of three or more words are
+    tested, not proved.
 
-    Use it for simulated worlds, never for noise that privacy depends on or for draws of a learner. Do not draw anything
-    else from the key, and do not derive keys from it: this would use the key twice.
+    Use this function for simulated worlds, never for noise on which privacy depends or for draws of a learner. Do not
+    draw anything else from the key, and do not derive keys from it, because this would use the key twice.
 
     Args:
         key: [] typed PRNG key, not used for anything else.
-        shape: shape of the result, or its length, >= 0.
+        shape: shape of the result; an integer >= 0 is the length of a vector.
 
     Returns:
-        [*shape] uint32. With the same key, a smaller number of words is the beginning of a larger number, in row-major
-        order. A key that is not a Threefry key gives the result of `jax.random.bits`.
+        [*shape] uint32. With the same key, fewer words are the first words of a larger array, in row-major order. A key
+        that is not a Threefry key gives the result of `jax.random.bits`.
 
     Source:
         The finalizer of MurmurHash3 (Appleby, 2011), twice, over a Weyl sequence, as in SplitMix (Steele, Lea & Flood,
@@ -51,13 +52,15 @@ def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
 
 
 def words_of(data: jax.Array, index: jax.Array) -> jax.Array:
-    """Returns the words of `simulation_bits` at the indices, [...] uint32, from the words of a key, [2] uint32."""
+    """Returns the words of `simulation_bits` at indices, [...] uint32, given the words of a key, [2] uint32."""
     # Words i and j are mix(u) and mix(u ^ d), where u is uniform and independent of d = mix(a + i c) ^ mix(a + j c).
     return mix(data[1] ^ mix(data[0] + index * GOLDEN))
 
 
 def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """Returns uniform variates in [0, 1) from `simulation_bits`: multiples of 2^-24 in float32, of 2^-53 in float64.
+    """Returns uniform variates in [0, 1) from `simulation_bits`.
+
+    Variates are multiples of 2^-24 in float32, and of 2^-53 in float64.
 
     Raises:
         ValueError: if dtype is another type.
@@ -65,14 +68,14 @@ def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = fl
     dtype = _float_type(dtype)
     sizes = (shape,) if isinstance(shape, int) else shape
     if dtype == np.float32:
-        # The conversion goes by way of int32, which vector units can convert.
+        # The conversion has int32 as an intermediate step, because vector units can convert int32.
         return (simulation_bits(key, sizes) >> 8).astype(jnp.int32).astype(dtype) * np.float32(2**-24)
     high, low = simulation_bits(key, (2, *sizes))
     return ((high >> 5).astype(dtype) * 2**26 + (low >> 6).astype(dtype)) * 2**-53
 
 
 def world_normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """Returns standard normal variates of this shape for simulated worlds, by Box and Muller from `simulation_bits`.
+    """Returns standard normal variates for simulated worlds, by the Box-Muller method from `simulation_bits`.
 
     Raises:
         ValueError: if dtype is another type than float32 and float64.

@@ -16,22 +16,23 @@ from jaxdp.numerics.kernels import lanes_last, lanes_last_if_many, own_kernel
 from jaxdp.random.threefry import fast_key, word_pairs, words_of_pairs
 
 LARGEST_UNROLLED = 1024  # for more weights, the size of the program does not depend on their number
-COLUMNS = 16  # about the square root of the usual number of weights; a vector unit adds 16 numbers at once
+COLUMNS = 16  # about the square root of the usual number of weights; a vector unit adds 16 numbers at a time
 
 
 def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     """Draws index i with probability weights[i] / sum(weights), from one uniform variate.
 
-    `jax.random.categorical` needs a variate for every weight. Here more than 16 weights form a matrix of 16 columns;
-    the column is drawn first, and then the row in this column. On CPU this is several times faster than a cumulative
-    sum. For more than 1,024 weights, the size of the program does not depend on their number.
+    `jax.random.categorical` needs a variate for every weight. This function arranges more than 16 weights as a matrix
+    with 16 columns, and draws first the column and then the row in this column. On CPU this is several times faster
+    than a cumulative sum. For more than 1,024 weights, the size of the program does not depend on the number of
+    weights.
 
     Args:
         key: [] typed PRNG key.
         weights: [n] float32 or float64 >= 0, finite, not all zero; may be traced.
 
     Returns:
-        [] int32 in [0, n), never an index of weight zero; unspecified if weights are not as above.
+        [] int32 in [0, n), never an index with weight zero. The result is unspecified if weights are not as above.
 
     Raises:
         ValueError: if weights are not a vector of at least one float.
@@ -52,10 +53,10 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
 
 def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
-    """Draws index i with probability weights[i] / sum(weights), from 53 random bits and float64 sums, in any mode.
+    """Draws index i with probability weights[i] / sum(weights), from 53 random bits and float64 sums.
 
-    Use this function if private data determine the weights: an index that a float32 variate can never give would
-    distinguish neighbours.
+    Use this function if private data determine the weights, because an index that a float32 variate can never give
+    would distinguish neighbours. The precision is the same in 32-bit mode.
 
     Args:
         key: [] typed PRNG key. For a Threefry key, the first of the 53 bits are the bits of `weighted_index`.
@@ -99,16 +100,17 @@ def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws an entry of a matrix with probability proportional to its weight, from 53 random bits.
+    """Draws an entry of a matrix, with probabilities proportional to the entries, from 53 random bits.
 
-    For at most 16 rows and columns it is faster on CPU than `fine_index`. For the same key, the entries may differ.
+    For at most 16 rows and columns, this is faster on CPU than `fine_index`. For the same key, the two functions may
+    draw different entries.
 
     Args:
         key: see `fine_index`.
         weights: [rows, columns] float32 or float64 >= 0, finite, not all zero.
 
     Returns:
-        The row and the column, [] int32 each.
+        The row and the column, each [] int32.
     """
     if max(weights.shape) > COLUMNS:
         index = fine_index(key, weights.ravel())
@@ -117,7 +119,7 @@ def fine_entry(key: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def _index(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the index that the variate `as_uniform(source)` draws; each kernel computes the variate itself."""
+    """Returns the index that the variate `as_uniform(source)` draws. Each kernel computes the variate itself."""
     if len(weights) > LARGEST_UNROLLED:
         uniform = as_uniform(source)
         return _index_of_very_many(uniform, weights.astype(uniform.dtype))
@@ -139,7 +141,7 @@ def _check_weights(weights: ArrayLike) -> jax.Array:
 
 
 def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the index that a uniform variate draws, by a program of the same size for any number of weights."""
+    """Returns the index that a uniform variate draws, by a program with the same size for any number of weights."""
     size, remainder = len(weights), len(weights) % COLUMNS
     sums = weights[: size - remainder].reshape(-1, COLUMNS).sum(0)
     sums = _compute_once(sums.at[:remainder].add(weights[size - remainder :]) if remainder else sums)
@@ -151,7 +153,7 @@ def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
     """Returns the first row at which `so_far` plus the sum of the candidates up to this row exceeds the threshold.
 
-    Finds one of 16 groups of rows first, and then the row in the group.
+    It first finds one of 16 groups of rows, and then the row in the group.
     """
     if len(candidates) <= LARGEST_UNROLLED // COLUMNS:
         return _row(threshold, so_far, candidates)
@@ -165,19 +167,19 @@ def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: ja
         jnp.maximum, (jnp.where(*pair, so_far) for pair in zip(is_passed, bounds, strict=True))
     )
     group = sum((bound.astype(jnp.int32) for bound in is_passed), jnp.int32(0))
-    # By rounding, the sum of all groups can be a little below the threshold; then any group that is not empty is right.
+    # Due to rounding, the sum of all groups can be slightly below the threshold. Then any nonempty group is valid.
     group = jnp.where(is_passed[-1], _index_of_largest(sums), group)
     group, sum_before = _compute_once((group, sum_before))
     return _row_by_groups(threshold, sum_before, _compute_once(groups[group])) + group * groups.shape[1]
 
 
 def _compute_once(values: Any) -> Any:
-    """Makes XLA store the values, so that it does not compute them again at each use."""
+    """Makes XLA store the values, so that XLA does not recompute them at each use."""
     return jax.lax.optimization_barrier(values)
 
 
 def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
-    """Returns the weights of a column: every 16th weight, starting at index `column`; 0 beyond the last weight."""
+    """Returns every 16th weight, starting at index `column`, and 0 beyond the last weight."""
     size = len(weights)
     index = jnp.arange(0, size, COLUMNS, dtype=jnp.int32) + column
     column_weights = weights.at[jnp.minimum(index, size - 1)].get(mode="promise_in_bounds")
@@ -185,7 +187,7 @@ def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
 
 
 def _index_of_many(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the index that `as_uniform(source)` draws, by kernels for column sums, the column, and its row."""
+    """Returns the index that `as_uniform(source)` draws, with kernels for column sums, the column, and the row."""
     size, dtype = len(weights), jax.eval_shape(as_uniform, source).dtype
 
     def add_rows(weights):
@@ -213,9 +215,9 @@ def _index_of_many(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Arr
 
 
 def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
-    """Returns the index that a uniform variate in [0, 1) draws, for use inside a kernel.
+    """Returns the index that a uniform variate in [0, 1) draws. Use it inside a kernel.
 
-    Up to 16 weights may also be a sequence of scalars.
+    At most 16 weights may also be given as a sequence of scalars.
     """
     size = len(weights)
     if isinstance(weights, jax.Array) and size > LARGEST_UNROLLED:
@@ -232,9 +234,9 @@ def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]
 
 
 def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array | int]:
-    """Returns the column that a uniform variate draws, the threshold for the row, and the sum of earlier columns.
+    """Returns the column that a uniform variate draws, the threshold for the row, and the sum of previous columns.
 
-    `sums` has the sum of the weights of each column.
+    `sums` has the sum of weights of each column.
     """
     bounds = list(sums)
     for index in range(1, len(bounds)):
@@ -253,7 +255,7 @@ def _row(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -
         so_far = so_far + candidates[index]
         is_found = is_found | (threshold < so_far)
         row = row + (~is_found).astype(jnp.int32)
-    # By rounding, the sum of the candidates can be a little below the column's sum, with which the column was drawn.
+    # Due to rounding, the sum of candidates can be slightly below the column sum with which the column was drawn.
     return jnp.where(is_found, row, _index_of_largest(candidates))
 
 
@@ -277,7 +279,7 @@ def _draw_finely(key: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def _fine_uniform(pairs: jax.Array) -> jax.Array:
-    """Returns a uniform variate of 53 bits, [] float64, from `word_pairs`, [1]."""
+    """Returns a uniform variate with 53 bits, [] float64, from `word_pairs`, [1]."""
     high, low = (word[0] for word in words_of_pairs(pairs))
     word = (high ^ low).astype(jnp.float64) * 2**21 + (low >> np.uint32(11)).astype(jnp.float64)
     return word * 2.0**-53

@@ -16,17 +16,17 @@ ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
 
 
 def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Draws independent events, 1 with the given probability and otherwise 0.
+    """Draws independent coins, each 1 with the given probability and otherwise 0.
 
-    For a fixed key, a larger probability can change a result only from 0 to 1. In float32 random bits come from
-    `simulation_bits`: use the function for simulated worlds, not for noise that privacy depends on.
+    For a fixed key, a larger probability can change a result only from 0 to 1. In float32, random bits come from
+    `simulation_bits`. Use the function for simulated worlds, not for noise on which privacy depends.
 
     Args:
         key: [] typed PRNG key, not used for anything else.
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
-        [n] of the same dtype. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
+        [n], 0 or 1, of the same dtype. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
 
     Deviations:
         In float32 a probability is a multiple of 2^-24.
@@ -44,10 +44,10 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
 def coins_but_one(
     key: jax.Array, size: int, index: jax.Array, probability: jax.Array, other_probability: jax.Array
 ) -> jax.Array:
-    """Draws independent events, 0 or 1, with equal probabilities except at one index; stores no probabilities.
+    """Draws independent coins, 0 or 1, with equal probabilities except at one index.
 
-    In float32, random bits come from `simulation_bits`, and a probability is a multiple of 2^-24: use the function for
-    simulated worlds, not for noise that privacy depends on.
+    The probabilities are not stored as an array. In float32, random bits come from `simulation_bits`, and a probability
+    is a multiple of 2^-24. Use the function for simulated worlds, not for noise on which privacy depends.
 
     Args:
         key: [] typed PRNG key, not used for anything else.
@@ -80,7 +80,7 @@ def _events_kernel(
     probabilities: Callable[..., jax.Array],
     *inputs: jax.Array,
 ) -> jax.Array:
-    """Draws coins of probabilities(*inputs), [n] float32, in a separate kernel with this order of axes."""
+    """Draws coins with probabilities(*inputs), [n] float32, in a separate kernel with the given layout."""
 
     def inside(data: jax.Array, *inputs: jax.Array) -> jax.Array:
         return layout(_events(lanes_last(data), layout(probabilities(*map(layout, inputs)))))
@@ -90,10 +90,10 @@ def _events_kernel(
 
 
 def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Draws coins, [n] float32, from the words of a key, [2] uint32, and probabilities, [n] float32."""
+    """Draws coins, [n] float32, given the words of a key, [2] uint32, and probabilities, [n] float32."""
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)
-    # Compares by the sign of an exact difference, so that all words have the same width, as vector units need.
+    # Compares by the sign of an exact difference, so that all words have the same width, which vector units need.
     under = lax.bitcast_convert_type(digits.astype(jnp.float32) * np.float32(2**-DIGITS) - probabilities, jnp.int32)
     below = lax.bitcast_convert_type(lax.shift_right_arithmetic(under, np.int32(31)), jnp.uint32)
     return lax.bitcast_convert_type(below & ONE, jnp.float32)

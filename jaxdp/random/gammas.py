@@ -1,4 +1,4 @@
-"""Draws Gamma and Beta variates with parameters of at least 1, exactly and in few operations that vectorise."""
+"""Draws exact Gamma and Beta variates with parameters of at least 1, by few operations that vectorise."""
 
 import functools
 import itertools
@@ -15,24 +15,24 @@ from jaxdp.numerics.kernels import lanes_last, own_kernel, tree_reduce
 from jaxdp.random._normal import normal
 from jaxdp.random.threefry import fast_key, pair_uniforms, two_uniforms
 
-LARGE = {4: 1e3, 8: 1e6}  # above it, a series is more precise than the logarithm; by bytes of the float type
+LARGE = {4: 1e3, 8: 1e6}  # by bytes of the float type; above this number, a series is more precise than the logarithm
 WORD = 32  # bits of a word
-MOST = 256  # largest number of variates in a loop
+MOST = 256  # maximum number of variates in a loop
 
 
 def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
-    """Draws Gamma variates of scale 1, elementwise.
+    """Draws Gamma variates with scale 1, elementwise.
 
     One proposal is made for every element and accepted with probability at least 19/20. Rejected elements are then
-    drawn one after the other, in parts of 256 elements.
+    drawn again sequentially, in parts of 256 elements.
 
     Args:
         key: [] typed PRNG key.
-        shape: [n] float32 or float64 >= 1 and finite, the shape parameters; may be traced. A parameter that is NaN or
+        shape: [n] float32 or float64, the shape parameters, finite and >= 1; may be traced. A parameter that is NaN or
             below 1 gives NaN, and infinity gives infinity.
 
     Returns:
-        [n] of the same dtype, > 0.
+        [n] of the same dtype, positive.
 
     Raises:
         ValueError: if shape is not a vector of at least one float.
@@ -96,7 +96,7 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
         ValueError: if the parameters are not two vectors of floats of the same length.
 
     Source:
-        The first of two independent Gamma variates divided by their sum, Devroye (1986), chapter IX.
+        Devroye (1986), chapter IX: of two independent Gamma variates, the first divided by the sum.
 
     Deviations:
         See `gamma`.
@@ -114,12 +114,12 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
 
 
 def _propose_again(quantile: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """Returns a Gamma variate for each shape parameter, from two uniform variates in (0, 1); zero if it is rejected."""
+    """Proposes a Gamma variate for each shape, from two uniform variates in (0, 1). Returns zero if it is rejected."""
     return _proposals(lax.erf_inv(2 * quantile - 1) * 2**0.5, uniform, shape)
 
 
 def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """Returns a Gamma variate for each shape parameter, from a normal and a uniform variate; zero if it is rejected."""
+    """Proposes a Gamma variate for each shape, from a normal and a uniform variate. Returns zero if it is rejected."""
     x, uniform, shape = lanes_last(x), lanes_last(uniform), lanes_last(shape)
     d = jnp.where(shape >= 1, shape - 1 / 3, jnp.nan)
     u = x * lax.rsqrt(9 * d)
@@ -129,18 +129,18 @@ def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
     # For large d, terms of about sqrt(d) nearly cancel; the series of their sum begins with u^4.
     series = -d * u**4 * (3 / 4 - u * (3 / 5 - u * (3 / 6 - u * (3 / 7))))
     bound = lax.select(d < LARGE[shape.dtype.itemsize], bound, series)
-    accepted = ~(root <= 0) & ~(lax.log(uniform) >= bound)  # accepts NaN, which would otherwise be drawn for ever
+    accepted = ~(root <= 0) & ~(lax.log(uniform) >= bound)  # accepts NaN, which would otherwise be redrawn for ever
     return lax.select(accepted, d * v, jnp.zeros_like(d))
 
 
 def _zero_bits(variates: jax.Array) -> jax.Array:
-    """Returns a word, [] uint32, in which bit i is 1 if variate i is zero, for at most 32 variates."""
+    """Returns a word, [] uint32, in which bit i is 1 if variate i is zero. There may be at most 32 variates."""
     zeros = (variates == 0).astype(jnp.uint32)
     return tree_reduce(jnp.bitwise_or, zeros << jnp.arange(len(variates), dtype=jnp.uint32))
 
 
 def _first_set_bit(*words: jax.Array) -> jax.Array:
-    """Returns the index of the first bit that is 1; bit i of word k has index 32 k + i, and bit 0 is the lowest."""
+    """Returns the index of the first bit that is 1. Bit i of word k has index 32 k + i, and bit 0 is the lowest bit."""
     index = jnp.int32(0)
     for start, word in reversed(list(zip(itertools.count(0, WORD), words))):
         below = lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)

@@ -1,4 +1,4 @@
-"""Makes random words and uniform variates from the words of a key, without the hash of `jax.random.bits`."""
+"""Makes random words and uniform variates from a key's words, without the hash of `jax.random.bits`."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ GOLDEN = np.uint32(0x9E3779B9)  # 2^32 over the golden ratio
 
 
 def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
-    """Returns a uniform variate in [0, 1) from the words of a key that nothing else uses.
+    """Returns a uniform variate in [0, 1) from the words of a key that is not used for anything else.
 
-    The words of a round's key, from `fold_in`, are already pseudo-random. `jax.random.uniform` would hash them again,
-    which costs as much as making the key. This function only mixes them. Mixing makes variates usable even for the raw
-    keys of seeds 0, 1, ..., which do not consist of random words. Use it for simulated users and for the choice of an
-    arm, not for noise that privacy depends on.
+    The words of a round's key, from `fold_in`, are already pseudo-random. `jax.random.uniform` would hash these words
+    again, which costs as much as making the key. This function only mixes the words. Because of the mixing, variates
+    are usable even for the raw keys of seeds 0, 1, ..., which do not consist of random words. Use this function for
+    simulated users and for the choice of an arm, not for noise on which privacy depends.
 
     Args:
-        key: [] typed PRNG key. Do not draw anything else from it or derive keys from it: this would use the key twice.
+        key: [] typed PRNG key. Do not draw anything else from this key or derive keys from it; this would use it twice.
         dtype: float32 or float64; by default JAX's default.
 
     Returns:
@@ -53,17 +53,17 @@ def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
 
 
 def own_word(key: jax.Array) -> jax.Array:
-    """Returns a random word, [] uint32, from the words of a key that nothing else uses; not for private noise."""
+    """Returns a random word, [] uint32, from a key that is used for nothing else. Not for private noise."""
     return mix(_join_words(jax.random.key_data(key)))
 
 
 def _join_words(words: jax.Array) -> jax.Array:
-    """Joins the last two words of a key; for a fixed value of one word, the result is a bijection of the other word."""
+    """Joins the last two words of a key. If one word is fixed, the result is a bijection of the other word."""
     return words[-1] + lax.shift_left(words[-2], np.uint32(16)) + lax.shift_right_logical(words[-2], np.uint32(16))
 
 
 def mix(word: jax.Array) -> jax.Array:
-    """Applies the finalizer of MurmurHash3: a bijection of [] uint32."""
+    """Applies the finalizer of MurmurHash3, a bijection of [] uint32."""
     word = (word ^ lax.shift_right_logical(word, np.uint32(16))) * np.uint32(0x85EBCA6B)
     word = (word ^ lax.shift_right_logical(word, np.uint32(13))) * np.uint32(0xC2B2AE35)
     return word ^ lax.shift_right_logical(word, np.uint32(16))

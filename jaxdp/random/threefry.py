@@ -2,13 +2,14 @@
 
 Seeds, bits, split and fold_in give the same words as JAX's `threefry2x32` with partitionable counters
 (`jax_threefry_partitionable`, JAX's default). So every function of `jax.random` gives the same results, with two
-exceptions. First, `poisson` refuses keys of this implementation. Second, XLA may fuse the computation of floats from
-the words differently. The last bits of these floats may then differ, and so may counts or indices that depend on them.
+exceptions. First, `poisson` rejects keys of this implementation. Second, XLA may fuse the computation of floats from
+words differently. The last bits of these floats may then differ, and also counts or indices that depend on the floats.
 With JAX 0.10 on CPU this happens only under jit, in ball, beta, f and generalized_normal, by less than 10 units in the
 last place.
 
-On CPU JAX computes the rounds in a loop, which is several times slower. Here XLA gets straight-line code, which it
-vectorises. The shapes of the arrays below affect only the code that XLA makes on CPU, never the values.
+On CPU, JAX computes the rounds in a loop, which is several times slower. This implementation is straight-line code,
+which XLA vectorises. The shapes of the arrays in this module affect only the code that XLA makes on CPU, never the
+values.
 """
 
 import math
@@ -29,7 +30,7 @@ from jaxdp.numerics.platforms import by_platform
 NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
-CHAINS = 4  # vectors of hashes computed at once
+CHAINS = 4  # number of vectors of hashes that are computed at a time
 VECTOR = 8  # number of 32-bit words in 256 bits
 SHORT = 8  # a split into fewer keys than this uses a single loop
 LARGEST_INDEX = 2**32
@@ -37,7 +38,7 @@ UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
 
 def hash_words(key0: ArrayLike, key1: ArrayLike, high: ArrayLike, low: ArrayLike) -> tuple[jax.Array, jax.Array]:
-    """Hashes the counter (high, low) under the key (key0, key1) by Threefry-2x32 with 20 rounds, elementwise in uint32.
+    """Hashes the counter (high, low) with the key (key0, key1), elementwise in uint32, by Threefry-2x32 with 20 rounds.
 
     Source:
         Salmon, Moraes, Dror & Shaw (2011), "Parallel random numbers: as easy as 1, 2, 3".
@@ -60,15 +61,15 @@ def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]
 
 
 def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Array:
-    """Hashes each index under the words of a key, and returns the low word where `is_low` is 1, the high word at 0."""
-    # XLA on CPU computes a hash once if its two words are neighbours. For a concatenation or a select of the words it
-    # makes two loops and computes the hash twice. So this uses a mask.
+    """Hashes each index with the words of a key. Returns the low word if `is_low` is 1, and the high word if 0."""
+    # XLA on CPU computes a hash only once if the hash's two words are neighbours. For a concatenation or a select of
+    # the words, XLA makes two loops and computes the hash twice. So this function uses a mask.
     high, low = _hash_index(key, index)
     return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 
 
 # Eager calls are compiled once for each shape; in a larger program the operations are inlined. The implementation
-# consists of plain functions, as pickle finds them by name.
+# consists of module-level functions, as pickle finds them by name.
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     if math.prod(shape) >= LARGEST_INDEX:  # the index needs both words
         return threefry_prng_impl.random_bits(key, bit_width, shape)
@@ -106,7 +107,7 @@ def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 @partial(jax.jit, static_argnums=1, inline=True)
 def _children(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     size = math.prod(shape)
-    # XLA unrolls a single inner loop over a few keys, and then vectorises over lanes, but not two nested loops.
+    # XLA unrolls a single inner loop over a few keys and then vectorises over lanes, but does not unroll nested loops.
     dimensions = (2 * size,) if size < SHORT else (size, 2)
 
     def pairs(key):
@@ -140,17 +141,18 @@ IMPLEMENTATION = define_prng_impl(
 
 
 def key(seed: int) -> jax.Array:
-    """Returns a typed key with the random words of `jax.random.key(seed, impl="threefry2x32")`, computed faster on CPU.
+    """Returns a typed key with the same random words as JAX's default key, computed faster on CPU.
 
-    "threefry2x32" is JAX's default. Words are equal under `jax_threefry_partitionable=True`, which is also the default.
+    JAX's default is `jax.random.key(seed, impl="threefry2x32")`. Words are equal if `jax_threefry_partitionable` is
+    True, which is also JAX's default.
 
     Args:
         seed: an integer that `jax.random.key` accepts.
 
     Returns:
-        [] key. Every function of `jax.random` accepts it except `poisson`, which needs
-        `jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")`. Floats may differ in their last bits
-        from the floats of JAX's key, if XLA fuses operations differently.
+        [] key. Every function of `jax.random` accepts the key except `poisson`, which needs
+        `jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")`. The last bits of floats may differ
+        from the floats of JAX's key if XLA fuses operations differently.
 
     Examples:
         >>> import jax, jaxdp
@@ -161,10 +163,10 @@ def key(seed: int) -> jax.Array:
 
 
 def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
-    """Returns the key with these words, also for this module's implementation, which `wrap_key_data` does not know.
+    """Returns the key with the given words, like `wrap_key_data`, but also for this module's implementation.
 
-    JAX has no public function to register an implementation by name. So `jax.random.wrap_key_data` and
-    `jax.random.key` refuse the name "jaxdp_threefry2x32". They accept the object that `jax.random.key_impl` returns.
+    JAX has no public function to register the name of an implementation. So `jax.random.wrap_key_data` and
+    `jax.random.key` reject the name "jaxdp_threefry2x32". They accept the object that `jax.random.key_impl` returns.
 
     Args:
         data: [..., 2] uint32, from `jax.random.key_data`.
@@ -188,15 +190,15 @@ def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
 
 
 def fast_key(key: jax.Array) -> jax.Array:
-    """Returns keys that give the same values, in this module's faster implementation where possible.
+    """Returns keys that give the same values as `key`, in this module's faster implementation if possible.
 
     Args:
         key: typed keys of any implementation and shape.
 
     Returns:
-        Keys of this module's implementation if `key` has JAX's Threefry with its default, partitionable counters;
-        otherwise `key` itself. Under `jax.debug_key_reuse(True)` it is always `key` itself, because JAX's checker would
-        take the old and the new key for different keys, and would not notice if both are used.
+        Keys of this module's implementation if `key` has JAX's Threefry with the default, partitionable counters;
+        otherwise `key` itself. Under `jax.debug_key_reuse(True)` the result is always `key` itself, because JAX's
+        checker would consider the old and the new key distinct, and would not notice if both are used.
     """
     is_builtin = str(jax.random.key_impl(key)) == "threefry2x32"
     partitionable = getattr(jax.config, "jax_threefry_partitionable", True)
@@ -206,10 +208,10 @@ def fast_key(key: jax.Array) -> jax.Array:
 
 
 def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> jax.Array:
-    """Returns two independent uniform variates, [2] in [0, 1), in float32 from a single hash.
+    """Returns two independent uniform variates, [2] in [0, 1). In float32 this takes a single hash.
 
-    `jax.random.uniform(key, (2,))` needs two hashes, because it uses one word of each hash. Different values of
-    `index`, [] integer >= 0, give independent variates. `dtype` is float32 or float64; by default JAX's default.
+    `jax.random.uniform(key, (2,))` needs two hashes, because it uses one word of each hash. Distinct values of `index`,
+    [] integer >= 0, give independent variates. `dtype` is float32 or float64; by default JAX's default.
     """
     key, dtype = fast_key(key), jax.dtypes.canonicalize_dtype(dtype)
     child = jax.random.fold_in(key, index)
@@ -234,7 +236,7 @@ def of_word_pairs(
 ) -> jax.Array:
     """Applies an elementwise function to independent pairs of random words.
 
-    For a Threefry key, a pair consists of the two words of a hash; `jax.random.bits` uses one word of each hash.
+    For a Threefry key, a pair consists of the two words of a hash. `jax.random.bits` would use one word of each hash.
 
     Args:
         function: ([size] uint32, [size] uint32) -> two [size] float32.
@@ -253,7 +255,7 @@ def of_word_pairs(
     def hash_pairs(key):
         return function(*_hash_index(key, lax.iota(jnp.uint32, size)))
 
-    # XLA on CPU makes a loop for each array, and each loop would hash again. So both results are in one complex array.
+    # XLA on CPU makes a loop for each array, and each loop would hash again, so both results are in one complex array.
     longest = size if lanes_fast else MAX_UNROLLED
     pairs = noinline(lambda key: lanes_last(lax.complex(*hash_pairs(lanes_last(key))), longest))
 
@@ -265,13 +267,13 @@ def of_word_pairs(
 
 
 def word_pairs(key: jax.Array, size: int, longest: int = MAX_UNROLLED, *, blocks: range = range(1)) -> jax.Array:
-    """Returns independent pairs of random words as one array; `words_of_pairs` unpacks them.
+    """Returns independent pairs of random words as one array, which `words_of_pairs` unpacks.
 
     Args:
         key: [] typed PRNG key.
-        size: number of pairs in a block. For a Threefry key, the pairs of block 0 are its first derived keys.
-        longest: lanes of `jax.vmap` are the fast axis if there are at most this many pairs.
-        blocks: indices of blocks. For a Threefry key, a block's index is the upper word of the counters of its hashes.
+        size: number of pairs in a block. For a Threefry key, the pairs of block 0 are the key's first derived keys.
+        longest: maximum number of pairs for which lanes, the batch axis of `jax.vmap`, are the fast axis.
+        blocks: indices of blocks. For a Threefry key, the index of a block is the upper word of the hashed counters.
 
     Returns:
         [len(blocks) * size] complex64, computed in a separate kernel on CPU.
@@ -293,7 +295,7 @@ def word_pairs(key: jax.Array, size: int, longest: int = MAX_UNROLLED, *, blocks
 
 
 def words_of_pairs(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the two words, [...] uint32, of each pair: the bits of the real and of the imaginary part."""
+    """Returns the two words, [...] uint32, of each pair, which are the bits of the real and the imaginary part."""
     first, second = (lax.bitcast_convert_type(part, jnp.uint32) for part in (lax.real(pairs), lax.imag(pairs)))
     return first, second
 
@@ -303,14 +305,14 @@ def _as_pairs(first: jax.Array, second: jax.Array) -> jax.Array:
 
 
 def _pairs_of_words(key: jax.Array, size: int) -> jax.Array:
-    """Returns random words, [size, 2] uint32; for a Threefry key, its first derived keys."""
+    """Returns random words, [size, 2] uint32. For a Threefry key, these are the key's first derived keys."""
     if has_words(key):
         return jax.random.key_data(jax.random.split(key, size))
     return jax.random.bits(key, (size, 2), jnp.uint32)
 
 
 def _block_of_words(key: jax.Array, block: int, size: int) -> jax.Array:
-    """Returns the random words of one block of `word_pairs`, [size, 2] uint32; `block` is the index of the block."""
+    """Returns the random words, [size, 2] uint32, of the block of `word_pairs` with the given index."""
     if block == 0:
         return _pairs_of_words(key, size)
     if not has_words(key):
@@ -320,7 +322,7 @@ def _block_of_words(key: jax.Array, block: int, size: int) -> jax.Array:
 
 
 def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Array:
-    """Draws [size] independent uniform variates in [0, 1); in float32 two from each hash."""
+    """Draws [size] independent uniform variates in [0, 1). In float32, two variates come from each hash."""
     if dtype != jnp.float32:
         return jax.random.uniform(key, (size,), dtype)
 

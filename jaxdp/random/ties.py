@@ -1,10 +1,10 @@
 """Breaks exact ties between arms or experts by a random order that depends only on a lane's key.
 
-Scores such as counts, means of binary rewards or totals without noise are equal with positive probability. If the first
+Scores such as counts, means of binary rewards or noiseless totals are equal with positive probability. If the first
 index were chosen, ties would favour the first arm, and results would depend on the order of the arms. The random order
-is independent of all data, so it costs no privacy. A random word determines it. The word comes from a key that is not
-used for anything else (`own_word`), from a key that also draws noise (`word_beside`), or from `init` for choices
-without a key.
+is independent of all data, so it costs no privacy. The order is determined by a random word. The word comes from a key
+that is not used for anything else (`own_word`), from a key that also draws noise (`word_beside`), or from `init` for
+choices without a key.
 """
 
 import jax
@@ -19,24 +19,24 @@ CHILD = np.uint32(0xFFFFFFFF)  # index of the child key for ties; arrays of nois
 
 
 def ranks(word: jax.Array, size: int) -> jax.Array:
-    """Returns a random number for each entry; the numbers put the entries in a random order.
+    """Returns a random number for each entry. The numbers determine a random order of the entries.
 
     Args:
         word: [] uint32, a random word; `own_word` makes it from a key.
         size: number of entries, in [1, 2^31).
 
     Returns:
-        [size] int32 >= 0. All orders are equally likely, up to a relative 2^-12. On average over all pairs, two entries
-        have equal numbers with probability about 2^-32.
+        [size] int32 >= 0. All orders are equally likely, up to a relative error of 2^-12. On average over all pairs,
+        two entries have equal numbers with probability about 2^-32.
 
     Source:
-        Finalizer of MurmurHash3, applied to word + index * (2^32 / golden ratio). These inputs are all different.
+        Finalizer of MurmurHash3, applied to word + index * (2^32 / golden ratio). These inputs are distinct.
     """
     return rank(word, lax.iota(jnp.uint32, size))
 
 
 def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
-    """Returns the entries of `ranks(word, size)` at these indices, [...] int32; both arguments are [...] uint32."""
+    """Returns the entries of `ranks(word, size)` at indices, [...] int32. Both arguments are [...] uint32."""
     words = mix(word + GOLDEN * jnp.asarray(index, jnp.uint32))
     return lax.shift_right_logical(words, np.uint32(1)).astype(jnp.int32)
 
@@ -45,17 +45,17 @@ def word_beside(key: jax.Array) -> jax.Array:
     """Returns a random word, [] uint32, from a key that also draws noise.
 
     Noise uses the key's first hashes, one for each entry, or child keys with small indices. The word comes from the
-    child key with the last index.
+    child key with the maximum index.
     """
     return own_word(jax.random.fold_in(fast_key(key), CHILD))
 
 
 def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
-    """Returns the index of the largest score; if several scores are equal, of the score with the largest `order`.
+    """Returns the index of the largest score. Among equal scores, the score with the largest `order` wins.
 
     Args:
         scores: [..., n] float or integer, without NaN.
-        order: [n] or [..., n] int32 >= 0, by `ranks`. If scores and their orders are equal, the first index is
+        order: [n] or [..., n] int32 >= 0, from `ranks`. If scores and orders are both equal, the first index is
             returned.
 
     Returns:
@@ -69,8 +69,8 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
         >>> winners.min().item(), winners.max().item(), bool(abs(winners.mean() - 1.5) < 0.05)
         (1, 2, True)
     """
-    # A single reduction reads each score once. A compiler may compute scores again at each use, with other last bits;
-    # then possibly no score equals the maximum.
+    # A single reduction reads each score only once. Otherwise a compiler may recompute scores at each use, with other
+    # last bits, and possibly no score would equal the maximum.
     is_float = jnp.issubdtype(scores.dtype, jnp.floating)
     lowest = jnp.asarray(-jnp.inf if is_float else jnp.iinfo(scores.dtype).min, scores.dtype)
     indices = lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
@@ -79,7 +79,7 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
 
 
 def _larger(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-    """Returns the entry with the larger score; for equal scores, the larger number; then the smaller index."""
+    """Returns the entry with the larger score; among equal scores the larger number, then the smaller index."""
     (score, number, index), (other_score, other_number, other_index) = one, other
     is_first = (other_number == number) & (other_index < index)
     is_other = (other_score > score) | ((other_score == score) & ((other_number > number) | is_first))
