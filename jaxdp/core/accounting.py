@@ -13,7 +13,7 @@ def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) 
     For a mu-GDP claim the event is the Gaussian mechanism with noise multiplier 1 / mu. For a pure claim it is binary
     randomized response at the same epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh &
     Viswanath, 2015). The accountant "pld" gets discrete Laplace noise at sensitivity 1 instead, which has the same two
-    privacy losses with the same probabilities.
+    privacy losses with the same probabilities as randomized response.
     """
     if claim.is_private and claim.delta > 0 and not delta_apart:
         raise ValueError(

@@ -42,8 +42,8 @@ class Ledger:
 
     Call `spend` and `save` before each release; `spend` rejects a release that exceeds the budget. The ledger is a
     privacy filter: you may choose the next release after seeing the results of earlier releases. `save` never
-    overwrites releases that are missing in this ledger. It takes no lock, so only one process at a time may spend and
-    save.
+    overwrites a file with releases that are not in this ledger. It takes no lock, so only one process at a time may
+    spend and save.
 
     Args:
         epsilon: the budget of each person, > 0 and finite.

@@ -31,7 +31,7 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
 
 @contextlib.contextmanager
 def trace_for(platform: str) -> Generator[None, None, None]:
-    """Makes programs in a `with` block be traced for this kind of device, such as "cpu" or "gpu"."""
+    """Sets the kind of device, such as "cpu" or "gpu", for which programs in a `with` block are traced."""
     token = _platform.set(platform)
     try:
         yield

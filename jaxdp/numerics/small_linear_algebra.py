@@ -46,7 +46,7 @@ Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
 def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
-    """Returns function(step, inputs). step(f) is f, but on a CPU a separate kernel if dim >= FEW."""
+    """Returns function(step, inputs), where step(f) is f. If dim >= FEW, step(f) is a separate kernel on a CPU."""
 
     def plain(inputs: Any) -> jax.Array:
         return function(lambda kernel: kernel, inputs)

@@ -114,12 +114,12 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
 
 
 def _propose_again(quantile: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """Proposes a Gamma variate for each shape, from two uniform variates in (0, 1). Returns zero if it is rejected."""
+    """Draws a proposal for each Gamma variate, from two uniform variates in (0, 1). Zero means that it is rejected."""
     return _proposals(lax.erf_inv(2 * quantile - 1) * 2**0.5, uniform, shape)
 
 
 def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """Proposes a Gamma variate for each shape, from a normal and a uniform variate. Returns zero if it is rejected."""
+    """Draws a proposal for each Gamma variate, from a normal and a uniform variate. Zero means that it is rejected."""
     x, uniform, shape = lanes_last(x), lanes_last(uniform), lanes_last(shape)
     d = jnp.where(shape >= 1, shape - 1 / 3, jnp.nan)
     u = x * lax.rsqrt(9 * d)

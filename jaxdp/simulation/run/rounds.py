@@ -1,4 +1,4 @@
-"""Plays one round of a learner against an environment, and derives each round's keys."""
+"""Plays one round of a learner in an environment, and derives each round's keys."""
 
 from typing import Any, NamedTuple
 
