@@ -19,7 +19,7 @@ One instance in each of the families arms, duels and experts has late feedback, 
 have no late feedback, because `delayed` rejects their learners: contextual learners read contexts, the actions of
 convex learners are points, and estimators get all labels at once.
 
-Every instance without contexts can also be played for claims about a person (`make_for`). Then `horizon` rounds have
+Every world without contexts can also be played for claims about a person (`make_for`). Then `horizon` rounds have
 `horizon / 20` people with 20 visits each, by a fixed public schedule. A learner uses the first visit of each person.
 Arms then have other numbers, because many learners play arm 0 before their first release.
 """
