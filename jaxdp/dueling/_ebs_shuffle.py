@@ -140,7 +140,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     def load_of(phase: int, size: int, failure_prob: float) -> float:
         """Returns the number of duels of an arm, a float, for which the confidence radius is D / 4 if c = 1.
 
-        It is 8 x / D^2 with x = ln(4 S k^2 / failure_prob).
+        This number is 8 x / D^2 with x = ln(4 S k^2 / failure_prob).
         """
         return 8 * (math.log(4 * size * phase**2) - math.log(failure_prob)) * 4.0**phase
 

@@ -136,7 +136,7 @@ def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
 
 
 def evidence(released: Released, spread: jax.Array) -> Evidence:
-    """Computes the numbers L, N and allowance, which determine the bounds, for both orders of each pair.
+    """Computes the `Evidence` that determines the bounds: L, N and allowance, for both orders of each pair.
 
     Args:
         released: the releases of `count_duel`.

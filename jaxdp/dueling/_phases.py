@@ -196,7 +196,7 @@ def of_phase(table: Any, public: Public) -> jax.Array:
 
 
 def rounds_of_phase(params: Any, public: Public) -> jax.Array:
-    """Returns the number of rounds of this phase, [] integer; the largest integer if it never ends."""
+    """Returns the number of rounds of this phase, [] integer; the largest integer if the phase never ends."""
     largest, size, passes = largest_integer(), num_active(public), of_phase(params.passes, public)
     ends = (size > 1) & (passes < largest)
     return jnp.where(ends, jnp.where(ends, passes, 0) * (size * size), largest)  # the inner `where` avoids overflow

@@ -236,7 +236,7 @@ def versatile_sparring(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(zeros), zeros + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
-        """Returns the learning rate of round `round_`, from 0; section Math counts rounds t from 1."""
+        """Returns the learning rate of round `round_`, counted from 0 (section Math counts rounds t from 1)."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -81,7 +81,7 @@ def least_regularization(epsilon: float, constants: str) -> float:
 def noise_multiplier(epsilon: float, delta: float) -> float:
     """Returns the standard deviation of the objective's random vector w, divided by L; 0 if epsilon is infinite.
 
-    By Theorem E.1 it is 4 sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon.
+    By Theorem E.1 the result is 4 sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     return 0.0 if math.isinf(epsilon) else 4 * math.sqrt(8 * math.log(4 / delta) + 2 * epsilon) / epsilon
@@ -90,9 +90,9 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
 def output_multiplier(epsilon: float, delta: float, regularization: float) -> float:
     """Returns the standard deviation of the noise on the solver's point, divided by the point's sensitivity.
 
-    The noise spends the part of the budget that the exact minimiser leaves. This part of epsilon is epsilon / 2 -
-    log(1 + L^2 / beta), and of delta it is delta - 4 P(N > sqrt(2 ln(4 / delta))), where N is standard normal.
-    `regularization` is beta / L^2. At epsilon = inf there is no noise.
+    The noise spends the part of the budget that the exact minimiser leaves: epsilon / 2 - log(1 + L^2 / beta) of
+    epsilon, and delta - 4 P(N > sqrt(2 ln(4 / delta))) of delta, where N is standard normal. `regularization` is beta /
+    L^2. At epsilon = inf there is no noise.
     """
     from scipy.special import ndtr  # imported here because SciPy is slow to import
 

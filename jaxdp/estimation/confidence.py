@@ -51,7 +51,7 @@ class ConfidenceSet(NamedTuple):
         return self.shape if self.basis is None else _product(self.basis.T, _product(self.shape, self.basis))
 
     def whitened(self, vectors: jax.Array) -> jax.Array:
-        """Transforms vectors to coordinates in which the set is a ball of radius width.
+        """Transforms vectors to coordinates in which the set is a ball of radius `width`.
 
         Args:
             vectors: [..., dim] float; parts orthogonal to basis are dropped.

@@ -49,7 +49,7 @@ class _Problem:
         self._shift = np.nan
 
     def precondition(self, vector: np.ndarray, multiplier: float) -> np.ndarray:
-        """Returns approximately A^-1 vector, where A = Sigma / 4 + (ridge + multiplier) I, Sigma the second moment.
+        """Returns A^-1 vector, approximately, for A = Sigma / 4 + (ridge + multiplier) I and the second moment Sigma.
 
         If all weights are 1, A is an upper bound on the Lagrangian's Hessian.
         """

@@ -133,7 +133,7 @@ class Release(NamedTuple):
 
 
 def check_dim(dim: int, max_dim: int, name: str = "features", things: str = "columns") -> None:
-    """Raises a ValueError if a vector has more than `max_dim` entries; the claim covers no more rounding errors."""
+    """Raises a ValueError if a vector has more than `max_dim` entries; the claim covers rounding only up to there."""
     if dim > max_dim:
         raise ValueError(
             f"{name} must have at most max_dim={max_dim} {things}, since the claim covers rounding errors up to there, "

@@ -37,7 +37,7 @@ class UnitClaims(NamedTuple):
 
 
 def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) -> UnitClaims:
-    """Returns the claims of an estimator's release for one label and for one person, to be printed together.
+    """Returns the claims of an estimator's release for one label and for all labels of one person.
 
     A claim for one label also protects a person with k labels, as a group: at k epsilon and, in the central model,
     delta * (e^(k epsilon) - 1) / (e^epsilon - 1). With many labels this delta exceeds 1, and the claim is empty.

@@ -48,7 +48,9 @@ class PessimisticPolicy(NamedTuple):
 
 
 def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
-    """Checks states on the host. The functions below take traced arrays, so they check only shapes.
+    """Checks the features and weights of states on the host.
+
+    The other functions of this module accept traced arrays, and check only shapes.
 
     Args:
         action_features: [num_states, num_actions, dim].

@@ -150,7 +150,7 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
 
 
 def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
-    """Returns the smallest power of two >= 1 for which scale / step is at most about `FEW`, but at most `largest`."""
+    """Returns the step: the smallest power of two >= 1 with scale / step <= `FEW` (about), but at most `largest`."""
     times = scale * ((1 + COARSEST) * 2 / FEW)  # with room for the change by rounding
     return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, largest)
 
@@ -162,9 +162,9 @@ def whole_grid(epsilon: jax.Array) -> Grid:
 
 
 def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
-    """Returns the grid for normal noise of a standard deviation calibrated for an L2 sensitivity; both [] float64.
+    """Returns the grid for normal noise with a standard deviation that was calibrated for an L2 sensitivity.
 
-    Without a sensitivity, `UNKNOWN` times the standard deviation counts as the sensitivity.
+    Both are [] float64. If the sensitivity is None, `UNKNOWN` times the standard deviation is used in its place.
     """
     positive_stddev = jnp.where(stddev > 0, stddev, 1.0)
     step = power_below(positive_stddev) * NORMAL_STEP

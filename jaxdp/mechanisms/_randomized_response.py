@@ -311,7 +311,7 @@ def odds_for_counts(epsilon: jax.Array, num_labels: int) -> jax.Array:
 
 @in_64_bits
 def chance_for_counts(epsilon: jax.Array) -> jax.Array:
-    """Returns the probability that a binary label is flipped, for `binomial`: rounded up, in the dtype of epsilon."""
+    """Returns the probability that a binary label is flipped, rounded up in the dtype of epsilon, for `binomial`."""
     return _up_for_counts(jax.nn.sigmoid(-_least(epsilon)), epsilon, 0.5, 0)
 
 

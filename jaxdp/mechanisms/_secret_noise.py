@@ -61,7 +61,7 @@ def secret_randomized_response(labels: object, epsilon: float | Fraction) -> np.
 
 
 def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
-    """Draws exact discrete Laplace noise, P(k) proportional to exp(-epsilon * |k|), from the operating system's words.
+    """Draws exact discrete Laplace noise, P(k) proportional to exp(-epsilon * |k|), from the system's randomness.
 
     Args:
         size: number of draws, >= 0.
@@ -97,7 +97,7 @@ def secret_discrete_laplace(size: int, epsilon: float | Fraction) -> list[int]:
 
 
 def secret_discrete_gaussian(size: int, variance: float | Fraction) -> list[int]:
-    """Draws exact discrete Gaussian noise, P(k) proportional to exp(-k^2 / (2 variance)), from the system's words.
+    """Draws exact discrete Gaussian noise, P(k) proportional to exp(-k^2 / (2 variance)), from the system's randomness.
 
     Args:
         size: number of independent draws, >= 0.

@@ -52,7 +52,7 @@ def largest_exact(epsilon: float, delta: float, batch: int) -> float:
 
 
 def worst_delta(epsilon: float, local_epsilon: float, batch: int) -> tuple[float, int]:
-    """Returns the largest delta over the number of other users with a 1, and the number that attains it.
+    """Returns the maximum delta over the number of other users with a 1, and the number that attains the maximum.
 
     `epsilon` is below `local_epsilon`. For a local epsilon above 500 the delta is set to 1.
     """
@@ -62,7 +62,7 @@ def worst_delta(epsilon: float, local_epsilon: float, batch: int) -> tuple[float
 
 
 def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int) -> tuple[float, int]:
-    """Returns the largest `measure` over the number of other users with a 1, and the number that attains it.
+    """Returns the maximum `measure` over the number of other users with a 1, and the number that attains the maximum.
 
     `measure` takes the distribution of the number of ones among the other users' reports. The batch has batch - 1 other
     users; `measure` is also called for fewer users, and must not increase if a user joins.
@@ -107,7 +107,7 @@ def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray]
 
 
 def tail_epsilon(delta: float, keep: float, move: float, probabilities: np.ndarray) -> float:
-    """Returns the largest log((P(count >= j) - delta) / P'(count >= j)) over all j with a numerator > 0, or -inf.
+    """Returns the largest log((P(count >= j) - delta) / P'(count >= j)) over all j with a numerator > 0.
 
     `count` is the number of ones among all reports; one user's bit is 1 in P and 0 in P'. `probabilities` is the
     distribution of the other users' count; `keep` and `move` are the probabilities that a bit is kept and flipped. The

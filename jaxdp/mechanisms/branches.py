@@ -33,7 +33,7 @@ def branch(flag: jax.Array, if_true: Callable[..., Result], if_false: Callable[.
 
 @contextmanager
 def deciding(decide: Decide) -> Iterator[None]:
-    """Lets `decide` choose the side of each `branch` inside the block.
+    """Lets `decide` choose the side of each `branch` inside the `with` block.
 
     Args:
         decide: flag -> whether `if_true` runs. The flags may be traced.

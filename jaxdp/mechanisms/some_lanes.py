@@ -21,7 +21,7 @@ def in_flagged_lanes(flag: jax.Array, function: Callable[..., Tree], otherwise: 
     """Returns function(*inputs) in lanes where the flag is true, and `otherwise` in other lanes.
 
     Under `jax.vmap` a branch becomes a selection, for which all lanes compute the function. Here, on CPU, only chunks
-    of flagged lanes compute it. On other devices, all lanes compute it if any lane is flagged.
+    of flagged lanes compute the function. On other devices, all lanes compute the function if any lane is flagged.
 
     Args:
         flag: [] bool, public.

@@ -87,10 +87,10 @@ _open: ContextVar[Tape | None] = ContextVar("jaxdp_tape", default=None)
 
 @contextmanager
 def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> Iterator[list[Entry]]:
-    """Opens a tape that records the releases of mechanisms inside the block, in order.
+    """Opens a tape that records the releases of mechanisms inside the `with` block, in order.
 
     Under `jit`, `vmap` or `scan` the entries are tracers; the function that opened the tape must return them. A tape
-    that is opened inside another tape's block hides the outer tape.
+    that is opened inside another tape's `with` block hides the outer tape.
 
     Args:
         use: value -> a value of the same shape and dtype that the mechanism uses instead; by default the value itself.

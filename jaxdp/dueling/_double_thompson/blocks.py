@@ -29,7 +29,7 @@ class Public(NamedTuple):
 def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
     """Returns both parameters of the Beta posterior for each pair: [num_arms, num_arms] float >= 1 each.
 
-    The posterior of an entry is for the probability that the row's arm wins a duel against the column's arm.
+    Entry [i, j] is for the probability that arm i wins a duel against arm j.
     """
     share = jnp.clip(0.5 + evidence.lead / (2 * jnp.where(evidence.weight > 0, evidence.weight, 1)), 0, 1)
     return 1 + evidence.weight * share, 1 + evidence.weight * (1 - share)

@@ -39,16 +39,16 @@ class Columns(NamedTuple):
     column: jax.Array
 
     def of(self, values: jax.Array) -> jax.Array:
-        """Selects each column's value, [..., columns], from values of arms, [..., num_arms]."""
+        """Converts an array of values per arm, [..., num_arms], to values per column, [..., columns]."""
         return values.at[..., self.arm].get(mode="clip")
 
     def back(self, values: jax.Array, default: jax.Array | int, active: jax.Array) -> jax.Array:
-        """Maps [..., columns] back to [..., num_arms], with `default` for inactive arms."""
+        """Converts values per column, [..., columns], to values per arm, [..., num_arms]; `default` if inactive."""
         return jnp.where(active, values.at[..., self.column].get(mode="clip"), default)
 
 
 def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
-    """Builds blocks for all arms, for half of the arms (if at least `FEW`), and for the last arm."""
+    """Builds blocks for all arms, for at most half of the arms (if these are `FEW` or more), and for the last arm."""
     narrow = -(-num_arms // 2)
     widths = [num_arms, narrow] if narrow >= FEW else [num_arms]
     swept = [

@@ -80,7 +80,7 @@ def feed(
     *,
     shared: bool,
 ) -> tree.Nodes:
-    """Adds an integer entry to the counter of each arm in `fed`, a public set: [num_arms] bool.
+    """Adds an integer entry to the counter of each arm for which `fed` ([num_arms] bool, public) is True.
 
     keys[0] is for the noise of leaves, keys[1] for the noise of larger blocks. If `shared`, only one arm's counter
     receives an entry, and noise is drawn for this counter only.

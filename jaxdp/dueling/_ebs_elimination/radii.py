@@ -56,9 +56,10 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
 def noise_lines(
     *, arity: int, levels: int, combine: bool, noise: str, scale: float, quantum: float, failure_prob: float
 ) -> NoiseLines:
-    """Bounds a tree counter's error on one side, with probability at least 1 - failure_prob at each time.
+    """Computes one-sided bounds on a tree counter's error; each bound fails with probability at most failure_prob.
 
-    Each line is a Chernoff bound: `docs/proofs/ebs_elimination.md`, section "Errors of counters".
+    The probability is for each time separately. Each line is a Chernoff bound: `docs/proofs/ebs_elimination.md`,
+    section "Errors of counters".
 
     Args:
         arity: arity of the tree.

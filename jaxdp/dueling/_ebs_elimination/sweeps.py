@@ -121,7 +121,7 @@ def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> LeastPlay
 
 
 def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
-    """Computes the effects of a block, up to the first drop; all arrays have a last axis of lanes.
+    """Computes the effects of a block, up to the first drop; the last axis of all arrays is the batch axis.
 
     There are `num_opponents` possible right arms; the arms on the left may be a subset of them.
     """

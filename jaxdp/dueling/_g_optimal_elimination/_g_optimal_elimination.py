@@ -297,7 +297,7 @@ def g_optimal_elimination(
     def start_phase(
         params: Params, active: jax.Array, estimate: jax.Array, phase: jax.Array, design: Design, word
     ) -> Public:
-        """Returns the public state before the first round of a phase; `phase` phases have ended."""
+        """Returns the public state before the first round of a phase; `phase` is the number of ended phases."""
         duels, num_duels, rank = plan_phase(params, design, phase)
         # A phase with more duels than an integer can count does not end: its numbers sum to the largest integer.
         is_endless = ~(jnp.sum(num_duels) < largest * (1 - 1e-5))  # the error of a float sum is smaller than this

@@ -17,7 +17,7 @@ WIDENINGS = 6  # iterations of `widen` in each step, from the previous step's re
 def fit_in_ball(
     differences: jax.Array, plays: jax.Array, wins: jax.Array, rank: jax.Array, radius: jax.Array
 ) -> jax.Array:
-    """Returns the w with |w| <= radius that minimises the sum of plays ln(1 + e^{z.w}) - wins z.w over pairs.
+    """Minimises, over |w| <= radius, the sum over pairs of plays ln(1 + e^{z.w}) - wins z.w; returns w.
 
     z is a pair's difference of features. Only pairs with plays > 0 count. The sum is convex even if noisy wins are
     below 0 or above plays. The component of w orthogonal to the differences of these pairs has no effect, and is 0.

@@ -103,8 +103,8 @@ def literal_objective_perturbation(
 ) -> Estimator:
     r"""Builds the estimator of DP-Reward's simulation: SGD on raw labels, with the linear term w / n in every gradient.
 
-    It exists to reproduce the published figure. With a constant step the error of the last iterate does not fall with
-    n.
+    This estimator exists to reproduce the published figure. With a constant step the error of the last iterate does not
+    fall with n.
 
     Args:
         average: the iterates that are averaged: "none" (the last iterate is returned), "all" or "last_half".

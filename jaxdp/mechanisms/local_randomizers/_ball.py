@@ -145,7 +145,7 @@ def fixed_proxy(dim: int, bias: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def any_proxy(dim: int, bias: float) -> float:
-    """Returns a variance proxy like `fixed_proxy`, but of reports about a random vector of any distribution."""
+    """Returns a variance proxy of reports of norm 1 that holds for random vectors with any distribution."""
     coordinates, logs = _half_sphere(dim)
     means = 2 * bias * (_suffix_sums(np.exp(logs) * coordinates) - _prefix_sums(np.exp(logs) * coordinates))
     best = 1 / dim

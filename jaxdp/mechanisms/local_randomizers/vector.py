@@ -130,7 +130,7 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
 
 
 def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
-    """Scales a vector outside a ball down to the ball, without overflow.
+    """Rescales a vector outside a ball to the ball's boundary, without overflow.
 
     Args:
         vector: [...] float; NaN counts as 0, and other entries are clipped to [-2^126, 2^126] (in float32).
