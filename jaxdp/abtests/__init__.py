@@ -1,8 +1,8 @@
-"""Plans and evaluates tests of two arms on private bits: how many users are needed to detect a lift at this epsilon?
+"""Plans and evaluates A/B tests on private bits: how many users are needed to detect a lift at this epsilon?
 
 `abtest` plans a test of randomized-response reports (`trust="local"`) or of a curator's noisy counts
-(`trust="central"`), once for a test with a single look and once for a test that may stop at any look. `plan.test(...)`
-returns the rule that evaluates the collected reports or releases.
+(`trust="central"`). It plans both a fixed test, which looks once at the data, and an anytime test, which may stop at
+any look. `plan.test(...)` returns the rule that evaluates the collected reports or releases.
 
 >>> import jaxdp
 >>> plan = jaxdp.abtest(rate=0.02, lift=0.1, epsilon=1.0, trust="local")

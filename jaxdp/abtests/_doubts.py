@@ -1,4 +1,4 @@
-"""Warnings about data that the planned test does not expect."""
+"""Warnings about data that are not plausible under the planned test."""
 
 import math
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from jaxdp.abtests._effects import Effect
 from jaxdp.abtests._fixed import Setting
 from jaxdp.validation import warn_caller
 
-FARTHEST_BY_CHANCE = 5  # a deviation of at most this number of standard errors counts as chance
+FARTHEST_BY_CHANCE = 5  # a deviation of at most this number of standard errors is attributed to chance
 UNLIKELY_SPLIT = 1e-4
 UNLIKELY_NOISE = 1e-9
 FARTHEST_ODDS = 4.0  # odds of a rate may differ from the planned odds by this factor
 NAMES = ("control", "treatment")
-LIKELIER_TOTALS = 3.0  # warn if running totals are likelier than disjoint batches by more than this factor
+LIKELIER_TOTALS = 3.0  # a likelihood ratio of running totals to disjoint batches above this factor causes a warning
 
 
 def warn_of_split(users: Sequence[int]) -> None:
-    """Warns if the arms' numbers of users are not compatible with a fair coin, by an exact binomial test."""
+    """Warns if an exact binomial test rejects that a fair coin assigned the users to the arms."""
     chance = min(1.0, 2 * float(bdtr(min(users), sum(users), 0.5)))
     if chance < UNLIKELY_SPLIT:
         warn_caller(
@@ -29,7 +29,7 @@ def warn_of_split(users: Sequence[int]) -> None:
 
 
 def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: Sequence[float]) -> None:
-    """Warns if an arm's share of ones is outside the possible range of randomized responses by more than chance.
+    """Warns if an arm's fraction of ones is outside the range of randomized responses by more than chance explains.
 
     A curator's counts are not checked.
     """
@@ -49,8 +49,8 @@ def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: 
 def warn_of_unplanned_rates(setting: Setting, effect: Effect, users: Sequence[float], noise_variance: float) -> None:
     """Warns if an estimated rate is far outside the range of the planned rates.
 
-    The warning says if exchanging 0 and 1 would explain the rate. `noise_variance` is the variance of the noise in each
-    arm's count.
+    If exchanging 0 and 1 would explain the rate, the warning says so. `noise_variance` is the variance of the noise in
+    each arm's count.
     """
     low, high = sorted(setting.true_rates)
     shrink = math.tanh(setting.epsilon / 2) if setting.trust == "local" else 1.0
@@ -78,9 +78,10 @@ def _odds(rate: float) -> float:
 
 
 def warn_of_sorted_reports(name: str, reports: np.ndarray) -> None:
-    """Warns if an arm's reports seem sorted.
+    """Warns if an arm's reports seem to be sorted.
 
-    This is the case if they change between 0 and 1 less than half as often as expected, and chance does not explain it.
+    Reports seem to be sorted if they change between 0 and 1 less than half as often as expected, and chance does not
+    explain the difference.
     """
     size, ones = reports.size, float(reports.sum())
     expected = 2 * ones * (size - ones) / size
@@ -95,7 +96,7 @@ def warn_of_sorted_reports(name: str, reports: np.ndarray) -> None:
 def warn_of_impossible_releases(
     pairs: np.ndarray, leads: np.ndarray, discordant: np.ndarray, lead_epsilon: float, discordant_epsilon: float
 ) -> None:
-    """Warns if S and D of an epoch (see `AnytimeCentral`) are farther from possible sums than noise explains."""
+    """Warns if S and D of an epoch (see `AnytimeCentral`) are too far from possible sums to be explained by noise."""
     log_chance = math.log(2 / UNLIKELY_NOISE)
     lead_noise, discordant_noise = log_chance / lead_epsilon, log_chance / discordant_epsilon
     is_wrong = (
@@ -113,7 +114,7 @@ def warn_of_impossible_releases(
 
 
 def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray) -> None:
-    """Warns if three or more batches look like running totals: all grow, and too regularly for disjoint batches."""
+    """Warns if three or more batches look like running totals, which grow too regularly for disjoint batches."""
     added = np.diff(users)
     if len(users) < 3 or not np.all(added > 0):
         return

@@ -1,14 +1,14 @@
-"""Estimates of both rates, their difference and the lift, with intervals that allow for the privacy noise.
+"""Estimates of both rates, their difference and the lift, with intervals that account for the privacy noise.
 
 Intervals are asymptotic. Rates have Wilson's score intervals, from which the intervals of the difference and the lift
-follow. Their half width in standard errors is a normal quantile for the test that looks once. For the anytime test it
-is the boundary of a normal mixture, and intervals hold at every look. From a curator's releases in the anytime test,
-only the difference can be estimated.
+are computed. For the fixed test, the half width in standard errors is a normal quantile. For the anytime test, the half
+width is the boundary of a normal mixture, and the intervals are valid at every look. From a curator's releases in the
+anytime test, only the difference can be estimated.
 
 Source:
     Wilson (1927); Newcombe (1998), DOI 10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I, for the
     difference; Donner & Zou (2012), "MOVER-R", for the ratio; Waudby-Smith, Arbour, Sinha, Kennedy &
-    Ramdas (2024), arXiv 2103.06476, for intervals that hold at every look.
+    Ramdas (2024), arXiv 2103.06476, for intervals that are valid at every look.
 """
 
 import math
@@ -21,12 +21,12 @@ from jaxdp.abtests._fixed import Setting, fixed_users
 
 
 class Interval(NamedTuple):
-    """An estimate and its interval.
+    """An estimate and its confidence interval.
 
     Attributes:
         estimate: the estimate; NaN if the data do not determine it.
-        low: lower end.
-        high: upper end.
+        low: lower end of the interval.
+        high: upper end of the interval.
     """
 
     estimate: float
@@ -35,7 +35,7 @@ class Interval(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """Estimates of users' rates. Each interval has the confidence 1 - failure_prob; all together have less.
+    """Estimates of users' rates. Each single interval has the confidence 1 - failure_prob; all together have less.
 
     Attributes:
         control: the control arm's rate.
@@ -54,15 +54,15 @@ UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
 
 def fixed_width(setting: Setting) -> float:
-    """Returns the half width of an interval for one look, in standard errors."""
+    """Returns the half width, in standard errors, of an interval for a single look."""
     return -float(ndtri(setting.failure_prob / 2))
 
 
 def anytime_width(setting: Setting, pairs: float) -> float:
-    """Returns the half width of an interval that holds at every look, in standard errors, after this many pairs.
+    """Returns the half width, in standard errors, of an interval that is valid at every look, after `pairs` pairs.
 
-    The mixture's variance is chosen such that this half width is about smallest at the number of pairs that the test
-    that looks once needs.
+    The mixture's variance is chosen to approximately minimize this half width at the number of pairs that the fixed
+    test needs.
     """
     threshold = 2 * math.log(1 / setting.failure_prob)
     ratio = (threshold + math.log1p(threshold)) * pairs / (fixed_users(setting) / 2)
@@ -94,9 +94,9 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
 
     Args:
         pairs: number of pairs.
-        lead: sum of the released S (see `AnytimeCentral`): pairs in which only the treatment's bit is 1, minus pairs in
-            which only the control's bit is 1.
-        discordant: sum of the released D: pairs in which the bits differ.
+        lead: sum of the released S (see `AnytimeCentral`), an estimate of the number of pairs in which only the
+            treatment's bit is 1, minus the number of pairs in which only the control's bit is 1.
+        discordant: sum of the released D, an estimate of the number of pairs in which the bits differ.
         noise_variance: variance of the noise in S.
         width: half width of the interval, in standard errors.
     """

@@ -1,11 +1,11 @@
-r"""Evidence against equal arms, valid at any time: e-values of pairs.
+r"""E-values of pairs, which are evidence against equal rates of the two arms and are valid at any time.
 
 The k-th user of one arm is paired with the k-th user of the other arm. A pair is discordant if its two bits differ. If
-the arms have equal rates, the treatment's bit in a discordant pair is a fair coin, for every rate, and for reports at
-every epsilon. Let the treatment's bit be 1 in (D + S) / 2 of D discordant pairs. Then exp(l S) / cosh(l)^D is a test
-martingale for every slope l, and so is every average over slopes. By Ville's inequality, the probability that this
-martingale ever reaches 1 / failure_prob is at most failure_prob. The full argument, for batches of pairs and for a
-curator's noise, is in `docs/proofs/pairs.md`.
+the arms have equal rates, the treatment's bit in a discordant pair is a fair coin, for every rate and, with reports,
+for every epsilon. Let the treatment's bit be 1 in (D + S) / 2 of D discordant pairs. Then exp(l S) / cosh(l)^D is a
+test martingale for every slope l, and so is every average over slopes. By Ville's inequality, the probability that this
+martingale ever reaches 1 / failure_prob is at most failure_prob. The full argument, also for batches of pairs and for
+a curator's noise, is in `docs/proofs/pairs.md`.
 
 Source:
     Wald (1947), "Sequential Analysis", chapter 6 (double dichotomies); Robbins (1970), DOI 10.1214/aoms/1177696786;
@@ -21,15 +21,16 @@ from scipy.special import logsumexp
 from jaxdp.abtests._fixed import Setting
 from jaxdp.abtests._rates import log_cosh, log_odds_ratio
 
-SLOPE_SHARE = 0.85  # slopes are at most this share of epsilon; at epsilon the noise's generating function is infinite
+# Slopes are at most this fraction of epsilon, because the noise's moment generating function is infinite at epsilon.
+SLOPE_SHARE = 0.85
 NUM_SLOPES = 25
 
 
 class LocalEvidence(NamedTuple):
     """The e-value of randomized-response reports: the mean of two e-values.
 
-    The first averages over the slopes `slope` and -`slope`. The second averages over Gaussian slopes, with the bound
-    cosh l <= exp(l^2 / 2), which makes it smaller and gives it a closed form.
+    The first e-value averages over the slopes `slope` and -`slope`. The second averages over Gaussian slopes, and uses
+    the bound cosh l <= exp(l^2 / 2), which makes the e-value smaller but gives it a closed form.
 
     Attributes:
         slope: absolute value of half the planned log odds ratio of the reports.
@@ -40,9 +41,10 @@ class LocalEvidence(NamedTuple):
     precision: float
 
     def log_value(self, leads: np.ndarray, discordant: np.ndarray) -> np.ndarray:
-        """Returns the log e-value of S, the treatment's ones minus the control's, and of D, the discordant pairs.
+        """Returns the log e-value.
 
-        For batches, D is the sum over disjoint batches of the mean number of discordant pairs (`mean_discordant`).
+        `leads` is S, the number of ones in the treatment arm minus the number of ones in the control arm. `discordant`
+        is D, the number of discordant pairs; for batches, the sum of `mean_discordant` over disjoint batches.
         """
         planned = log_cosh(self.slope * leads) - discordant * log_cosh(self.slope)
         total = discordant + self.precision
@@ -59,11 +61,11 @@ def local_evidence(setting: Setting) -> LocalEvidence:
 
 
 def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.ndarray) -> np.ndarray:
-    """Returns the mean number of discordant pairs of a batch, over all pairings of its two arms' users.
+    """Returns the number of discordant pairs of a batch, averaged over all pairings of its two arms' users.
 
-    The e-value at this mean is valid: the e-value is convex in D, so by Jensen's inequality the e-value at the mean of
-    D is at most the mean of the e-values over pairings. This holds for disjoint batches with public ends, but not for
-    running totals.
+    The e-value at this mean is valid. The e-value is convex in D, so by Jensen's inequality the e-value at the mean of
+    D is at most the mean of the e-values over pairings. The e-value is valid for disjoint batches with public ends, but
+    not for running totals.
 
     Args:
         size: number of users of each arm in the batch.
@@ -76,7 +78,7 @@ def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.n
 
 
 class CentralEvidence(NamedTuple):
-    """The e-value of a curator's releases: a weighted mean of e-values over slopes, corrected for the noise.
+    """The e-value of a curator's releases, a weighted mean of e-values over slopes that is corrected for the noise.
 
     Attributes:
         lead_epsilon: the privacy budget of each epoch's released S.
@@ -94,7 +96,7 @@ class CentralEvidence(NamedTuple):
     log_noise: np.ndarray
 
     def log_value(self, leads: np.ndarray, discordant: np.ndarray, epochs: int | np.ndarray) -> np.ndarray:
-        """Returns the log e-value from sums of the released S (`leads`) and D (`discordant`) over all epochs."""
+        """Returns the log e-value, given the sums of the released S (`leads`) and D (`discordant`) over all epochs."""
         shape = (-1, *(1 for _ in np.shape(leads)))
         slopes, weights, noise = (part.reshape(shape) for part in (self.slopes, self.log_weights, self.log_noise))
         logs = log_cosh(slopes * leads) - log_cosh(slopes) * discordant - epochs * noise
@@ -104,12 +106,12 @@ class CentralEvidence(NamedTuple):
 def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
     """Makes the e-value of a curator's releases for the planned rates.
 
-    Epsilon is split between S and D such that their noise adds about the least variance to the log e-value.
+    Epsilon is split between S and D to approximately minimize the variance that their noise adds to the log e-value.
 
     Args:
         setting: the planned values.
-        slope_share: the first slope divided by half the planned log odds ratio, before slopes are limited by epsilon;
-            the other slopes are multiples of the first.
+        slope_share: the first slope divided by half the planned log odds ratio, before slopes are bounded in terms of
+            epsilon; the other slopes are multiples of the first slope.
     """
     planned = slope_share * abs(log_odds_ratio(*setting.rates)) / 2
     share = (float(log_cosh(planned)) / planned) ** (2 / 3)
@@ -126,9 +128,9 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
 
 
 def log_noise_mgf(slopes: np.ndarray, epsilon: float) -> np.ndarray:
-    """Returns log E[exp(slope N)] of two-sided geometric noise N with P(N = k) proportional to exp(-epsilon |k|).
+    """Returns log E[exp(slope N)] for two-sided geometric noise N, P(N = k) proportional to exp(-epsilon |k|).
 
-    The expectation is (cosh epsilon - 1) / (cosh epsilon - cosh slope), for slopes in (-epsilon, epsilon).
+    The expectation is (cosh epsilon - 1) / (cosh epsilon - cosh slope) for slopes in (-epsilon, epsilon).
     """
     return 2 * _log_sinh(epsilon / 2) - _log_sinh((epsilon + slopes) / 2) - _log_sinh((epsilon - slopes) / 2)
 

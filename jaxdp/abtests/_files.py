@@ -1,4 +1,7 @@
-"""Evaluates a file of reports (two columns: arm, and 0 or 1) for the command line, and checks a picture's path."""
+"""Evaluates a file of reports for the command line, and checks the path of a picture.
+
+The file has two columns: the arm, and 0 or 1.
+"""
 
 import math
 import warnings
@@ -38,11 +41,11 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
     Args:
         path: path of the file, with one line for each user, in the order of arrival.
         control: name of the control arm; None raises an error that names both arms.
-        is_private: whether the second column holds the users' true bits, which errors must not show.
+        is_private: whether the second column contains the users' true bits, which errors must not show.
 
     Raises:
-        ValueError: if the file has no header, or not two columns and two arms; if a value in the second column is not 0
-            or 1; if control is not the name of an arm; or if path is an address.
+        ValueError: if the file has no header, or does not have two columns and two arms; if a value in the second
+            column is not 0 or 1; if control is not the name of an arm; or if path is a URL.
         OSError: if the file cannot be read.
     """
     table = pd.read_csv(check_local_path("reports", path), dtype=str, keep_default_na=False, skipinitialspace=True)
@@ -72,11 +75,11 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
 
 
 def new_picture(path: Path) -> Path:
-    """Returns the path of a new picture, after checking its ending and its folder.
+    """Checks the extension and the folder of a new picture, and returns its path.
 
     Raises:
-        ValueError: if the file exists, its folder does not exist, its ending is not .png, .pdf or .svg, or path is an
-            address.
+        ValueError: if the file exists, its folder does not exist, its extension is not .png, .pdf or .svg, or path is a
+            URL.
     """
     checked = check_local_path("plot", path)
     if checked.suffix not in (".png", ".pdf", ".svg"):
@@ -89,7 +92,7 @@ def new_picture(path: Path) -> Path:
 
 
 def describe(plan: Plan, users: float) -> str:
-    """Formats the power, the smallest lift and the least epsilon of the test that looks once, for a number of users."""
+    """Formats the power, the minimum detectable lift and the minimum epsilon of the fixed test with `users` users."""
     lift, epsilon = plan.smallest_lift(users), plan.least_epsilon(users)
     return "\n".join(
         [
@@ -104,19 +107,19 @@ def describe(plan: Plan, users: float) -> str:
 def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | None = None) -> str:
     """Evaluates a file's reports by a plan's rule, and returns the verdict as text.
 
-    With central trust and a finite epsilon, the file has the users' true bits, and this function draws the noise. If
-    `release` is None, the noise is simulated, and the returned text says so.
+    With central trust and a finite epsilon, the file contains the users' true bits, and this function draws the noise.
+    If `release` is None, the noise is simulated, and the returned text says so.
 
     Args:
         plan: the plan.
         kind: "fixed" or "anytime".
         arms: the reports, or with central trust the users' true bits.
         seed: seed of simulated noise.
-        release: file that keeps a curator's releases; None for a simulation.
+        release: file that stores a curator's releases; None for a simulation.
 
     Raises:
-        ValueError: if `plan.test` or the rule raises it; or if `release` is None for the fixed test with central trust
-            and a finite epsilon.
+        ValueError: if `plan.test` or the rule raises a ValueError; or if `release` is None for the fixed test with
+            central trust and a finite epsilon.
     """
     if release is not None:
         with name_options(path="--release", arms="--reports"):
@@ -154,7 +157,7 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | No
 
 
 def verdict_text(kind: str, verdict: Verdict, arms: Arms, confidence: float) -> str:
-    """Formats the decision, the estimates with their intervals, and the users who are not in the test."""
+    """Formats the decision, the estimates with their intervals, and the numbers of users who are not in the test."""
     sizes = [len(arms.control), len(arms.treatment)]
     lines = [
         f"{kind} test: control {arms.names[0]} ({sizes[0]:,} users), treatment {arms.names[1]} ({sizes[1]:,} users)",

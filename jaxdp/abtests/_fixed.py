@@ -1,8 +1,8 @@
-"""The test that looks once, after a planned number of users: power, users needed, smallest lift, least epsilon.
+"""Power, required users, minimum detectable lift and minimum epsilon of the fixed test.
 
-It is the two-sided two-proportion z-test: it compares the difference of the arms' counts with the standard deviation of
-this difference under equal rates, including the noise of the release. The test is asymptotic: its error is close to
-`failure_prob`, but not bounded by it.
+The fixed test looks once at the data, after a planned number of users. It is the two-sided two-proportion z-test, which
+compares the difference of the arms' counts with the standard deviation of this difference under equal rates, including
+the noise of the release. The test is asymptotic, so its type I error is close to `failure_prob`, but not bounded by it.
 """
 
 import math
@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from jaxdp.abtests._rates import report_rate
 
-MOST_USERS = 2.0**53  # float64 holds all whole numbers up to this one
+MOST_USERS = 2.0**53  # float64 represents all integers up to this one
 LEAST_EPSILON = 1e-9
 
 
@@ -22,12 +22,12 @@ class Setting(NamedTuple):
     """The planned values of a test.
 
     Attributes:
-        rate: share of ones in the control arm, in (0, 1).
+        rate: probability of a 1 in the control arm, in (0, 1).
         lift: relative difference of the rates; the treatment arm's rate is `rate * (1 + lift)`, in (0, 1).
         epsilon: privacy budget of each user's bit.
         trust: "local" or "central".
         power: probability of detecting the lift.
-        failure_prob: probability of calling equal arms different.
+        failure_prob: type I error, the probability of declaring equal arms different.
     """
 
     rate: float
@@ -39,12 +39,12 @@ class Setting(NamedTuple):
 
     @property
     def true_rates(self) -> tuple[float, float]:
-        """Rates of the bits, control first."""
+        """The probabilities that a user's bit is 1, for control and then treatment."""
         return self.rate, self.rate * (1 + self.lift)
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Rates of the reports (local) or of the bits (central), control first."""
+        """The probabilities that a report (local) or a bit (central) is 1, for control and then treatment."""
         if self.trust == "central":
             return self.true_rates
         control, treatment = self.true_rates
@@ -52,29 +52,29 @@ class Setting(NamedTuple):
 
     @property
     def noise_variance(self) -> float:
-        """Variance that a curator's noise adds to the difference of the arms' counts; 0 for local trust."""
+        """The variance that a curator's noise adds to the difference of the arms' counts; 0 for local trust."""
         return 0.0 if self.trust == "local" else count_noise_variance(self.epsilon)
 
 
 def count_noise_variance(epsilon: float) -> float:
-    """Returns the variance that two-sided geometric noise on two counts, one for each arm, adds to their difference.
+    """Returns the variance that two-sided geometric noise on both arms' counts adds to their difference.
 
-    Each user is in one arm and changes the arm's count by at most 1, so each count may spend the whole epsilon.
+    Each user is in one arm, and the sensitivity of an arm's count is 1, so each count may spend the whole epsilon.
     """
     return 0.0 if epsilon > 700 else 1 / math.sinh(epsilon / 2) ** 2
 
 
 def fixed_power(setting: Setting, users: float) -> float:
-    """Returns the probability that the test finds a difference of the planned sign with `users` users of both arms.
+    """Returns the probability that the test with `users` users in total finds a difference of the planned sign.
 
-    The probability is the normal approximation, at the planned rates. Half of the users are in each arm.
+    The probability is a normal approximation at the planned rates. Half of the users are in each arm.
     """
     signal, null, alternative = _moments(setting, users / 2)
     return float(ndtr((signal + ndtri(setting.failure_prob / 2) * null) / alternative))
 
 
 def fixed_users(setting: Setting) -> int:
-    """Returns the least even number of users, of both arms together, at which the test has the planned power.
+    """Returns the smallest even total number of users with which the test has the planned power.
 
     Raises:
         ValueError: if more than 2^53 users are needed.
@@ -99,9 +99,9 @@ def fixed_users(setting: Setting) -> int:
 
 
 def _moments(setting: Setting, arm_users: float) -> tuple[float, float, float]:
-    """Returns the absolute value of the mean difference of counts, and the difference's standard deviations.
+    """Returns the magnitude of the expected difference of counts, and the difference's two standard deviations.
 
-    These are the standard deviations under equal rates and under the planned rates.
+    The first standard deviation is for equal rates, and the second is for the planned rates.
     """
     control, treatment = setting.rates
     pooled, noise = (control + treatment) / 2, setting.noise_variance
@@ -111,9 +111,9 @@ def _moments(setting: Setting, arm_users: float) -> tuple[float, float, float]:
 
 
 def smallest_lift(setting: Setting, users: float) -> float:
-    """Returns the lift of the planned sign nearest 0 at which `users` of both arms give the planned power.
+    """Returns the minimum detectable lift with `users` users in total; NaN if no lift is detectable.
 
-    Returns NaN if no lift does.
+    It is the lift of the planned sign that is nearest to 0 and has the planned power.
     """
     sign = math.copysign(1.0, setting.lift)
     largest_size = 1.0 if sign < 0 else 1 / setting.rate - 1
@@ -121,16 +121,16 @@ def smallest_lift(setting: Setting, users: float) -> float:
     def missing(size: float) -> float:
         return fixed_power(setting._replace(lift=sign * size), users) - setting.power
 
-    largest_size *= 1 - 1e-12  # so that rates stay inside (0, 1)
+    largest_size *= 1 - 1e-12  # keeps rates inside (0, 1)
     if missing(largest_size) < 0:
         return math.nan
     return sign * _root(missing, 1e-15 * largest_size, largest_size, 1e-12 * largest_size)
 
 
 def least_epsilon(setting: Setting, users: float) -> float:
-    """Returns the least epsilon at which `users` of both arms give the planned power, but at least 1e-9.
+    """Returns the minimum epsilon, at least 1e-9, at which `users` users in total give the planned power.
 
-    Returns infinity if only the test without privacy has this power, and NaN if not even that test has it.
+    The result is infinity if only the non-private test has this power, and NaN if even the non-private test has less.
     """
 
     def missing(log_epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""The plan of a test of two arms: the users needed, the lift that they detect, and the rule that evaluates reports."""
+"""The plan of an A/B test: the users needed, the lift that is detected, and the rule that evaluates reports."""
 
 import math
 from typing import Any, Literal, NamedTuple, overload
@@ -25,24 +25,25 @@ from jaxdp.validation import (
 KINDS = ("fixed", "anytime")
 NUM_RUNS = 4_000
 FEWEST_RUNS = 100
-LARGE_LIFT = 1.0  # warn from this lift on: 20, typed for 20%, is valid at any rate below 1 / 21
+LARGE_LIFT = 1.0  # a larger or equal lift causes a warning: 20, typed for 20%, is valid at any rate below 1 / 21
 
 
 class Plan(NamedTuple):
     """A planned test; `print(plan)` prints its table.
 
     Attributes:
-        rate: share of ones in the control arm.
+        rate: planned probability of a 1 in the control arm.
         lift: planned relative difference of the rates; the treatment arm's rate is `rate * (1 + lift)`.
-        epsilon: privacy budget of each user's bit; infinity without privacy.
+        epsilon: privacy budget of each user's bit; infinity for a non-private test.
         trust: "local" or "central".
-        power: planned probability that the test that looks once detects the lift.
-        failure_prob: probability of calling equal arms different.
+        power: planned probability that the fixed test detects the lift.
+        failure_prob: type I error, the probability of declaring equal arms different.
         needs: users needed with the planned trust model.
         other_trust: users needed with the other trust model.
-        without_privacy: users needed without privacy.
-        schedule: the curator's looks. None if no curator adds noise (local trust, or infinite epsilon): the anytime
-            test then looks after each of the first 200 pairs, and then when the number of pairs has grown by about 1%.
+        without_privacy: users needed by the non-private test.
+        schedule: the curator's looks. None if no curator adds noise (local trust, or infinite epsilon). In this case
+            the anytime test looks after each of the first 200 pairs, and then whenever the number of pairs has grown by
+            about 1%.
     """
 
     rate: float
@@ -62,7 +63,7 @@ class Plan(NamedTuple):
         return Setting(self.rate, self.lift, self.epsilon, self.trust, self.power, self.failure_prob)
 
     def power_at(self, users: float) -> float:
-        """Returns the power of the test that looks once after this number of users, of both arms together.
+        """Returns the power of the fixed test with `users` users in total, in both arms together.
 
         Raises:
             ValueError: if users is not a number >= 2.
@@ -70,9 +71,9 @@ class Plan(NamedTuple):
         return fixed_power(self.setting, _check_users(users))
 
     def smallest_lift(self, users: float) -> float:
-        """Returns the smallest lift that the test that looks once detects with this number of users.
+        """Returns the minimum detectable lift of the fixed test with `users` users in total.
 
-        It is the lift nearest 0, of the planned sign, that is detected with the planned power; NaN if there is none.
+        It is the lift of the planned sign, nearest to 0, that is detected with the planned power. NaN if there is none.
 
         Raises:
             ValueError: if users is not a number >= 2.
@@ -80,10 +81,10 @@ class Plan(NamedTuple):
         return _fixed.smallest_lift(self.setting, _check_users(users))
 
     def least_epsilon(self, users: float) -> float:
-        """Returns the least epsilon at which the test that looks once has the planned power with this number of users.
+        """Returns the minimum epsilon at which the fixed test with `users` users in total has the planned power.
 
-        The result is at least 1e-9. It is infinity if the test has this power only without privacy, and NaN if it does
-        not have it even then.
+        The result is at least 1e-9. It is infinity if only the non-private test has this power, and NaN if even the
+        non-private test has less.
 
         Raises:
             ValueError: if users is not a number >= 2.
@@ -100,14 +101,15 @@ class Plan(NamedTuple):
         """Returns the rule that evaluates the reports or releases.
 
         Args:
-            kind: "fixed" looks once, at `needs.fixed` users; "anytime" may stop at any look.
-            release: if True, the rule takes users' true bits, and releases sums of them with discrete Laplace noise,
-                sampled exactly from the operating system's random words. If False, it takes reports or sums that are
-                already private.
+            kind: "fixed" for the test that looks once, after `needs.fixed` users; "anytime" for the test that may stop
+                at any look.
+            release: if True, the rule takes users' true bits, and releases sums of the bits with discrete Laplace
+                noise, which is sampled exactly from the operating system's random words. If False, the rule takes
+                reports or sums that are already private.
 
         Raises:
-            ValueError: if kind is neither "fixed" nor "anytime"; for a release, if trust is local (each device
-                randomizes its user's bit, by `jaxdp.mechanisms.secret_randomized_response`) or epsilon is infinite.
+            ValueError: if kind is neither "fixed" nor "anytime"; or, for a release, if epsilon is infinite or trust is
+                local (each device must randomize its user's bit, by `jaxdp.mechanisms.secret_randomized_response`).
         """
         rule: FixedTest | AnytimeLocal | AnytimeCentral
         if check_choice("kind", kind, KINDS) == "fixed":
@@ -126,7 +128,7 @@ class Plan(NamedTuple):
         return CentralRelease(rule)
 
     def table(self) -> str:
-        """Returns the plan as text, in at most 100 columns."""
+        """Returns the plan as text with at most 100 characters per line."""
         return table(self.setting, (self.needs, self.other_trust, self.without_privacy), self.schedule)
 
     __str__ = table
@@ -147,44 +149,45 @@ def abtest(
     num_runs: int = NUM_RUNS,
     seed: int = 0,
 ) -> Plan:
-    """Plans a test of two arms on private bits, such as conversions.
+    """Plans an A/B test on private bits, such as conversions.
 
-    Two tests are planned. The fixed test is the two-proportion z-test: it looks once, at a planned number of users, and
-    its error is close to `failure_prob`. The anytime test may stop at any look, and its error over all looks is at most
-    `failure_prob`. It pairs the k-th users of both arms, so it needs no knowledge of rates or variances.
+    Two tests are planned. The fixed test is the two-proportion z-test. It looks once, after a planned number of users,
+    and its type I error is close to `failure_prob`. The anytime test may stop at any look, and its type I error over
+    all looks is at most `failure_prob`. It pairs the k-th users of both arms, so it needs no knowledge of rates or
+    variances.
 
     Args:
-        rate: share of ones in the control arm, in (0, 1).
+        rate: planned probability of a 1 in the control arm, in (0, 1).
         lift: relative difference of the rates, not 0; the treatment arm's rate is `rate * (1 + lift)`, in (0, 1).
-        epsilon: privacy budget of each user's bit, > 0; infinity without privacy.
+        epsilon: privacy budget of each user's bit, > 0; infinity for a non-private test.
         trust: "local" for randomized-response reports of the bits, "central" for a curator who sees the bits and
             releases noisy counts.
         power: probability that the fixed test detects the lift, in (failure_prob, 1).
-        failure_prob: probability of calling equal arms different, in (0, 0.5).
+        failure_prob: type I error, the probability of declaring equal arms different, in (0, 0.5).
         num_runs: number of simulated runs of the anytime test, >= 100.
         seed: seed of the simulation.
 
     Returns:
-        The plan: the users needed at this epsilon, with the other trust model, and without privacy; methods for the
-        power, the smallest lift and the least epsilon of a given number of users; and the rules that evaluate the
-        reports or releases.
+        The plan. It has the users needed at this epsilon, with the other trust model, and by the non-private test;
+        methods for the power, the minimum detectable lift and the minimum epsilon of a given number of users; and the
+        rules that evaluate the reports or releases.
 
     Warns:
-        UserWarning: if the lift is 1 or more, which may have been meant in percent.
+        UserWarning: if the lift is 1 or more, because it may have been meant in percent.
 
     Raises:
         ValueError: if a value is out of range, or more than 2^53 users are needed.
 
     Privacy:
         - Unit: one user's bit; adjacency: replace one bit. Arms, order and pairing are public.
-        - Local: each report is epsilon-DP. Central, anytime test: each pair of users belongs to one look, at which two
-          sums of the new pairs are released, with budgets that add up to epsilon (see `AnytimeCentral`). Central, fixed
+        - Local: each report is epsilon-DP. Central, anytime test: each look releases two sums over the new pairs, with
+          budgets that add up to epsilon (see `AnytimeCentral`), and each pair is new at only one look. Central, fixed
           test: each user is in one of two counts, each with budget epsilon.
         - Planning reads no data. Only the rules of `Plan.test(..., release=True)` draw noise that protects users.
 
     Source:
         Wald (1947), "Sequential Analysis", chapter 6; Robbins (1970), DOI 10.1214/aoms/1177696786. Deviations: batches
-        of pairs (by Jensen's inequality) and noisy counts (by the noise's generating function), see
+        of pairs (by Jensen's inequality) and noisy counts (by the noise's moment generating function), see
         `docs/proofs/pairs.md`.
 
     Examples:
@@ -217,7 +220,7 @@ def abtest(
 
 
 def _schedule(setting: Setting, seed: int) -> Schedule | None:
-    """Returns the curator's schedule; None if the test reads bits or reports without further noise."""
+    """Returns the curator's schedule; None if no curator adds noise to the bits or reports."""
     if setting.trust == "local" or math.isinf(setting.epsilon):
         return None
     return choose_schedule(setting, np.random.default_rng([seed, 0]))

@@ -1,4 +1,7 @@
-"""Rates (shares of ones) of bits and of their reports, relative entropies, and lower bounds on the number of users."""
+"""Rates of bits and their reports, relative entropies, and lower bounds on the number of users.
+
+A rate is the probability of a 1.
+"""
 
 import math
 
@@ -8,7 +11,7 @@ from scipy.special import expit, logit
 
 
 def report_rate(rate: float, epsilon: float) -> float:
-    """Returns the share of ones among randomized-response reports of bits that are 1 at `rate`."""
+    """Returns the probability that the randomized-response report of a bit is 1, if the bit is 1 with `rate`."""
     return 0.5 + (rate - 0.5) * math.tanh(epsilon / 2)
 
 
@@ -18,8 +21,8 @@ def log_odds_ratio(first: float, second: float) -> float:
 
 
 def relative_entropy(first: float, second: float) -> float:
-    """Returns the Kullback-Leibler divergence between bits with these rates, in nats."""
-    # For close rates the plain formula would lose all digits; `log1p` of the small differences keeps them.
+    """Returns the Kullback-Leibler divergence between Bernoulli distributions with these rates, in nats."""
+    # For close rates the plain formula would lose all digits; `log1p` of the small differences is accurate.
     ones = first * math.log1p((first - second) / second)
     return ones + (1 - first) * math.log1p((second - first) / (1 - second))
 
@@ -38,16 +41,16 @@ def private_divergence(first: float, second: float, epsilon: float) -> float:
 
 
 def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: float = math.inf) -> float:
-    """Returns a lower bound on the mean number of users, in both arms together, that a test needs at these rates.
+    """Returns a lower bound on the expected total number of users that a test needs at these rates.
 
-    The bound holds for tests that use both arms equally often, stop only when they call the arms different, do so with
-    probability 1 if the rates differ, and with probability at most `failure_prob` if they are equal. If epsilon is
-    finite, the time at which the test stops must also depend only on the curator's releases.
+    The bound holds for tests that use both arms equally often and stop only when they declare the arms different. They
+    must stop with probability 1 if the rates differ, and with probability at most `failure_prob` if the rates are
+    equal. If epsilon is finite, the stopping time must also depend only on the curator's releases.
 
     Args:
-        control: the control arm's rate of ones, among bits or among their reports.
-        treatment: the treatment arm's rate of ones; different from `control`.
-        failure_prob: largest probability of calling equal arms different.
+        control: the control arm's rate, of bits or of reports.
+        treatment: the treatment arm's rate; different from `control`.
+        failure_prob: maximum probability of declaring equal arms different.
         epsilon: the curator's budget; infinity if the test reads the bits (or reports) themselves.
     """
     low, high = min(control, treatment), max(control, treatment)
@@ -60,7 +63,7 @@ def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: 
 
 
 def log_cosh(values: np.ndarray | float) -> np.ndarray:
-    """Returns log cosh, to full relative precision for small values and without overflow for large ones."""
+    """Returns log cosh, with full relative precision for small values and without overflow for large values."""
     size = np.abs(values)
     small = np.log1p(2 * np.sinh(np.minimum(size, 1.0) / 2) ** 2)
     return np.where(size < 1, small, size + np.log1p(np.exp(-2 * size)) - math.log(2))

@@ -1,4 +1,4 @@
-"""A curator's releases of real data, with secret noise, and kept in a file, so that nothing is released twice."""
+"""A curator's releases of real data with secret noise, stored in a file so that no data are released twice."""
 
 import hashlib
 import json
@@ -27,8 +27,8 @@ class Arrivals(NamedTuple):
     """The public order of arrival of the users in a file's releases.
 
     Attributes:
-        users: number of users of both arms together, up to the last user with a bit in a release.
-        digest: SHA-256 of their arms, one byte each: 0 for control, 1 for treatment.
+        users: total number of users of both arms up to the last user with a bit in a release.
+        digest: SHA-256 of the arms of these users, one byte each: 0 for control, 1 for treatment.
     """
 
     users: int
@@ -40,10 +40,10 @@ class Released(NamedTuple):
 
     Attributes:
         setting: the planned values.
-        schedule: the looks' public schedule; None for the fixed test, which looks once.
+        schedule: the public schedule of looks; None for the fixed test, which looks once.
         users: `[2]`, each arm's number of users in the fixed test, control first; None for the anytime test.
-        sums: `[releases][2]` noisy integers. In the anytime test: S and D of each epoch (see `AnytimeCentral`); in the
-            fixed test: each arm's number of ones, control first.
+        sums: `[releases][2]` noisy integers. In the anytime test they are S and D of each epoch (see `AnytimeCentral`);
+            in the fixed test they are each arm's number of ones, control first.
         arrivals: the users' order of arrival; None if it was not given.
     """
 
@@ -55,12 +55,12 @@ class Released(NamedTuple):
 
 
 class CentralRelease(NamedTuple):
-    """A test for a curator who holds users' true bits; it draws the noise, and keeps every release in a file.
+    """A test for a curator who has users' true bits. It draws the noise, and stores every release in a file.
 
     The noise is discrete Laplace noise, sampled exactly from the operating system's random words
     (`jaxdp.mechanisms.secret_discrete_laplace`). When more users have arrived, an evaluation draws noise only for new
-    epochs (the pairs between two looks), which the file does not have yet. Keep the file, and use one file for one
-    test: a second file would release the same users' bits again, which costs epsilon once more.
+    epochs, which are not yet in the file; an epoch is the pairs between two looks. Keep the file, and use one file for
+    one test, because a second file would release the same users' bits again, which costs epsilon once more.
 
     Attributes:
         rule: the rule that evaluates releases.
@@ -69,7 +69,7 @@ class CentralRelease(NamedTuple):
     rule: FixedTest | AnytimeCentral
 
     def guarantee(self) -> Guarantee:
-        """Returns the claim of all releases of one file."""
+        """Returns the claim for all releases of one file together."""
         return Guarantee.pure(
             self.rule.setting.epsilon,
             trust_model="central",
@@ -80,29 +80,30 @@ class CentralRelease(NamedTuple):
         )
 
     def evaluate(self, control: Any, treatment: Any, path: str | os.PathLike[str], *, arms: Any = None) -> Verdict:
-        """Releases the sums of new users, adds them to the file, and evaluates the releases of the file.
+        """Releases the sums of new users, adds the releases to the file, and evaluates all releases of the file.
 
         Args:
             control: `[control users]` of 0 and 1, the true bits of all users so far, in the order of arrival.
-            treatment: `[treatment users]`, the same for the treatment arm.
-            path: the file of releases, in a folder that exists; it is made if it does not exist. Later calls must keep
-                the users of earlier calls, at the same positions. Their bits cannot be checked without another release.
-            arms: `[users]` of 0 (control) and 1 (treatment), the arms of all users in the order of arrival, which are
-                public. The file keeps a digest of them, so that a later call with the arms exchanged, with another
-                order, or without an earlier user is refused. If `arms` is not given, such mistakes are not noticed.
+            treatment: `[treatment users]` of 0 and 1, the same for the treatment arm.
+            path: the file of releases, which is created if it does not exist; its folder must exist. Users of earlier
+                calls must stay at the same positions in later calls. Their bits cannot be checked without another
+                release.
+            arms: `[users]` of 0 (control) and 1 (treatment), the public arms of all users in the order of arrival. The
+                file stores a digest of the arms, so that a later call is rejected if arms are exchanged, the order has
+                changed or an earlier user is missing. If `arms` is None, such mistakes are not detected.
 
         Returns:
             The verdict.
 
         Warns:
-            UserWarning: in the cases in which the rule warns; if the arms' sizes are not compatible with a fair coin (p
-                < 1e-4).
+            UserWarning: in the cases in which the rule warns; or if the arms' sizes are not compatible with a fair coin
+                (p < 1e-4).
 
         Raises:
             ValueError: if a bit is not 0 or 1, or an arm has no users; if there are fewer pairs than the first look
                 needs, or than the file has released; if the fixed test was released for other numbers of users; if arms
                 do not match the bits, or were given in only some of the calls; if the file has another plan, arms of
-                other users, or another format; or if path is not in a folder that exists. In these cases no noise is
+                other users, or another format; or if the folder of path does not exist. In these cases no noise is
                 drawn.
             OSError: if the file cannot be written. In this case no release is returned.
         """
@@ -182,7 +183,7 @@ class CentralRelease(NamedTuple):
 
 
 def num_releases(path: Path) -> int:
-    """Returns the number of releases that a file has; 0 if there is no file."""
+    """Returns the number of releases in a file; 0 if there is no file."""
     previous = _read(path)
     return 0 if previous is None else len(previous.sums)
 
@@ -200,13 +201,13 @@ def _check_arms(arms: Any, sizes: Sequence[int]) -> np.ndarray:
 
 
 def _arrivals(order: np.ndarray, pairs: int | None) -> Arrivals:
-    """Returns the arrivals up to the last user of the first `pairs` pairs, or of all users if `pairs` is None."""
+    """Returns the arrivals up to the last user of the first `pairs` pairs, or all arrivals if `pairs` is None."""
     last = order.size if pairs is None else 1 + max(int(np.flatnonzero(order == arm)[pairs - 1]) for arm in (0, 1))
     return Arrivals(last, hashlib.sha256(order[:last].tobytes()).hexdigest())
 
 
 def _check_arrivals(previous: Released | None, order: np.ndarray | None, path: Path) -> None:
-    """Raises a ValueError if users are not at the positions that they had in earlier releases."""
+    """Raises a ValueError if users of previous releases are not at the same positions as before."""
     if previous is None or (previous.arrivals is None and order is None):
         return
     if previous.arrivals is None or order is None:
@@ -241,7 +242,7 @@ def _read(path: Path) -> Released | None:
 
 
 def _write(path: Path, released: Released) -> None:
-    """Replaces the file in one step. A verdict may be returned only after this."""
+    """Replaces the file atomically. A verdict may be returned only afterwards."""
     content = {
         "format": FORMAT,
         "plan": released.setting._asdict(),

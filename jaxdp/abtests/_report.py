@@ -1,4 +1,4 @@
-"""The plan as a table and as a picture."""
+"""Formats a plan as a table, and draws it as a picture."""
 
 import math
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ def other_trust(trust: str) -> str:
 
 
 def mean_bound(setting: Setting) -> float:
-    """Returns the lower bound on a test's mean number of users that is proved in `docs/proofs/pairs.md`."""
+    """Returns the lower bound, proved in `docs/proofs/pairs.md`, on a test's expected number of users."""
     epsilon = math.inf if setting.trust == "local" else setting.epsilon  # a test reads reports without further noise
     return lower_bound(*setting.rates, setting.failure_prob, epsilon)
 
 
 def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -> str:
-    """Formats a plan in at most 100 columns.
+    """Formats a plan with at most 100 characters per line.
 
-    `needs` has the users needed with the planned trust model, with the other trust model, and without privacy.
+    `needs` has the users needed with the planned trust model, with the other trust model, and by the non-private test.
     `schedule` is None if no curator adds noise.
     """
     trusts = (setting.trust, other_trust(setting.trust), "")

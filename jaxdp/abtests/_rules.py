@@ -31,12 +31,13 @@ class Verdict(NamedTuple):
 
     Attributes:
         decision: "treatment is better", "control is better" or "undecided".
-        p_value: two-sided p-value; for an anytime test, the least 1 / e-value so far, which is valid at every look.
-        users: number of users, of both arms, in the test.
-        waiting: number of users who are not in the test yet: they have no partner, or the next look has not come. 0 if
-            the rule was given only counts or releases.
-        stopped_at: number of users, of both arms, at the first look that decided; None if no look did.
-        rates: estimated shares of ones among users, control first; NaN if the releases do not determine them.
+        p_value: two-sided p-value; for an anytime test, the minimum of 1 / e-value so far, which is valid at every
+            look.
+        users: total number of users of both arms in the test.
+        waiting: number of users who are not in the test yet, because they have no partner or are waiting for the next
+            look. 0 if the rule received only counts or releases.
+        stopped_at: total number of users at the first look with a decision; None if no look had a decision.
+        rates: estimated rates of users' bits, control first; NaN if the releases do not determine them.
         effect: estimates of the rates, their difference and the lift, with intervals.
     """
 
@@ -50,13 +51,13 @@ class Verdict(NamedTuple):
 
 
 class FixedTest(NamedTuple):
-    """The two-proportion z-test, which looks once, at the planned number of users.
+    """The two-proportion z-test, which looks once, after the planned number of users.
 
-    Its error is close to `failure_prob` for many users, but not bounded by it.
+    Its type I error is close to `failure_prob` for many users, but not bounded by it.
 
     Attributes:
         setting: the planned values.
-        planned_users: planned number of users, of both arms together.
+        planned_users: planned total number of users of both arms.
     """
 
     setting: Setting
@@ -67,22 +68,22 @@ class FixedTest(NamedTuple):
 
         Args:
             users: `[2]`, number of users in the control and in the treatment arm; public.
-            ones: `[2]`, control first. Local: the number of ones among the arm's reports. Central: the released number
-                of ones of the arm, with two-sided geometric noise at budget epsilon. Laplace noise, too, is possible:
-                its variance is larger than the test assumes, by at most 1 / 6.
+            ones: `[2]`, control first. Local: the number of ones among the arm's reports. Central: the arm's number of
+                ones, released with two-sided geometric noise at budget epsilon. Laplace noise is also possible; its
+                variance exceeds the variance that the test assumes by at most 1 / 6.
 
         Returns:
             The verdict.
 
         Warns:
-            UserWarning: if the number of users differs from the planned number by more than 5% (the test's error holds
-                only at the planned look); if the arms' sizes are not compatible with a fair coin (p < 1e-4); if reports
-                have a share of ones that randomized responses cannot have; if a rate is far from the planned rates, for
-                example because 0 and 1 are exchanged.
+            UserWarning: if the number of users differs from the planned number by more than 5% (the test's type I error
+                is valid only at the planned look); if the arms' sizes are not compatible with a fair coin (p < 1e-4);
+                if reports have a fraction of ones that randomized responses cannot have; or if a rate is far from the
+                planned rates, for example because 0 and 1 are exchanged.
 
         Raises:
-            ValueError: if users or ones do not have two entries; if a number of users is not a whole number in
-                [1, 2^53]; or if ones are not finite or, for local trust, lie outside [0, users].
+            ValueError: if users or ones do not have two entries; if a number of users is not an integer in [1, 2^53];
+                or if ones are not finite or, for local trust, are outside [0, users].
         """
         sizes = [check_count("users", size, maximum=2**53) for size in _pair("users", users)]
         counts = check_finite("ones", _pair("ones", ones))
@@ -117,10 +118,11 @@ class FixedTest(NamedTuple):
 
 
 class AnytimeLocal(NamedTuple):
-    """The anytime test of randomized-response reports: the k-th reports of both arms form a pair.
+    """The anytime test of randomized-response reports, in which the k-th reports of both arms form a pair.
 
     The test is valid if arms are assigned by a fair public coin, and arms, order and pairing are public. If the rate
-    drifts, both reports of a pair must come from the same period: pass each period as one batch to `evaluate_counts`.
+    drifts, both reports of a pair must come from the same period, so pass each period as one batch to
+    `evaluate_counts`.
 
     Attributes:
         setting: the planned values.
@@ -133,15 +135,16 @@ class AnytimeLocal(NamedTuple):
 
         Args:
             control: `[control users]` of 0 and 1, randomized-response reports.
-            treatment: `[treatment users]`, the same for the treatment arm.
+            treatment: `[treatment users]` of 0 and 1, the same for the treatment arm.
 
         Returns:
-            The verdict. The test looks after each of the first 200 pairs, and then when the number of pairs has grown
-            by about 1%. Pairs after the last look are not in the test yet.
+            The verdict. The test looks after each of the first 200 pairs, and then whenever the number of pairs has
+            grown by about 1%. Pairs after the last look are not in the test yet.
 
         Warns:
             UserWarning: if the arms' sizes are not compatible with a fair coin (p < 1e-4); if an arm's reports seem to
-                be sorted; if a share of ones is impossible, or a rate is far from the plan, as in `evaluate_counts`.
+                be sorted; or if a fraction of ones is impossible, or a rate is far from the plan, as in
+                `evaluate_counts`.
 
         Raises:
             ValueError: if a report is not 0 or 1, or an arm has no reports.
@@ -157,7 +160,7 @@ class AnytimeLocal(NamedTuple):
         return verdict._replace(waiting=sum(map(len, arms)) - 2 * ends[-1])
 
     def evaluate_counts(self, sizes: Any, control: Any, treatment: Any) -> Verdict:
-        """Evaluates the ones of disjoint batches, each with equally many users of both arms.
+        """Evaluates the numbers of ones of disjoint batches, each with the same number of users in both arms.
 
         The ends of batches must be public and independent of reports. Running totals are not disjoint batches, so their
         e-value would not be valid.
@@ -168,12 +171,12 @@ class AnytimeLocal(NamedTuple):
             treatment: `[batches]`, number of ones among the treatment arm's reports.
 
         Warns:
-            UserWarning: if reports have a share of ones that randomized responses cannot have; if a rate is far
-                from the planned rates, for example because 0 and 1 are exchanged; if batches look like running totals.
+            UserWarning: if reports have a fraction of ones that randomized responses cannot have; if a rate is far from
+                the planned rates, for example because 0 and 1 are exchanged; or if batches look like running totals.
 
         Raises:
-            ValueError: if the arrays do not have one shape [batches] with at least one batch; if a size is not a whole
-                number >= 1; or if a count is not a whole number in [0, size].
+            ValueError: if the arrays do not have the same shape [batches] with at least one batch; if a size is not an
+                integer >= 1; or if a count is not an integer in [0, size].
         """
         users = check_finite("sizes", sizes)
         counts = [check_finite(name, values) for name, values in (("control", control), ("treatment", treatment))]
@@ -202,12 +205,12 @@ class AnytimeLocal(NamedTuple):
 
 
 class AnytimeCentral(NamedTuple):
-    """The anytime test of a curator's releases, which are two noisy integers for each epoch, S and D.
+    """The anytime test of a curator's releases, which are two noisy integers S and D for each epoch.
 
-    The k-th users of both arms form a pair. An epoch is the pairs between two looks. S is the number of its pairs in
-    which only the treatment's bit is 1, minus the number of pairs in which only the control's bit is 1; D is the sum of
-    these two numbers. Replacing one bit changes S and D by at most 1 each. S has two-sided geometric noise at
-    `lead_epsilon`, D at `discordant_epsilon`; together they spend the planned epsilon.
+    The k-th users of both arms form a pair. An epoch is the pairs between two looks. S is the number of the epoch's
+    pairs in which only the treatment's bit is 1, minus the number of pairs in which only the control's bit is 1. D is
+    the sum of these two numbers. S and D both have sensitivity 1 with respect to one bit. S has two-sided geometric
+    noise with budget `lead_epsilon`, and D with budget `discordant_epsilon`; together they spend the planned epsilon.
 
     Attributes:
         setting: the planned values.
@@ -228,7 +231,7 @@ class AnytimeCentral(NamedTuple):
         return central_evidence(self.setting, self.schedule.slope_share).discordant_epsilon
 
     def looks(self, pairs: int) -> list[int]:
-        """Returns the scheduled looks up to `pairs`; a look is a number of pairs."""
+        """Returns the numbers of pairs at the scheduled looks, up to `pairs`."""
         return list(takewhile(lambda look: look <= pairs, self.schedule.looks()))
 
     def evaluate(self, leads: Any, discordant: Any) -> Verdict:
@@ -239,15 +242,15 @@ class AnytimeCentral(NamedTuple):
             discordant: `[epochs]`, the released D of each epoch.
 
         Returns:
-            The verdict; its rates and lift are NaN, since S and D do not determine the rates of single arms. S and D
+            The verdict; its rates and lift are NaN, because S and D do not determine the rates of single arms. S and D
             also do not show whether 0 and 1 are exchanged, which would reverse the decision.
 
         Warns:
-            UserWarning: if an epoch's releases are farther from possible sums than their noise explains.
+            UserWarning: if an epoch's releases are too far from possible sums to be explained by their noise.
 
         Raises:
-            ValueError: if the arrays do not have one shape [epochs] with at least one epoch; or if a release is not a
-                whole number.
+            ValueError: if the arrays do not have the same shape [epochs] with at least one epoch; or if a release is
+                not an integer.
         """
         released = [check_finite(name, values) for name, values in (("leads", leads), ("discordant", discordant))]
         if released[0].ndim != 1 or not released[0].size or released[0].shape != released[1].shape:
@@ -272,19 +275,19 @@ class AnytimeCentral(NamedTuple):
         return _anytime(self.setting, logs, totals[0], 2 * pairs, estimates)
 
     def simulate_releases(self, control: Any, treatment: Any, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Simulates the releases of these bits at the scheduled looks; the noise protects nobody.
+        """Simulates the releases of these bits at the scheduled looks; the simulated noise protects nobody.
 
         Args:
             control: `[control users]` of 0 and 1, in the order of arrival.
-            treatment: `[treatment users]`, the same for the treatment arm.
+            treatment: `[treatment users]` of 0 and 1, the same for the treatment arm.
             seed: seed of NumPy's generator, which is not a source of secret noise.
 
         Returns:
             The released S and D, `[epochs]` each.
 
         Warns:
-            UserWarning: always, because this is only a simulation; also if the arms' sizes are not compatible with a
-                fair coin (p < 1e-4).
+            UserWarning: always, because this is only a simulation; and again if the arms' sizes are not compatible with
+                a fair coin (p < 1e-4).
 
         Raises:
             ValueError: if a bit is not 0 or 1, or fewer pairs are given than the first look needs.
@@ -308,9 +311,10 @@ class AnytimeCentral(NamedTuple):
 
 
 def _anytime(setting: Setting, logs: np.ndarray, leads: np.ndarray, users: np.ndarray, estimates: Effect) -> Verdict:
-    """Returns the verdict after these looks, from their log e-values `logs`.
+    """Returns the verdict after the looks with the log e-values `logs`.
 
-    The decision is made at the first look that decides; the p-value is the least one of all looks.
+    The decision is made at the first look with an e-value of at least 1 / failure_prob. The p-value is the minimum over
+    all looks.
     """
     deciding = np.flatnonzero(logs >= math.log(1 / setting.failure_prob))
     first = int(deciding[0]) if deciding.size else None

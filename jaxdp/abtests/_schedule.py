@@ -1,4 +1,4 @@
-"""Schedules of looks. They are public, count pairs of users, and are fixed before the first user arrives."""
+"""Public schedules of looks, in numbers of pairs of users. They are fixed before the first user arrives."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,7 +7,7 @@ LOCAL_GROWTH = 100  # the number of pairs grows by 1 / 100 from look to look, an
 
 
 def local_looks() -> Iterator[int]:
-    """Yields the number of pairs at each look without a curator's noise: 1, 2, ..., 200, then about 1% more each."""
+    """Yields the number of pairs at each look without a curator: 1, 2, ..., 200, then about 1% more at each look."""
     pairs = 0
     while True:
         pairs += max(1, pairs // LOCAL_GROWTH)
@@ -20,8 +20,8 @@ class Schedule(NamedTuple):
     Attributes:
         first: number of pairs at the first look, >= 1.
         growth: relative growth of the number of pairs from look to look, > 0.
-        slope_share: the e-value's slope divided by half the planned log odds ratio (see `central_evidence`). With much
-            noise, a smaller slope loses less.
+        slope_share: the e-value's slope divided by half the planned log odds ratio (see `central_evidence`). If the
+            noise is large, a smaller slope may stop earlier.
     """
 
     first: int

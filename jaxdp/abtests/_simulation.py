@@ -1,4 +1,4 @@
-"""Simulates when an anytime test stops, with binomial counts at each look, and chooses a curator's looks."""
+"""Simulates the stopping times of anytime tests, with binomial counts at each look, and chooses a curator's looks."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,10 +15,10 @@ from jaxdp.abtests._rates import log_odds_ratio
 from jaxdp.abtests._schedule import Schedule, local_looks
 
 LONGEST = 100  # a run is cut off after this multiple of the fixed test's users
-WEIGHTS = {1.0: 2.0, 2.0: 1.0, 4.0: 0.25}  # see `choose_schedule`: exponents, by multiple of the planned log odds ratio
+WEIGHTS = {1.0: 2.0, 2.0: 1.0, 4.0: 0.25}  # exponents by multiple of the planned log odds ratio; see `choose_schedule`
 PILOT_RUNS, FINAL_RUNS = 200, 2_000
 NUM_FINALISTS = 6
-FIRST_LOOKS = (0.1, 0.2, 0.3, 0.5)  # shares of the fixed test's users
+FIRST_LOOKS = (0.1, 0.2, 0.3, 0.5)  # fractions of the fixed test's users
 GROWTHS = (0.05, 0.1, 0.3, 0.5)
 SLOPE_SHARES = (1.0, 0.75)
 Sums = tuple[np.ndarray, np.ndarray, np.ndarray]  # S, D, log e-value of each run
@@ -26,15 +26,15 @@ Step = Callable[[int, np.ndarray, np.ndarray, int], Sums]  # (number of new pair
 
 
 class Stopping(NamedTuple):
-    """Simulated times at which the anytime test stops if the arms have the planned rates, in users of both arms.
+    """Simulated stopping times of the anytime test at the planned rates, as total numbers of users of both arms.
 
     Attributes:
         mean: mean number of users.
         stderr: standard error of the mean.
         quantile_95: number of users that is enough in 95% of runs.
-        power_at_fixed: share of runs that stop by the fixed test's number of users.
-        unfinished: share of runs that were cut off at 100 times the fixed test's number of users; they count as
-            stopping there.
+        power_at_fixed: fraction of runs that stop by the fixed test's number of users.
+        unfinished: fraction of runs that were cut off at 100 times the fixed test's number of users. In the other
+            statistics, these runs stop at the cutoff.
     """
 
     mean: float
@@ -45,15 +45,15 @@ class Stopping(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """Numbers of users needed, of both arms together.
+    """Total numbers of users that are needed, in both arms together.
 
     Attributes:
-        fixed: number of users of the two-proportion z-test, which looks once.
-        anytime: numbers of users at which the test of pairs stops; this test may stop at any look.
-        lower_bound: lower bound on a test's mean number of users at the planned rates. It holds for any test that uses
-            both arms equally often and stops only when it calls the arms different, with probability 1 if the rates
-            differ, and at most `failure_prob` if they are equal. With a curator, the test must also stop by the
-            releases alone (see `docs/proofs/pairs.md`).
+        fixed: number of users of the fixed test (the two-proportion z-test, which looks once).
+        anytime: stopping times of the anytime test of pairs, which may stop at any look.
+        lower_bound: lower bound on a test's expected number of users at the planned rates. It holds for any test that
+            uses both arms equally often and stops only when it declares the arms different. The test must stop with
+            probability 1 if the rates differ, and with probability at most `failure_prob` if the rates are equal. With
+            a curator, the stopping time must also depend only on the releases (see `docs/proofs/pairs.md`).
     """
 
     fixed: int
@@ -69,10 +69,10 @@ def simulate_local(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulates runs without a curator's noise, and returns the number of users of both arms at which each run stops.
+    """Simulates runs without a curator, and returns the total number of users at which each run stops.
 
-    `rates` are the rates of reports, control first. A run stops when the log e-value reaches `threshold`. Runs that do
-    not stop by `max_users` users of both arms get infinity.
+    `rates` are the rates of reports, control first. A run stops when the log e-value reaches `threshold`. The result is
+    infinity for runs that do not stop by `max_users` users in total.
     """
 
     def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:
@@ -93,11 +93,11 @@ def simulate_central(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulates runs with a curator, and returns the number of users of both arms at which each run stops.
+    """Simulates runs with a curator, and returns the total number of users at which each run stops.
 
     The curator releases S and D (see `AnytimeCentral`) of each epoch. `rates` are the rates of bits, control first. A
-    run stops when the log e-value reaches `threshold`. Runs that do not stop by `max_users` users of both arms get
-    infinity.
+    run stops when the log e-value reaches `threshold`. The result is infinity for runs that do not stop by `max_users`
+    users in total.
     """
     only_control, only_treatment = rates[0] * (1 - rates[1]), rates[1] * (1 - rates[0])
 
@@ -112,7 +112,7 @@ def simulate_central(
 
 
 def geometric_noise(epsilon: float, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws two-sided geometric noise, P(k) proportional to exp(-epsilon |k|), for a simulation: it protects nobody."""
+    """Draws two-sided geometric noise, P(k) proportional to exp(-epsilon |k|), only for simulations."""
     success = -math.expm1(-epsilon)
     return rng.geometric(success, size) - rng.geometric(success, size)
 
@@ -135,9 +135,9 @@ def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
     """Returns the best of 32 schedules of a curator, by simulations that read only the plan.
 
     Let m(k) be the simulated mean number of users if the log odds ratio is k times the planned one; runs are cut off at
-    20 times the fixed test's users. The cost of a schedule is m(1)^2 * m(2) * m(4)^0.25. So a few more users at the
-    planned lift are accepted for a test that stops early if the lift is larger. Short simulations select the six
-    schedules of least cost, and longer simulations select the best of the six.
+    20 times the fixed test's users. The cost of a schedule is m(1)^2 * m(2) * m(4)^0.25. Therefore a test that stops
+    early at larger lifts may need a few more users at the planned lift. Short simulations select the six schedules with
+    the smallest costs, and longer simulations select the best of the six.
     """
     fixed, threshold = fixed_users(setting), math.log(1 / setting.failure_prob)
     control, treatment = setting.true_rates
