@@ -1,6 +1,7 @@
-"""Comparisons of learners, or of estimators, on one problem: a table, a figure, the claims and a verdict.
+"""Comparisons of learners or estimators on one problem, with a table, a figure, the claims and a verdict.
 
-`jaxdp.compare` runs all of them with the same seeds, on the same worlds (except by counts).
+`jaxdp.compare` runs all learners or estimators with the same seeds on the same worlds. Learners that are simulated by
+counts are an exception: they meet different worlds.
 
 >>> import jax, jaxdp
 >>> result = jaxdp.compare(

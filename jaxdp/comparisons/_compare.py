@@ -19,7 +19,7 @@ from jaxdp.simulation.run.checkpoints import LogSpaced
 from jaxdp.simulation.run.values import parameters, select_values
 from jaxdp.validation import check_choice, check_count, check_horizon, did_you_mean
 
-METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # the default is the first of these that the runs have
+METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # the default metric is the first of these that the runs have
 SIZES = ("num_arms", "num_experts", "dim", "horizon")  # factory arguments that the world and the horizon determine
 TILE = 256  # with fewer lanes than this on a CPU, the tile is made smaller
 SMALLEST_TILE = 16  # the smaller tile is a multiple of this number of lanes
@@ -47,32 +47,33 @@ def compare(
     """Runs learners on one world, or estimators on one problem, with the same seeds at every epsilon.
 
     Each seed draws one world, or one data set, for all contestants, so differences between contestants are paired.
-    Learners that play by counts (`engine="counts"`) draw separate worlds. The result lists these learners as unpaired;
-    comparisons with them stay valid.
+    Learners that are simulated by counts (`engine="counts"`) draw separate worlds. The result lists these learners as
+    unpaired; comparisons with them are valid, too.
 
     Args:
-        learners: a learner for each display name; with `problem`, an estimator for each name. In place of a learner you
-            can give its factory: it is called with the number of arms or experts, the dimension and the horizon if it
-            requires them. You can also give a pair of a learner or factory and a dict. The dict holds further arguments
-            of the factory and values of the parameters, as `(jaxdp.bandits.ucb, {"report": "gaussian"})`.
+        learners: a dict with a learner, or with `problem` an estimator, for each display name. Instead of a learner you
+            can pass its factory, which is called with the number of arms or experts, the dimension and the horizon if
+            it requires them. You can also pass a pair of a learner or factory and a dict. The dict contains further
+            arguments of the factory and parameter values, as in `(jaxdp.bandits.ucb, {"report": "gaussian"})`.
         world: the environment of the learners.
-        problem: the problem of the estimators, in place of a world.
+        problem: the problem of the estimators, instead of a world.
         epsilon: one privacy budget, or several. A learner without the parameter epsilon plays the same at each budget.
-        horizon: number of rounds. Several horizons are separate runs. A learner that is made for one horizon must then
-            be given as a factory.
-        num_seeds: repetitions, >= 5.
-        key: root key.
-        metric: the output to compare, such as "pseudo_regret" or "l2_error"; by default the first of pseudo_regret,
-            regret and dynamic_regret that the world has. A problem has no default.
-        best: "least" or "largest": which values of the metric are good.
+        horizon: number of rounds. If several horizons are given, each has separate runs, and a learner that depends on
+            the horizon must be given as a factory.
+        num_seeds: number of repetitions, >= 5.
+        key: root PRNG key.
+        metric: the output to compare, such as "pseudo_regret" or "l2_error". For a world, None chooses the first of
+            pseudo_regret, regret and dynamic_regret that the world has. For a problem, a metric must be given.
+        best: "least" if small values of the metric are good, or "largest" if large values are good.
         values: further parameter values, such as delta, for each learner, estimator, world or problem that accepts
             them.
-        checkpoints: as in `simulator`, for one horizon; tables compare the values after the last round.
-        engine: as in `simulator`, for all learners. With "counts", learners without counts play as with "auto".
-        unit: the privacy unit: "round", "person", or both, which become separate columns. With "person", learners play
-            by `jaxdp.per_person`, as in `simulator`, the world must have `visits`, and factories receive as horizon the
-            number of rounds that learners use. None leaves learners unchanged.
-        reports: with the unit "person", how many visits of each person a learner uses.
+        checkpoints: as in `simulator`, for a single horizon; tables compare the values after the last round.
+        engine: as in `simulator`, for all learners. With "counts", learners without counts are simulated as with
+            "auto".
+        unit: the privacy unit: "round", "person", or both, which become separate columns. With "person", learners are
+            wrapped by `jaxdp.per_person`, as in `simulator`, the world must have `visits`, and factories receive as
+            horizon the number of rounds that learners use. None leaves learners unchanged.
+        reports: with the unit "person", the number of visits of each person that a learner uses.
         **scheduling: further arguments of `sweep`, such as `store` and `progress`.
 
     Returns:
@@ -80,7 +81,8 @@ def compare(
 
     Raises:
         ValueError: if an argument is out of its range; if a factory needs an argument that neither the world nor the
-            horizon determines; if nothing accepts a name in `values`; if the metric does not exist.
+            horizon determines; if no learner, estimator, world or problem accepts a name in `values`; or if the metric
+            does not exist.
 
     Examples:
         >>> import jax, jaxdp
@@ -167,7 +169,7 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
 
 
 def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
-    """Returns the privacy units as a list, after checks; [None] if no unit is given."""
+    """Checks the privacy units, and returns them as a list; [None] if no unit is given."""
     check_count("reports", reports)
     if unit is None:
         if reports != 1:
@@ -187,8 +189,8 @@ def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
 def make_learner_for(
     name: str, contestant: Contestant, world: Environment, horizon: int, unit: str | None, reports: int = 1
 ) -> tuple[Learner, dict[str, Any]]:
-    """Returns a contestant's learner, with a claim for this unit (None: with an unchanged claim), and its values."""
-    num_used = horizon  # rounds that the learner uses
+    """Returns a contestant's learner and parameter values; the learner's claim is for `unit`, or unchanged if None."""
+    num_used = horizon  # number of rounds that the learner uses
     if unit == "person":
         assert world.visits is not None
         num_used = world.visits.num_heard(reports, min(horizon, len(world.visits)))
@@ -199,7 +201,7 @@ def make_learner_for(
 def _make_learner(
     name: str, contestant: Contestant, world: Environment, horizon: int
 ) -> tuple[Learner, dict[str, Any]]:
-    """Makes a contestant's learner, and returns it with the parameter values that the contestant's dict gives."""
+    """Makes a contestant's learner, and returns it with the parameter values from the contestant's dict."""
     factory, arguments = split_contestant(name, contestant)
     if isinstance(factory, Learner):
         _check_known(name, arguments, [*parameters(factory.params)])
@@ -214,7 +216,7 @@ def _make_learner(
     if not isinstance(learner, Learner):
         raise ValueError(f"learners[{name!r}] must make a learner, got {type(learner).__name__}")
     learner_values = {argument: value for argument, value in arguments.items() if argument not in accepted}
-    # Values of the world are refused: this contestant would play in a different world than the others.
+    # Values of the world are rejected, because this contestant would play in a different world than the others.
     _check_known(name, learner_values, {*accepted, *parameters(learner.params)})
     return learner, learner_values
 
@@ -228,7 +230,7 @@ def split_contestant(name: str, contestant: Contestant) -> tuple[Any, dict[str, 
 
 
 def _sizes(world: Environment, horizon: int) -> dict[str, int]:
-    """Returns the horizon and, from the world's interface, the number of actions and the dimension, by name."""
+    """Returns the horizon and, from the world's interface, the number of actions and the dimension, keyed by name."""
     sizes, space = {"horizon": horizon}, world.interface
     if space is not None:
         for part in jax.tree.leaves((space.action, space.context), is_leaf=is_space):  # a space may be a pair of spaces
@@ -256,7 +258,7 @@ def _call(name: str, factory: Callable[..., Any], arguments: Mapping[str, Any], 
 
 
 def _estimation(estimators: Mapping[str, Contestant], problem: Problem, values: Mapping[str, Any]) -> Run:
-    """Builds one run in which all estimators fit the same data sets of `problem`, with these parameter values."""
+    """Builds one run, with these parameter values, in which all estimators fit the same data sets of `problem`."""
     made: dict[str, Estimator] = {}
     for name, contestant in estimators.items():
         factory, arguments = split_contestant(name, contestant)
@@ -309,7 +311,7 @@ def _without_epsilon(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
-    """Returns the run with outputs after the last round only, without the dimension of rounds."""
+    """Returns the run with only the outputs after the last round, without the dimension of rounds."""
     assert callable(run.dims)
     simulate, dims = run.simulate, run.dims(outputs)
     rounds = {name for name, names in dims.items() if names[:1] == ("round",)}
@@ -323,7 +325,7 @@ def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
 
 
 def _with_tile(scheduling: Mapping[str, Any], lanes: int) -> dict[str, Any]:
-    """Returns the scheduling options, with a smaller tile size if on a CPU the lanes do not fill the default tile."""
+    """Returns the scheduling options; reduces the tile size on a CPU if the lanes do not fill the default tile."""
     if "tile_size" in scheduling or jax.default_backend() != "cpu" or lanes >= TILE:
         return dict(scheduling)
     return {**scheduling, "tile_size": -(-lanes // SMALLEST_TILE) * SMALLEST_TILE}
@@ -336,7 +338,10 @@ def _outputs(run: Run, epsilon: float) -> Mapping[str, jax.ShapeDtypeStruct]:
 def _metric(
     outputs: Mapping[str, jax.ShapeDtypeStruct], dims: Mapping[str, tuple[str, ...]], metric: str | None
 ) -> str:
-    """Returns the name of the output to compare, one number at each checkpoint; None selects one from `METRICS`."""
+    """Returns the name of the output to compare; None selects one from `METRICS`.
+
+    Such an output has one number at each checkpoint.
+    """
     dims_of_scalars = {"round", "estimator"}
     scalars = tuple(name for name in outputs if {*dims.get(name, ())} <= dims_of_scalars)
     if metric is None:

@@ -30,14 +30,14 @@ MOST_CURVES = 7  # in one panel
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Learners or estimators on one problem, at several budgets.
+    """A comparison of learners or estimators on one problem, at one or several budgets.
 
     Attributes:
-        dataset: every output of every seed, as `sweep` returns it; its dimension `along` holds the contestants.
+        dataset: every output of every seed, as `sweep` returns it; its dimension `along` has the contestants.
         metric: the output that is compared.
-        best: "least" or "largest": which values of the metric are good.
+        best: "least" if small values of the metric are good, or "largest" if large values are good.
         along: "learner" or "estimator".
-        unpaired: names of the contestants that played by counts. Their worlds differ from the worlds of the others.
+        unpaired: names of the contestants that were simulated by counts. They played in other worlds than the others.
     """
 
     dataset: xr.Dataset
@@ -53,21 +53,25 @@ class Comparison:
         return tables.as_html(self._contents())
 
     def values(self) -> xr.DataArray:
-        """Returns the metric after the last round: dimensions (`along`, unit and horizon if given, epsilon, seed)."""
+        """Returns the metric after the last round.
+
+        The dimensions are `along`, unit and horizon (if the comparison has them), epsilon and seed.
+        """
         values = self.dataset[self.metric]
         values = values.isel(round=-1) if "round" in values.dims else values
         dims = [name for name in ("unit", "horizon") if name in values.dims]
         return values.transpose(self.along, *dims, "epsilon", "seed")
 
     def not_worse(self) -> xr.DataArray:
-        """Returns whether each mean is the best one or is not shown to be worse: dimensions of `values` without seed.
+        """Returns whether each mean is the best mean or is not shown to be worse than the best mean.
 
-        A mean that is not finite has False. If every contestant with False is called worse than the best mean of its
-        epsilon, unit and horizon, the probability that one or more of these calls are wrong is at most 5% at each
-        epsilon, unit and horizon, if means over seeds are normal (Bonferroni, over all pairs of contestants).
+        The result has the dimensions of `values` without seed. It is False for a mean that is not finite. Suppose that
+        you conclude that every contestant with False is worse than the best mean of its epsilon, unit and horizon. At
+        each epsilon, unit and horizon, the probability that any of these conclusions is wrong is at most 5% if means
+        over seeds are normally distributed (Bonferroni's correction, over all pairs of contestants).
 
         Raises:
-            ValueError: if all values of the metric are 0 or 1, and there are too few seeds to compare such shares.
+            ValueError: if all values of the metric are 0 or 1, and there are too few seeds to compare proportions.
         """
         return not_worse(self._values_to_compare(), self.along, self.best)
 
@@ -75,11 +79,11 @@ class Comparison:
         """Returns a table of means with 95% confidence intervals: a row for each contestant, a column for each budget.
 
         Args:
-            format: "text", "markdown", "latex" (needs the LaTeX package booktabs) or "csv" (a row for each mean, with
+            format: "text", "markdown", "latex" (needs the LaTeX package booktabs) or "csv" (one row for each mean, with
                 its interval and `not_worse`).
 
         Raises:
-            ValueError: if the format is unknown, or in the case of `not_worse`.
+            ValueError: if the format is unknown, or if `not_worse` raises.
         """
         return tables.FORMATS[check_choice("format", format, tuple(tables.FORMATS))](self._contents())
 
@@ -88,20 +92,20 @@ class Comparison:
         return self._contents().caption
 
     def claims(self) -> "pd.DataFrame":
-        """Returns a table of the privacy claim of each contestant at each budget, as `jaxdp.claims` does."""
+        """Returns a table with the privacy claim of each contestant at each budget, as `jaxdp.claims` returns it."""
         return claims(self.dataset)
 
     def verdict(self, epsilon: float | None = None, horizon: int | None = None, unit: str | None = None) -> str:
-        """Returns one sentence: the best mean, the contestants that are not shown to be worse, and the others.
+        """Returns a sentence with the best mean, the contestants that are not shown to be worse, and the others.
 
         Args:
-            epsilon: the budget; may be left out if there is only one.
-            horizon: the horizon, if there are several.
-            unit: "round" or "person", if the comparison has both.
+            epsilon: the budget; None if the comparison has only one.
+            horizon: the horizon; None if the comparison has only one.
+            unit: "round" or "person"; None if the comparison has only one unit.
 
         Raises:
             ValueError: if the comparison has no such epsilon, horizon or unit; if no contestant has a finite mean; or
-                in the case of `not_worse`.
+                if `not_worse` raises.
         """
         choices = {"epsilon": epsilon, "horizon": horizon, "unit": unit}
         column = {name: self._choose(name, value) for name, value in choices.items() if name in self.values().dims}
@@ -130,10 +134,10 @@ class Comparison:
         return f"{'; '.join(parts)} ({seeds}, 95% confidence for all pairs together)."
 
     def plot(self, **options: Any) -> Axes:
-        """Draws the metric against epsilon or, if there is one budget, against rounds or horizons.
+        """Draws the metric against epsilon or, if there is only one budget, against rounds or horizons.
 
-        If there are more than seven contestants, the six with the best means at the middle budget are coloured and all
-        others are grey. The option `highlight` chooses the coloured contestants.
+        If there are more than seven contestants, the six contestants with the best means at the middle budget are
+        coloured and all others are grey. The option `highlight` chooses other contestants to colour.
 
         Args:
             **options: further arguments of `plotting.curves`.
@@ -168,7 +172,7 @@ class Comparison:
         return None if len(names) <= MOST_CURVES else names[: MOST_CURVES - 1]
 
     def _without_unit(self, values: xr.DataArray) -> xr.DataArray:
-        """Removes the dimension of units; if there are two units, each contestant's name states its unit."""
+        """Removes the dimension of units; if there are two units, adds the unit to each contestant's name."""
         if "unit" not in values.dims:
             return values
         if values.sizes["unit"] == 1:
@@ -226,7 +230,7 @@ class Comparison:
         return "".join(f"Trust model: {model}." for model in groups)
 
     def _privacy_units(self, values: xr.DataArray) -> np.ndarray:
-        """Returns the privacy unit of each mean; "" if the unit is not known or nothing is claimed."""
+        """Returns the privacy unit of each mean; "" if the unit is unknown or there is no claim."""
         means = values.isel(seed=0, drop=True)
         return xr.broadcast(means.coords.get("privacy_unit", xr.DataArray("")), means)[0].transpose(*means.dims).values
 
@@ -257,10 +261,10 @@ class Comparison:
 
 
 def not_worse(values: xr.DataArray, along: str, best: str = "least") -> xr.DataArray:
-    """Returns whether each mean over seeds is the best one along a dimension, or is not shown to be worse.
+    """Returns whether each mean over seeds is the best along a dimension or is not shown to be worse than the best.
 
     `values` have the dimension "seed"; `best` is "least" or "largest". Tests are at the 5% level, corrected for all
-    pairs. A mean that is not finite has False.
+    pairs. The result is False for a mean that is not finite.
     """
     sign = 1 if best == "least" else -1
     pairs = all_pairs(sign * values, along, confidence=1 - LEVEL)

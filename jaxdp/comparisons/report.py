@@ -1,6 +1,6 @@
-"""Writes a comparison as one HTML file: loss, the chance of a right guess, claims, versions and the command.
+"""Writes a comparison as one HTML file with the loss, bounds on guesses, claims, versions and the command.
 
-The guess is between two neighbouring inputs; see `guess_probability`.
+A guess is between two neighbouring inputs; see `guess_probability`.
 """
 
 import base64
@@ -69,22 +69,24 @@ def write_report(
     audit: Sequence[Mapping[str, Any]] = (),
     command: str = "",
 ) -> str:
-    """Formats a comparison as an HTML page that loads nothing and runs nothing; all names in the page are escaped.
+    """Formats a comparison as an HTML page, which loads no resources and runs no scripts.
+
+    All names in the page are escaped.
 
     Args:
         dataset: the results of `compare` at one horizon, or of a sweep with the axis "epsilon". The sweep may also have
             the axis "unit", and one of the axes "learner" and "estimator".
-        metric: the output to compare; by default the first of pseudo_regret, regret and dynamic_regret that the dataset
-            has, or else its first output.
-        epsilon: one of the dataset's budgets. The figure marks it, and the table of guesses has only this budget. None
-            marks no budget, and the table has all budgets.
+        metric: the output to compare. None chooses the first of pseudo_regret, regret and dynamic_regret that the
+            dataset has, or else its first output.
+        epsilon: one of the dataset's budgets. The figure marks it, and the table of guesses has only this budget. With
+            None, the figure marks no budget and the table has all budgets.
         audit: rows of `python -m jaxdp audit --json`. A row belongs to the learner or estimator of the same name; if
             the dataset has units, this name includes the unit, such as "ucb per person".
-        command: the command that wrote the page.
+        command: the command that wrote the page; "" leaves it out.
 
     Raises:
-        ValueError: if the dataset lacks the dimension epsilon, each of its outputs has other dimensions, or it lacks
-            this output or this epsilon.
+        ValueError: if the dataset lacks the dimension epsilon, the metric or the given epsilon, or if every output has
+            further dimensions.
     """
     comparison = _comparison(dataset, metric)
     budgets = dataset["epsilon"].values.tolist()
@@ -120,11 +122,11 @@ def read_audit(path: Path) -> list[dict[str, Any]]:
 
 
 def guess_probability(claim: Guarantee) -> float:
-    """Returns a bound on the probability with which anybody guesses a fair coin rightly from a private output.
+    """Returns a bound on the probability that anybody guesses a fair coin correctly from a private output.
 
     The coin decides between two neighbouring inputs. (epsilon, delta)-DP bounds the probability by (e^epsilon + delta)
-    / (1 + e^epsilon). A zCDP or Gaussian claim implies such a bound for each delta; this function takes the least bound
-    over 200 values of delta. The claim's numerical delta is added to delta.
+    / (1 + e^epsilon). A zCDP or Gaussian claim implies such a bound for each delta; this function returns the smallest
+    bound over 200 values of delta. The claim's numerical delta is added to delta.
 
     Examples:
         >>> label = {"trust_model": "local", "privacy_unit": "one label", "argument": "randomized response"}
@@ -161,9 +163,9 @@ def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
 
 
 def _figure(comparison: Comparison, epsilon: float | None) -> str:
-    """Draws the metric against epsilon, with a line at a finite `epsilon`, as SVG.
+    """Draws the metric against epsilon as SVG, with a line at `epsilon` if it is finite.
 
-    The SVG has no styles, links, scripts and text elements; letters are paths.
+    The SVG has no styles, links, scripts or text elements; letters are paths.
     """
     import matplotlib as mpl
 
@@ -182,11 +184,11 @@ def _figure(comparison: Comparison, epsilon: float | None) -> str:
 def plain_svg(text: bytes) -> str:
     """Reduces an SVG from Matplotlib to shapes, groups, definitions and titles, and turns styles into attributes.
 
-    Attributes that handle events, or link to anything outside the SVG, are removed.
+    Attributes that handle events, and attributes that link to anything outside the SVG, are removed.
     """
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", XLINK)
-    root = ET.fromstring(text)  # comments are dropped here
+    root = ET.fromstring(text)  # this drops comments
     allowed = {f"{{{SVG}}}{name}" for name in ("svg", "g", "defs", "path", "use", "clipPath", "rect", "title")}
     for parent in list(root.iter()):
         for child in list(parent):
@@ -210,7 +212,8 @@ def plain_svg(text: bytes) -> str:
 def _claim_rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guarantee]]:
     """Returns (name, algorithm, epsilon, claim) for each claim of the sweep's grid points.
 
-    The name is the learner's or the estimator's. If the sweep has units, it ends with the unit, as "ucb per person".
+    The name is the name of the learner or the estimator. If the sweep has units, the name ends with the unit, as in
+    "ucb per person".
     """
     rows = []
     for point in points:
@@ -222,9 +225,9 @@ def _claim_rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float
 
 
 def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along: str, chosen: float | None) -> str:
-    """Formats a table: for each claim its bound on the probability of a right guess, and the bound of an attack.
+    """Formats a table with each claim's bound on the probability of a correct guess, and the bound from an attack.
 
-    Only claims at the epsilon `chosen` are shown; None shows all.
+    Only claims at the epsilon `chosen` are shown; None shows all claims.
     """
     attacks = {str(row.get("name")): row for row in audit}
     rows = [["", "ε", "protects", "a guess is right with at most", "shown by attack"]]

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-WIDTH = 80  # characters per line of a text's caption; if the table is wider, the caption is as wide as the table
-MARKED = "{marked}"  # in a caption, replaced by the format's word for marked means
+WIDTH = 80  # characters per line of the caption of a text table; the caption of a wider table is as wide as the table
+MARKED = "{marked}"  # placeholder in a caption, which is replaced by the format's word for marked means
 LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -29,7 +29,7 @@ LATEX = str.maketrans(
 
 
 class Cell(NamedTuple):
-    """A mean with its interval, and whether it is the best of its column or not shown to be worse."""
+    """A mean with its interval, and whether the mean is the best of its column or is not shown to be worse."""
 
     mean: float
     low: float
@@ -38,11 +38,11 @@ class Cell(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Half the length of the interval."""
+        """The half width of the interval."""
         return (self.high - self.low) / 2
 
     def text(self, sign: str = "+-") -> str:
-        """Formats mean and half width with two significant digits of the half width; "-" if the mean is not finite."""
+        """Formats the mean and the half width, which gets two significant digits; "-" if the mean is not finite."""
         half = self.half_width
         if not math.isfinite(self.mean):
             return "-"
@@ -55,15 +55,15 @@ class Cell(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """A comparison as rows and columns of cells, before it is formatted.
+    """The content of a comparison's table, as rows and columns of cells without a format.
 
     Attributes:
         columns: for each column, a mapping with "epsilon", and with "unit", "horizon" and "instance" if it has them.
         rows: for each contestant's name, one cell per column.
         trust: for each name, the trust model.
         units: for each name, the privacy unit of the claim in each column.
-        unpaired: names of contestants that played on other worlds than the rest.
-        caption: the sentences below the table; `MARKED` stands for the format's word for marked means.
+        unpaired: names of contestants that played in other worlds than the others.
+        caption: the sentences below the table; `MARKED` is a placeholder for the format's word for marked means.
         metric: name of the output.
     """
 
@@ -87,7 +87,7 @@ class Contents(NamedTuple):
 
 
 def align(rows: Sequence[Sequence[str]], names: int = 1) -> list[str]:
-    """Formats rows as lines: aligns the first columns, the `names`, to the left, and all other columns to the right."""
+    """Formats rows as lines; aligns the first `names` columns to the left and all other columns to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -106,7 +106,7 @@ def markdown_table(rows: Sequence[Sequence[str]], names: int = 1) -> str:
 
 
 def latex_table(rows: Sequence[Sequence[str]], caption: str, names: int = 1) -> str:
-    """Formats rows, which are LaTeX, as a table with rules of the package booktabs; escapes the caption."""
+    """Formats rows of LaTeX text as a table with rules of the package booktabs; escapes the caption."""
     head, *body = (" & ".join(row) + r" \\" for row in rows)
     return "\n".join(
         [
@@ -126,7 +126,7 @@ def latex_table(rows: Sequence[Sequence[str]], caption: str, names: int = 1) -> 
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Formats rows, which are HTML, as a table in HTML; the first row has the headings."""
+    """Formats rows of HTML text as an HTML table; the first row has the headings."""
     tags = ["th", *["td"] * (len(rows) - 1)]
     lines = (
         "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in row) + "</tr>"
@@ -136,7 +136,7 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _rows(contents: Contents, text: Callable[[Cell], str]) -> list[list[str]]:
-    """Returns the rows of a table, the first with the headings; `text` formats cells."""
+    """Returns the rows of a table as texts; the first row has the headings. `text` formats a cell."""
     rows = [[name, contents.trust[name], *map(text, cells)] for name, cells in contents.rows.items()]
     return [["", "trust", *contents.headings()], *rows]
 
@@ -170,7 +170,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def as_csv(contents: Contents) -> str:
-    """Formats the table as CSV: a row for each mean, with all digits."""
+    """Formats the table as CSV with one row for each mean; numbers have all digits."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     keys = list(contents.columns[0])
