@@ -1,4 +1,7 @@
-"""Optimal designs, which say how often to query the points of a finite set, and nets of balls and boxes."""
+"""Optimal designs and nets.
+
+An optimal design says how often to query each point of a finite set. A net is a finite subset of a ball or a box.
+"""
 
 from jaxdp.design._g_optimal import Design, PairDesign, g_optimal, g_optimal_differences
 from jaxdp.design._masked import MaskedDesign, masked_difference_design

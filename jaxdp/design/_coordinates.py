@@ -1,40 +1,41 @@
-"""Computes coordinates for the span of a set, and an initial design of d points that span it."""
+"""Computes coordinates of points in their span, and an initial design of d points with the same span."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-SLACK = 16  # residuals of at most SLACK * dim * eps times the length of the longest point count as 0
+SLACK = 16  # residuals with a norm of at most SLACK * dim * eps times the largest norm of a point count as 0
 
 
 def tolerance(dim: int, dtype: np.typing.DTypeLike) -> float:
-    """Returns the largest residual that counts as a rounding error, as a fraction of the longest point's length."""
+    """Returns the maximum norm of a residual that counts as a rounding error, relative to the largest point norm."""
     return float(SLACK * dim * np.finfo(dtype).eps)
 
 
 def scaled_columns(points: np.ndarray) -> np.ndarray:
-    """Divides each column by its largest absolute entry, so that the scales of features do not affect the rank."""
+    """Divides each column by its largest magnitude, so that the scales of features do not affect the rank."""
     largest = np.abs(points).max(axis=0, initial=0.0)
     return points / np.where(largest > 0, largest, 1)
 
 
 def orthogonalize_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthogonalizes points [num_points, dim]; each step chooses the point with the longest residual.
+    """Orthogonalizes points [num_points, dim]; each step chooses the point with the residual of largest norm.
 
     Returns:
-        Coordinates [num_points, rank] in [-1, 1], in which the chosen points form a triangular matrix with a diagonal
-        of 1; and indices of the chosen points, [rank] int.
+        Coordinates [num_points, rank] in [-1, 1], in which the chosen points form a triangular matrix with ones on the
+        diagonal; and the indices of the chosen points, [rank] int.
     """
     coordinates, chosen_points = _orthogonalize(points, lambda residuals, longest: (longest, residuals[longest]))
     return coordinates, np.array(chosen_points, int)
 
 
 def orthogonalize_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthogonalizes all differences of two arms [num_arms, dim]: the initial design of Kumar and Yildirim (2005).
+    """Orthogonalizes all differences of two arms [num_arms, dim], for the initial design of Kumar and Yildirim (2005).
 
-    Each step takes the longest residual as its direction, and chooses the two arms that are farthest apart along it.
-    The next direction is orthogonal to all chosen differences, so that these are linearly independent.
+    The direction of each step is the residual with the largest norm. The step chooses the two arms that are farthest
+    apart along this direction. The next direction is orthogonal to all chosen differences, which are therefore linearly
+    independent.
 
     Returns:
         Coordinates [num_arms, rank] of the arms, with differences in [-2, 2]; and the chosen pairs, [rank, 2] int.
@@ -54,8 +55,8 @@ def _orthogonalize(
 ) -> tuple[np.ndarray, list[Any]]:
     """Removes directions from points [num_points, dim] until all residuals are rounding errors.
 
-    `choose` returns a step's choice and direction, from the residuals and the index of the longest. Returns the
-    coordinates [num_points, rank] and the choices.
+    `choose` receives the residuals and the index of the longest, and returns a step's choice and its direction. The
+    function returns the coordinates [num_points, rank] and the choices.
     """
     residuals, chosen, columns = scaled_columns(points), [], []
     limit = 0.0

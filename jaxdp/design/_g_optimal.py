@@ -8,18 +8,18 @@ from jaxdp.design import _coordinates as coordinates
 from jaxdp.design._wynn_fedorov import solve
 from jaxdp.validation import check_finite, check_positive
 
-BLOCK = 2**18  # number of entries of the Gram matrix that are in memory at once (2 MiB)
+BLOCK = 2**18  # number of entries of the Gram matrix that are in memory at a time (2 MiB)
 
 
 class Design(NamedTuple):
-    """Weights on some points of a finite set.
+    """A design: weights on some points of a finite set.
 
     Attributes:
         support: [support] int32, indices of the points.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the points' span.
-        value: max |z|^2_{V(weights)^-1} over all points z, >= d. V is as in `g_optimal`; if the points do not span the
-            space, V^-1 is the pseudo-inverse.
+        value: max |z|^2_{V(weights)^-1} over all points z, >= d. V is defined in `g_optimal`; if the points do not span
+            the space, V^-1 is the pseudo-inverse.
         gap: value / rank - 1, or 0 if rounding makes this negative.
     """
 
@@ -31,14 +31,14 @@ class Design(NamedTuple):
 
 
 class PairDesign(NamedTuple):
-    """Weights on some pairs of arms.
+    """A design on differences: weights on some pairs of arms.
 
     Attributes:
-        pairs: [support, 2] int32, arms i > j; the points are x_i - x_j.
+        pairs: [support, 2] int32, arms i > j; a pair represents the point x_i - x_j.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the differences' span.
-        value: max |z|^2_{V(weights)^-1} over all differences z, >= d. V is as in `g_optimal`; if the differences do not
-            span the space, V^-1 is the pseudo-inverse.
+        value: max |z|^2_{V(weights)^-1} over all differences z, >= d. V is defined in `g_optimal`; if the differences
+            do not span the space, V^-1 is the pseudo-inverse.
         gap: value / rank - 1, or 0 if rounding makes this negative.
     """
 
@@ -50,33 +50,34 @@ class PairDesign(NamedTuple):
 
 
 def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
-    """Finds weights on few points such that |z|^2_{V^-1} is at most rank (1 + gap) for all points z.
+    """Finds a G-optimal design with small support: |z|^2_{V^-1} <= rank (1 + gap) for all points z.
 
-    V = sum_k weights_k z_k z_k^T, and |z|^2_{V^-1} = z^T V^-1 z. If N answers are divided among the points by the
-    weights, the standard error of least squares at every point of the set is at most sqrt(value / N) times the standard
-    deviation of an answer. The minimum of `value` is the rank.
+    Here V = sum_k weights_k z_k z_k^T, and |z|^2_{V^-1} = z^T V^-1 z. If N observations are allocated to the points in
+    proportion to the weights, the standard error of the least-squares prediction at every point of the set is at most
+    sqrt(value / N) times the standard deviation of one observation. The minimum of `value` is the rank.
 
     Args:
-        points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then the matrix for coordinates
-            of their span. Each column is first divided by its largest absolute entry. A direction counts towards the
-            rank if a point has a component along it that is longer than 16 * dim * eps times the longest point, with
-            eps the machine epsilon of float64.
-        gap: largest relative distance of `value` from the optimum, > 0.
+        points: [num_points, dim] numbers. Points may have duplicates, or lie in a subspace; in a subspace, V is the
+            matrix for coordinates of the points' span. Each column is first divided by its largest magnitude. A
+            direction counts towards the rank if a point has a component along it with a norm above 16 * dim * eps times
+            the largest norm of a point, where eps is the machine epsilon of float64.
+        gap: maximum relative distance of `value` from the optimum, > 0.
 
     Returns:
-        A `Design` of at most rank (rank + 1) / 2 points.
+        A `Design` with at most rank (rank + 1) / 2 points in its support.
 
     Raises:
         ValueError: if points are not [num_points, dim] finite numbers or are all 0, or if gap is not finite and > 0.
-        RuntimeError: if the gap is not reached, for example because it is smaller than rounding errors.
+        RuntimeError: if the gap is not reached, for example because the gap is smaller than rounding errors.
 
     Source:
-        Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the start;
-        Kiefer and Wolfowitz (1960) for the certificate.
+        Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the initial
+        design; Kiefer and Wolfowitz (1960) for the certificate of optimality.
 
     Deviations:
-        Steps use only the current points until the design on these points has a quarter of the gap. Then all points are
-        examined, and the farthest are added. At the end the support is reduced by Caratheodory's theorem.
+        Steps use only the current points until the design on these points has a quarter of the requested gap. Then all
+        points are examined, and the points with the largest |z|^2_{V^-1} are added. At the end the support is reduced
+        by Caratheodory's theorem.
 
     Examples:
         >>> import numpy as np
@@ -93,29 +94,30 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
 
 
 def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
-    """Finds a `g_optimal` design for all differences x_i - x_j of two arms, which says how often to compare each pair.
+    """Finds a G-optimal design for all differences x_i - x_j of two arms.
 
-    The num_arms^2 differences are never in memory at once. In coordinates in which V is the identity, |x_i - x_j|^2 is
-    G_ii + G_jj - 2 G_ij, where G is the Gram matrix of the arms; a block of rows of G is computed at once.
+    The design says how often to compare each pair of arms. The num_arms^2 differences are never in memory at the same
+    time. In coordinates in which V is the identity, |x_i - x_j|^2 is G_ii + G_jj - 2 G_ij, where G is the Gram matrix
+    of the arms; G is computed one block of rows at a time.
 
     Args:
-        arms: [num_arms, dim] numbers. Arms may repeat, and differences may lie in a subspace, as they always do if
-            there are at most dim arms. See `g_optimal` for rank and V.
-        gap: largest relative distance of `value` from the optimum, > 0.
+        arms: [num_arms, dim] numbers. Arms may have duplicates, and differences may lie in a subspace, which is always
+            the case if there are at most dim arms. See `g_optimal` for rank and V.
+        gap: maximum relative distance of `value` from the optimum, > 0.
 
     Returns:
-        A `PairDesign` of at most rank (rank + 1) / 2 pairs.
+        A `PairDesign` with at most rank (rank + 1) / 2 pairs in its support.
 
     Raises:
-        ValueError: if arms are not [num_arms, dim] finite numbers, are fewer than two, or are all equal, or if gap is
-            not finite and > 0.
-        RuntimeError: if the gap is not reached, for example because it is smaller than rounding errors.
+        ValueError: if arms are not [num_arms, dim] finite numbers, if there are fewer than two arms or all arms are
+            equal, or if gap is not finite and > 0.
+        RuntimeError: if the gap is not reached, for example because the gap is smaller than rounding errors.
 
     Source:
         Fedorov (1972) and Wynn (1970); see `g_optimal`.
 
     Deviations:
-        Steps use only the current pairs for most of the time, and the support is reduced at the end; see `g_optimal`.
+        Most steps use only the current pairs, and the support is reduced at the end; see `g_optimal`.
 
     Examples:
         >>> design = g_optimal_differences([[0.0], [0.25], [1.0]])
@@ -155,9 +157,9 @@ class _Pairs:
         return self.all[indices[:, 0]] - self.all[indices[:, 1]]
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns pairs (i, j), for each arm i > 0 with the farthest arm j < i, and their |x_i - x_j|^2_{V^-1}."""
+        """Returns pairs (i, j), where j < i is the arm farthest from arm i > 0, and each |x_i - x_j|^2_{V^-1}."""
         white = np.linalg.solve(factor, self.all.T).T
-        white -= white.mean(axis=0)  # keeps cancelling terms small
+        white -= white.mean(axis=0)  # reduces cancellation
         lengths = np.einsum("ij,ij->i", white, white)
         pairs, values = [], []
         rows = max(1, BLOCK // len(white))

@@ -1,4 +1,4 @@
-"""Computes the design of `g_optimal_differences` for active arms, inside a compiled program."""
+"""Computes the design of `g_optimal_differences` for the active arms, inside a compiled program."""
 
 from functools import partial
 from typing import NamedTuple
@@ -9,21 +9,22 @@ import jax.numpy as jnp
 from jaxdp.design._coordinates import tolerance
 from jaxdp.validation import check_count, check_positive
 
-STEPS = 32  # number of steps on the current pairs before all pairs are examined again
+STEPS = 32  # number of steps on the current pairs between two examinations of all pairs
 SHARE = 0.25  # the design on the current pairs is improved until its gap is this fraction of the requested gap
 
 _product = partial(jnp.matmul, precision="highest")
 
 
 class MaskedDesign(NamedTuple):
-    """Weights on pairs of arms, in a fixed number of slots.
+    """A design on pairs of arms, in a fixed number of slots.
 
     Attributes:
-        pairs: [num_slots, 2] int32, active arms i > j if the weight is > 0, otherwise any arms.
+        pairs: [num_slots, 2] int32, the pair of each slot: active arms i > j if the slot's weight is > 0, otherwise
+            arbitrary arms.
         weights: [num_slots] float >= 0 with sum 1 (all 0 if no two active arms differ).
         value: [] float, max |z|^2_{V(weights)^-1} over all differences z of two active arms. The design has the
-            requested gap if value <= rank (1 + gap). 0 if no two active arms differ; NaN if an active arm is not
-            finite.
+            requested gap if value <= rank (1 + gap). The value is 0 if no two active arms differ, and NaN if an active
+            arm is not finite.
         rank: [] int32, the dimension of the span of these differences.
     """
 
@@ -40,7 +41,7 @@ class _Slots(NamedTuple):
         pairs: [num_slots, 2] int32.
         vectors: [num_slots, dim], the differences of the pairs in coordinates of the span.
         weights: [num_slots].
-        inverse: [dim, dim], the inverse of V(weights), with the identity beyond the rank.
+        inverse: [dim, dim], the inverse of V(weights), extended by the identity beyond the rank.
         lengths: [num_slots], |z|^2_{V^-1} of each vector.
     """
 
@@ -52,12 +53,12 @@ class _Slots(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """A design, with the longest differences among all pairs of active arms.
+    """A design that was examined, with the longest differences among all pairs of active arms.
 
     Attributes:
-        slots: the examined design.
+        slots: the design.
         value: [], the largest |x_i - x_j|^2_{V^-1}.
-        farthest: [num_arms], for each arm i the largest |x_i - x_j|^2_{V^-1} with j < i.
+        farthest: [num_arms], for each active arm i the largest |x_i - x_j|^2_{V^-1} over active arms j < i.
         steps: [] int32, number of steps so far, including steps of length 0.
     """
 
@@ -68,7 +69,10 @@ class _Look(NamedTuple):
 
 
 def default_slots(num_arms: int, dim: int) -> int:
-    """Returns d (d + 1) / 2 slots for an optimal design's pairs, plus d for new pairs; d = min(dim, num_arms - 1)."""
+    """Returns the default number of slots: d (d + 1) / 2 for the pairs of an optimal design, plus d for new pairs.
+
+    Here d = min(dim, num_arms - 1).
+    """
     most = min(dim, num_arms - 1)
     return most * (most + 1) // 2 + most
 
@@ -76,35 +80,36 @@ def default_slots(num_arms: int, dim: int) -> int:
 def masked_difference_design(
     arms: jax.Array, active: jax.Array, *, num_slots: int | None = None, max_steps: int = 4096, gap: float = 0.1
 ) -> MaskedDesign:
-    """Finds a G-optimal design on the differences of active arms, for one lane, in a compiled program.
+    """Finds a G-optimal design for the differences of active arms, for one lane of a compiled program.
 
-    It uses the algorithm of `g_optimal_differences`, with static shapes. Each step moves weight towards a pair or away
-    from a pair. Points are in coordinates of the span of the differences, which may lose dimensions as arms are
-    eliminated.
+    The function uses the algorithm of `g_optimal_differences`, with static shapes. Each step moves weight towards a
+    pair or away from a pair. Points are in coordinates of the span of the differences, which may lose dimensions as
+    arms are eliminated.
 
     Args:
         arms: [num_arms, dim] float32 or float64, at least two arms.
-        active: [num_arms] bool. Only differences of two active arms count, as points and in the certificate.
+        active: [num_arms] bool. Only differences of two active arms are points of the design and are used in `value`.
         num_slots: number of slots, at least d = min(dim, num_arms - 1). The default, d (d + 1) / 2 + d, is enough for
             every gap above rounding errors. With fewer slots the gap may not be reached.
-        max_steps: largest number of steps, rounded up to a multiple of 32.
-        gap: > 0; the loop ends when value <= rank (1 + gap), or after max_steps. In float32 the gap can hardly be
-            smaller than 1e-2.
+        max_steps: maximum number of steps, rounded up to a multiple of 32.
+        gap: requested gap, > 0. The loop ends when value <= rank (1 + gap), or after max_steps steps. In float32 a gap
+            below 1e-2 can hardly be reached.
 
     Returns:
         A `MaskedDesign`. Compare its value with rank (1 + gap) to see whether the gap was reached. The rank is defined
-        as in `g_optimal`, with the rounding errors of the arms' dtype.
+        as in `g_optimal`, with the machine epsilon of the arms' dtype.
 
     Raises:
-        ValueError: if shapes do not fit, there are fewer than two arms, or num_slots, max_steps or gap are out of
+        ValueError: if shapes do not match, there are fewer than two arms, or num_slots, max_steps or gap are out of
             range.
 
     Source:
         Fedorov (1972) and Wynn (1970); see `g_optimal`.
 
     Deviations:
-        As for `g_optimal`, except that nothing is reduced at the end: the support is at most num_slots. If all slots
-        have weight, the slot with the least weights_k |z_k|^2_{V^-1} is emptied for a new pair.
+        The same as for `g_optimal`, except that the support is not reduced at the end, and has at most num_slots pairs.
+        If all slots have positive weights, the slot with the smallest weights_k |z_k|^2_{V^-1} is emptied for a new
+        pair.
     """
     slots, batches = _check_sizes(arms, active, num_slots, max_steps, gap)
     coordinates, start, rank = _coordinates(arms, active)
@@ -128,7 +133,7 @@ def masked_difference_design(
 def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
     """Computes V^-1 from the weights, and finds the largest |x_i - x_j|^2_{V^-1} over pairs of active arms.
 
-    Computing V^-1 again removes the rounding errors of the steps.
+    Computing V^-1 from the weights removes the rounding errors that the steps accumulated.
     """
     weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
     vectors = coordinates[pairs[:, 0]] - coordinates[pairs[:, 1]]
@@ -144,16 +149,16 @@ def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
 
 
 def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
-    """Puts the farthest pairs, with |x_i - x_j|^2_{V^-1} above `bound`, into slots without weight.
+    """Puts the farthest pairs with |x_i - x_j|^2_{V^-1} above `bound` into slots without weight.
 
-    Each pair is an arm and the active arm of smaller index that is farthest from it.
+    Each pair consists of an arm and of the active arm with a smaller index that is farthest from it.
     """
     slots, num_arms = _make_room(look.slots), len(coordinates)
     count = min(num_arms - 1, coordinates.shape[1])
     lengths, best = jax.lax.top_k(look.farthest, count)
     best = best.astype(jnp.int32)
     times_inverse = _product(coordinates, slots.inverse)
-    # The length of the arm itself is left out: it is the same for all partners.
+    # The term |x_i|^2 of the arm itself is left out, because it is the same for all partners.
     squares = jnp.sum(times_inverse * coordinates, axis=1)[None, :] - 2 * _product(coordinates[best], times_inverse.T)
     before = (_indices(num_arms)[None, :] < best[:, None]) & active[None, :]
     partners = jnp.argmax(jnp.where(before, squares, -jnp.inf), axis=1)
@@ -167,16 +172,16 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
 
 
 def _make_room(slots: _Slots) -> _Slots:
-    """Sets the weight of the slot with the least weights_k |z_k|^2_{V^-1} to 0, if all slots have weight."""
-    # The sum of weights_k |z_k|^2 is the rank, so the least term is at most rank / num_slots.
+    """Sets the weight of the slot with the smallest weights_k |z_k|^2_{V^-1} to 0 if all weights are positive."""
+    # The sum of weights_k |z_k|^2 is the rank, so the smallest term is at most rank / num_slots.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
     return _move(slots, least, _emptying_step(slots.weights[least]))
 
 
 def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
-    """Takes a step towards the longest vector, or away from the shortest one that has weight; `size` is the rank.
+    """Takes a step towards the longest vector, or away from the shortest vector with positive weight.
 
-    The step is 0 as soon as no length exceeds (1 + gap) size.
+    `size` is the rank. The step is 0 if no length exceeds (1 + gap) size.
     """
     far = jnp.argmax(slots.lengths)
     near = jnp.argmin(jnp.where(slots.weights > 0, slots.lengths, jnp.inf))
@@ -228,10 +233,10 @@ def _indices(length: int) -> jax.Array:
 
 
 def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Computes coordinates of the active arms in the span of their differences; all other arms are at 0.
+    """Computes coordinates of the active arms in the span of their differences; sets other arms' coordinates to 0.
 
     Returns:
-        Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs with independent differences,
+        Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs with linearly independent differences,
         [min(dim, num_arms - 1), 2] int32; and the rank, [] int32.
     """
     num_arms, dim = arms.shape
@@ -250,7 +255,7 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
         direction = residuals[high] - residuals[low]
         multiples = jnp.sum(residuals * direction[None, :], axis=1) / jnp.where(counts, jnp.sum(direction**2), 1)
         multiples = jnp.where(counts, multiples, 0)
-        # Beyond the rank the pair is arm 0 with itself, so that a pair that is added later has only one slot.
+        # Beyond the rank the pair is arm 0 with itself, so that a pair that is added later occupies only one slot.
         pair = jnp.where(counts, jnp.stack([jnp.maximum(high, low), jnp.minimum(high, low)]), 0)
         return residuals - multiples[:, None] * direction[None, :], (multiples, pair, counts)
 
@@ -262,7 +267,7 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
 def _check_sizes(
     arms: jax.Array, active: jax.Array, num_slots: int | None, max_steps: int, gap: float
 ) -> tuple[int, int]:
-    """Checks the arguments, and returns (number of slots, largest number of runs of `STEPS` steps)."""
+    """Checks the arguments, and returns (number of slots, maximum number of batches of `STEPS` steps)."""
     if arms.ndim != 2 or len(arms) < 2 or arms.shape[1] == 0 or active.shape != arms.shape[:1]:
         raise ValueError(
             "arms must be [num_arms, dim] with at least two arms and active [num_arms], "

@@ -11,12 +11,12 @@ from typing import Protocol
 import numpy as np
 
 SHARE = 0.25  # all points are examined when the gap on the current points is this fraction of the requested gap
-NEW = 4  # after an examination, at most NEW * rank points are added
+NEW = 4  # at most NEW * rank points are added after an examination
 MAX_EXAMINATIONS, MAX_STEPS = 500, 10_000
 
 
 class PointSet(Protocol):
-    """A finite set of points. A row of integers, [columns] int, identifies a point.
+    """A finite set of points. Each point is identified by a row of integers, [columns] int.
 
     Attributes:
         rank: dimension d of the span of the points.
@@ -27,27 +27,30 @@ class PointSet(Protocol):
     start: np.ndarray
 
     def vectors(self, indices: np.ndarray) -> np.ndarray:
-        """Returns the coordinates, [count, rank], of the points `indices`, [count, columns] int."""
+        """Returns the coordinates of the given points. Shapes: indices [count, columns] int, result [count, rank]."""
         ...
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns points, [count, columns] int, including one of largest |z|^2_{V^-1}; and their |z|^2_{V^-1}, [count].
+        """Returns points with large |z|^2_{V^-1}, including a point with the largest, and these values.
 
         Args:
             factor: [rank, rank] lower triangular, V = factor factor^T.
+
+        Returns:
+            The points, [count, columns] int, and their |z|^2_{V^-1}, [count].
         """
         ...
 
 
 def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Finds a design on at most d (d + 1) / 2 points, and certifies that max |z|^2_{V^-1} <= d (1 + gap).
+    """Finds a design with at most d (d + 1) / 2 points, and certifies that max |z|^2_{V^-1} <= d (1 + gap).
 
     Returns:
         (points [support, columns] int; weights [support], > 0, sum 1; max |z|^2_{V^-1} over all points).
 
     Raises:
-        RuntimeError: if 500 examinations of all points do not reach the gap, for example because it is smaller than
-            rounding errors.
+        RuntimeError: if the gap is not reached after 500 examinations of all points, for example because the gap is
+            smaller than rounding errors.
     """
     d = points.rank
     indices, weights = points.start, np.full(d, 1 / d)
@@ -78,9 +81,10 @@ def factor_of(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
-    """Moves weights [count] until max |z|^2_{V^-1} <= d (1 + gap) over vectors [count, d], or 10,000 steps are done.
+    """Improves weights until max |z|^2_{V^-1} <= d (1 + gap) over all vectors, or 10,000 steps are done.
 
-    The vectors with weights > 0 span the space. Some of the new weights are exactly 0.
+    Shapes: vectors [count, d], weights [count]. The vectors with positive weights must span the space. New weights may
+    be exactly 0.
     """
     d = vectors.shape[1]
     weights = weights / weights.sum()
@@ -105,35 +109,35 @@ def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
 
 
 def squares_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (V^-1, |z|^2_{V^-1} of each vector z), with V = sum_k weights_k z_k z_k^T."""
+    """Returns V^-1, where V = sum_k weights_k z_k z_k^T, and |z|^2_{V^-1} of each vector z."""
     factor = np.linalg.inv(factor_of(vectors, weights))
     return factor.T @ factor, ((vectors @ factor.T) ** 2).sum(axis=1)
 
 
 def toward(square: float, d: int) -> float:
-    """Returns the step a > 0, at most 1/2, that maximizes ln det V, towards a point with square = |z|^2_{V^-1} > d."""
-    # The maximum is below 1 / d. For d = 1 it is 1, which would remove all other points.
+    """Returns the step towards a point with square = |z|^2_{V^-1} > d that maximizes ln det V: 0 < a <= 1/2."""
+    # The maximizing step is below 1 / d. For d = 1 it is 1, which would remove all other points.
     return min(0.5, (square / d - 1) / (square - 1))
 
 
 def away(square: float, weight: float, d: int) -> float:
-    """Returns the step a < 0, away from a point with square = |z|^2_{V^-1} < d, that maximizes ln det V.
+    """Returns the step a < 0 away from a point with square = |z|^2_{V^-1} < d that maximizes ln det V.
 
-    The weight of the point stays >= 0.
+    The weight of the point remains nonnegative.
     """
     longest = -weight / (1 - weight)
     return max(longest, (square / d - 1) / (square - 1)) if square > 1 else longest
 
 
 def reduce_support(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Selects at most d (d + 1) / 2 points by Caratheodory's theorem, such that V does not become smaller.
+    """Selects at most d (d + 1) / 2 points by Caratheodory's theorem, without making V smaller.
 
     If there are more points, their matrices z z^T are linearly dependent. Weights move along the dependence, in a
-    direction in which their sum does not grow, until a weight is 0. V does not change, and then grows when the weights
-    are scaled to sum 1.
+    direction in which their sum does not increase, until a weight is 0. This step does not change V. V does not
+    decrease, either, when the weights are then rescaled to sum 1.
 
     Returns:
-        Indices of the selected points, [count] int, and their weights, [count].
+        The indices of the selected points, [count] int, and the new weights of these points, [count].
     """
     d = vectors.shape[1]
     rows, columns = np.tril_indices(d)

@@ -1,8 +1,8 @@
-"""Nets: finite subsets of balls and boxes, such that every point is close to a point of the net.
+"""Nets, which are finite subsets of balls and boxes with a point close to every point of the ball or box.
 
-An algorithm for finitely many arms can play on a ball with the points of a net as arms. For utilities w.x with |w| <=
-1, the best arm of a net of radius r is at most r worse than the best point of the ball, so regret grows by at most r in
-each round.
+An algorithm for finitely many arms can play on a ball if its arms are the points of a net. For utilities w.x with |w|
+<= 1, the utility of the best point of a net of radius r is at most r below the utility of the best point of the ball,
+so the net increases the regret by at most r per round.
 """
 
 import math
@@ -11,25 +11,25 @@ import numpy as np
 
 from jaxdp.validation import INT64_MAX, check_count, check_finite, check_positive
 
-MOST = 1_000_000  # default for the largest number of points
+MOST = 1_000_000  # default maximum number of points
 
 
 def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
-    """Returns points of the unit ball such that every point of the ball is within `radius` of one of them.
+    """Returns points of the unit ball such that every point of the ball is within `radius` of one of the points.
 
-    A cubic lattice has spacing 2 radius / sqrt(dim), and each of its points is the centre of a cell. The net has the
-    centres of the cells that meet the ball. Centres outside the ball are moved to the sphere, which brings them closer
-    to every point of the ball.
+    The net is built from a cubic lattice with spacing 2 radius / sqrt(dim). Each lattice point is the centre of a cell.
+    The net consists of the centres of the cells that intersect the ball. Centres outside the ball are moved to the
+    sphere, which brings them closer to every point of the ball.
 
     Args:
         dim: dimension of the ball, >= 1.
-        radius: radius of the net, > 0; if it is >= 1, the net is the centre alone. For utilities w.x with |w| <= 1, the
-            regret of an algorithm against the ball's best point is larger than its regret against the net's best point
-            by at most `radius` in each round.
-        most: largest allowed number of points.
+        radius: radius of the net, > 0. If it is >= 1, the net has only the ball's centre. For utilities w.x with |w| <=
+            1, the regret of an algorithm against the ball's best point exceeds its regret against the net's best point
+            by at most `radius` per round.
+        most: maximum number of points.
 
     Returns:
-        [num_points, dim] float64, including the centre. The number of points grows as (1 / radius)^dim.
+        [num_points, dim] float64, including the ball's centre. The number of points grows as (1 / radius)^dim.
 
     Raises:
         ValueError: if dim or most is not an integer >= 1, radius is not finite and > 0, or the net has more than `most`
@@ -58,8 +58,8 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     )
     if radius >= 1:
         return np.zeros((1, dim))
-    # Cell k meets the ball if its point nearest to the ball's centre, with entries max(|k_i| - 1 / 2, 0) spacing, has
-    # norm <= 1. With entries doubled and norms squared, this is sum_i max(2 |k_i| - 1, 0)^2 <= limit, in integers.
+    # Cell k intersects the ball if its point nearest to the ball's centre has norm <= 1. The magnitudes of this point's
+    # entries are max(|k_i| - 1 / 2, 0) spacing. In integers, the condition is sum_i max(2 |k_i| - 1, 0)^2 <= limit.
     spacing = 2 * radius / math.sqrt(dim)
     _check_size(_volume_bound(dim, spacing), dim, radius, most, "at least ")
     limit = math.floor(dim / radius**2 + 1e-9)
@@ -81,17 +81,17 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
 
 
 def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np.ndarray:
-    """Returns points of a box such that every point of the box is within `radius` of one of them.
+    """Returns points of a box such that every point of the box is within `radius` of one of the points.
 
-    They are the centres of equal cells with sides of at most 2 radius / sqrt(dim), where dim is the number of sides of
-    the box that are > 0.
+    The points are the centres of equal cells with sides of at most 2 radius / sqrt(m), where m is the number of sides
+    of the box that are > 0.
 
     Args:
-        low: [dim] numbers, the smallest entries.
-        high: [dim] numbers >= low, the largest entries.
+        low: [dim] numbers, the lower bounds of the coordinates.
+        high: [dim] numbers >= low, the upper bounds of the coordinates.
         radius: radius of the net, > 0. For utilities w.x with |w| <= 1, the regret of an algorithm against the box's
-            best point is larger than its regret against the net's best point by at most `radius` in each round.
-        most: largest allowed number of points.
+            best point exceeds its regret against the net's best point by at most `radius` per round.
+        most: maximum number of points.
 
     Returns:
         [num_points, dim] float64.
@@ -132,7 +132,7 @@ def _check_size(size: float, dim: int, radius: float, most: int, about: str = ""
 
 
 def _volume_bound(dim: int, spacing: float) -> float:
-    """Returns a lower bound on the number of cells that meet the unit ball: its volume divided by a cell's volume."""
+    """Returns the ball's volume divided by a cell's volume, a lower bound on the number of cells that intersect it."""
     log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
     return math.exp(min(700.0, log_volume - dim * math.log(spacing)))
 
@@ -142,7 +142,7 @@ def _lattice_points(dim: int, limit: int) -> float:
     squares = [odd * odd for odd in range(1, math.isqrt(limit) + 1, 2)]
     if dim == 1:
         return 1 + 2 * len(squares)
-    ways = np.zeros(limit + 1)  # number of vectors with each sum
+    ways = np.zeros(limit + 1)  # ways[s] is the number of vectors with sum s
     ways[0] = 1
     for _ in range(dim):
         longer = ways.copy()
