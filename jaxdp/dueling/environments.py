@@ -138,7 +138,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2. All distances are multiplied by one
-            factor to reach it. By default the matrix is not changed.
+            factor to reach this gap. By default the matrix is not changed.
 
     Source:
         Strong regret as in DP-Dueling (Saha & Asi, 2024), appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a

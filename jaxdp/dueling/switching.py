@@ -57,7 +57,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     Args:
         preference_matrices: one [num_arms, num_arms] matrix per stage, as for `matrix_duels`.
-        starts: the first round of each stage, counted from 0; increasing, and the first is 0.
+        starts: the first round of each stage, counted from 0, in increasing order; starts[0] is 0.
 
     Returns:
         An environment with blocks. Actions are pairs of arms ([2] int32 in [0, num_arms): left, right), and feedback is
@@ -70,11 +70,12 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     Raises:
         ValueError: if there is no matrix, or a matrix is not a preference matrix or differs in shape from the first; if
-            starts are not one integer for each matrix, increasing, with 0 first; from `params`, as for `matrix_duels`.
+            starts are not increasing integers that begin with 0, one for each matrix; from `params`, as for
+            `matrix_duels`.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2 in any stage. All distances are
-            multiplied by one factor to reach it. By default the matrices are not changed.
+            multiplied by one factor to reach this gap. By default the matrices are not changed.
 
     Source:
         Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.

@@ -31,7 +31,7 @@ def project(theta: jax.Array, radius: jax.Array, *, zero_sum: bool = False) -> j
     Args:
         theta: [dim] float.
         radius: [] float > 0; infinity means no bound.
-        zero_sum: whether the components must sum to zero, for features that cannot determine a constant added to theta.
+        zero_sum: whether the components must sum to zero.
 
     Returns:
         [dim] float.

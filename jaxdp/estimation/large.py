@@ -171,7 +171,7 @@ def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
 
 
 def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
-    """Bounds, for each sample, the L2 sensitivity of the statistic to its privacy unit: [num_samples] float64.
+    """Bounds, for each sample, the statistic's L2 sensitivity to the sample's privacy unit: [num_samples] float64.
 
     If the unit is one label, the bound is the norm of the sample's features, rounded up.
 

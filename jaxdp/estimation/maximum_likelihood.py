@@ -87,7 +87,8 @@ def mle(
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        zero_sum: whether to constrain sum(theta) = 0; use it if adding a constant to all entries of theta changes no
+            margin.
         weights: "none" or "cut".
         optimizer: Optax optimiser for parameters of shape [dim]; None means Newton's method on the ball. Iterates are
             projected, and the search stops when the projected gradient is within the tolerance. If the norm of the
@@ -189,7 +190,8 @@ def debiased_rr(
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        zero_sum: whether to constrain sum(theta) = 0; use it if adding a constant to all entries of theta changes no
+            margin.
         privacy_unit: "label" or "person". With "person", `params` also take persons, and a person with k labels reports
             each of them at epsilon / k.
         optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
@@ -271,12 +273,13 @@ def mle_rr(
 
     Minimises the mean of -log[p F(s x.theta) + (1 - p) F(-s x.theta)], s = 2 report - 1, p = sigmoid(epsilon). The
     objective is not convex in general. Let |phi| <= L, so that |x.theta| <= 2 L B for the radius B. With the logistic
-    link its Hessian is positive there for all reports only if epsilon > 4 L B (the paper says 2 L B). The search starts
-    at zero, and the certificate certifies only a stationary point.
+    link, the Hessian is positive in the ball for all reports only if epsilon > 4 L B (the paper says 2 L B). The search
+    starts at zero, and the certificate certifies only a stationary point.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        zero_sum: whether to constrain sum(theta) = 0; use it if adding a constant to all entries of theta changes no
+            margin.
         optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 

@@ -73,7 +73,7 @@ class Params:
     margin_stddev: Scalar | None = None
 
     def lengths(self, features: jax.Array) -> jax.Array:
-        """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to its privacy unit: [num_samples] float."""
+        """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to the sample's privacy unit: [num_samples]."""
         if self.persons is None:
             return feature_norms(features)
         return person_norms(features, jnp.asarray(self.persons))

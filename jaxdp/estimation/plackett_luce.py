@@ -50,7 +50,8 @@ def plackett_luce_mle(
     summed over the ranks; at each rank, the ranking chooses among the remaining actions.
 
     Args:
-        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        zero_sum: whether to constrain sum(theta) = 0; use it if adding a constant to all entries of theta changes no
+            probability.
         optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 
@@ -117,7 +118,8 @@ def plackett_luce_debiased_krr(
     labels.
 
     Args:
-        zero_sum: whether to constrain sum(theta) = 0, for features that cannot determine a constant added to theta.
+        zero_sum: whether to constrain sum(theta) = 0; use it if adding a constant to all entries of theta changes no
+            probability.
         optimizer: Optax optimiser; None means Newton's method on the ball. See `mle`.
         max_steps: maximum number of gradient evaluations, >= 1.
 

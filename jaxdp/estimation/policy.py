@@ -223,8 +223,8 @@ def pessimistic_policy(
         state_weights: [num_states] float >= 0 with sum one, rho.
         confidence: confidence set for theta. Width 0 gives the greedy policy. If the set is not finite, or its shape is
             not positive definite, the policy, value and gap are NaN.
-        max_steps: maximum number of steps, >= 1; the search checks it only every 50 steps, so it may take a few steps
-            more.
+        max_steps: maximum number of steps, >= 1; the search checks this limit only every 50 steps, so it may exceed the
+            limit by up to 49 steps.
         tolerance: [] float > 0, gap at which the search stops, in the units of rewards.
 
     Returns:

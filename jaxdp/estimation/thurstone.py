@@ -25,7 +25,7 @@ def thurstone_rr(
     the unbiased label lies outside [0, 1]; SGD needs only that its expectation is the loss of the label. The
     certificate of the full-batch minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.
 
-    The logistic loss depends on the labels y only through the sum of y * x over samples. This loss does not, so
+    The logistic loss depends on the labels y only through the sum of y * x over samples. The probit loss does not, so
     `objective_perturbation` has no probit form.
 
     Args:

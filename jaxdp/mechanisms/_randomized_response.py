@@ -230,7 +230,8 @@ def sign_turns(key: jax.Array, magnitude: jax.Array, epsilon: Scalar) -> jax.Arr
 
     Args:
         key: a PRNG key.
-        magnitude: [...] float in [0, 1], such as |value| / bound; at 0 the draw is fair. Above 1 it is not private.
+        magnitude: [...] float in [0, 1], such as |value| / bound; at 0 the draw is fair. Above 1 the draw is not
+            private.
         epsilon: [] float > 0, may be traced.
 
     Returns:

@@ -281,7 +281,7 @@ def shuffle_guarantee(
     """Returns the privacy claim of a shuffled batch of binary randomized responses.
 
     Args:
-        epsilon: > 0; at infinity the result claims nothing.
+        epsilon: > 0; at infinity the claim is empty.
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
         batch: number of users shuffled together, >= 1.

@@ -62,7 +62,7 @@ def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> fl
     """Returns a bound on the delta that numerical error adds to Gaussian releases that depend on one unit.
 
     Args:
-        numbers: number of changed numbers, with independent noise, drawn one after the other or together.
+        numbers: number of numbers that the unit changes; their noises are independent, drawn consecutively or together.
         rho: total zCDP budget of these numbers, > 0.
         steps: largest number of grid steps in a standard deviation.
 

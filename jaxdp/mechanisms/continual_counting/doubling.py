@@ -62,9 +62,9 @@ def doubling_counter(
         combine: as for `tree_counter`.
 
     Returns:
-        A counter; all counters of an array share one clock. `feed` draws one noise variate for each counter and level
-        of the horizon or, without `combine`, one for each counter. `prefixes` runs `feed`, and so gives the same
-        results.
+        A counter; all counters of an array share one clock. With `combine`, `feed` draws one noise variate for each
+        counter and level of the horizon; otherwise it draws one variate for each counter. `prefixes` runs `feed`, and
+        so gives the same results.
 
     Raises:
         ValueError: if an argument is out of its range; from `init`, for clocks.

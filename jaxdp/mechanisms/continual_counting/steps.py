@@ -57,7 +57,8 @@ def noise_grid(
 
     Args:
         params: parameters of the counter.
-        unit: a public number that divides all sums; steps are at most as large. Infinity if sums are rounded to steps.
+        unit: a public number that divides all sums, and an upper bound on the step. Infinity if sums are rounded to
+            steps.
         least_stddev: the smallest standard deviation of an entry's noise, relative to `noise_stddev`.
         step: a power of two, the maximum step relative to this standard deviation.
         off: L2 norm, in steps, of the largest change that rounding causes in the numbers to which noise is added.

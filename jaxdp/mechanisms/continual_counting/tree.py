@@ -61,10 +61,10 @@ def tree_counter(
         objective: "mean" or "max" of the variance up to the horizon, which `best_arity` minimises.
 
     Returns:
-        A counter. `feed` draws `levels` noise variates for each counter. Without `combine`, or with Gaussian noise, it
-        draws one: with Gaussian noise one draw gives the noise that an entry adds to all blocks. `prefixes` draws the
-        same noise as `feed` from the same keys. Results of both are equal up to rounding; without noise they are equal
-        bit for bit if the float type represents the integers.
+        A counter. `feed` draws `levels` noise variates for each counter. Without `combine`, or with Gaussian noise,
+        `feed` draws one variate: with Gaussian noise one draw gives the noise that an entry adds to all blocks.
+        `prefixes` draws the same noise as `feed` from the same keys. Results of both are equal up to rounding; without
+        noise they are equal bit for bit if the float type represents the integers.
 
     Raises:
         ValueError: if an argument is out of its range.

@@ -35,7 +35,7 @@ def randomize_in_ball(
         report_radius: [] float from `sphere_radius`, may be traced.
 
     Returns:
-        [dim] float of mean `vector`, in its dtype.
+        [dim] float with mean `vector`, in the dtype of `vector`.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -128,7 +128,7 @@ def fixed_proxy(dim: int, bias: float) -> float:
         bias: tanh(epsilon / 2), in (0, 1].
 
     Returns:
-        The proxy in float64, from a grid search, raised by a factor of 1 + 1e-4: between 1 / dim and 1.13 / (dim - 1).
+        The result of a grid search times 1 + 1e-4, in float64. It lies between 1 / dim and 1.13 / (dim - 1).
     """
     coordinates, logs = _half_sphere(dim)
     above = _suffix_sums(np.exp(logs) * coordinates)

@@ -138,7 +138,7 @@ def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
         norm: "l1" or "l2".
 
     Returns:
-        [...] finite, with a norm of at most radius * (1 + norm_error(size)).
+        [...] finite floats, with a norm of at most radius * (1 + norm_error(size)).
     """
     radius = jnp.asarray(radius, vector.dtype)
     largest = 1 / float(jnp.finfo(vector.dtype).smallest_normal)  # compiled programs multiply by the reciprocal
