@@ -101,9 +101,10 @@ def estimate(
             rows differ much. The warnings depend only on the output of `privatize` and on public features, so they are
             post-processing.
 
-        RuntimeWarning: with intervals: if the norm of the estimate equals the radius, because intervals do not allow
-            for this; if features do not determine the estimate (intervals are then NaN); or if the curvature of
-            `mle_rr` is not positive definite (intervals then come from Fisher information, and rely on the link).
+        RuntimeWarning: with intervals: if the norm of the estimate equals the radius, because intervals do not take
+            this bound into account; if features do not determine the estimate (intervals are then NaN); or if the
+            curvature of `mle_rr` is not positive definite (intervals then come from Fisher information, and rely on the
+            link).
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or the estimator does not take a value.

@@ -81,9 +81,9 @@ def offline_bandit(
         and the scalars `covered` (whether theta* lies in the confidence set), `width` (of the set), `gap` (of the
         search for the pessimistic policy), `l2_error`, `certificate`, `steps` and `converged`. The policies are greedy,
         pessimistic (eq. (9)), pessimistic_per_state and reference. The two pessimistic policies use features relative
-        to the reference policy, so they are pessimistic about the advantage over it. The problem's `params` take
-        radius, as the estimators do, and expertise (default 2). If an estimate is NaN, the suboptimalities of the three
-        learned policies are NaN.
+        to the reference policy, so they are pessimistic about the advantage over the reference policy. The problem's
+        `params` take radius, as the estimators do, and expertise (default 2). If an estimate is NaN, the
+        suboptimalities of the three learned policies are NaN.
 
     Raises:
         ValueError: if a count is too small; from `params`, if radius is not finite and > 0, or expertise is not finite

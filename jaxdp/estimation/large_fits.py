@@ -74,7 +74,7 @@ def fit_large_statistic(
     *,
     offset: np.ndarray | None = None,
 ) -> Estimate:
-    """Releases the labels' statistic with Gaussian noise, and fits theta to it, as `objective_perturbation` does.
+    """Releases the labels' noisy statistic and fits theta to the release, as `objective_perturbation` does.
 
     Args:
         release: the options of the release.

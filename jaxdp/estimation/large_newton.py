@@ -238,8 +238,8 @@ def fit_blocks(
 
     Returns:
         The estimate. For `converged`, the gradient g must also satisfy sqrt(g^T A^-1 g) <= 10 * tolerance, with A =
-        Sigma / 4 + (beta / n) I. At the radius, g is the Lagrangian's gradient, and its multiplier is added to beta /
-        n.
+        Sigma / 4 + (beta / n) I. At the radius, g is the Lagrangian's gradient, and the Lagrange multiplier is added to
+        beta / n.
     """
     count, dim = features.shape
     size = np.sqrt(np.trace(moments.second) / dim)

@@ -50,8 +50,8 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
 
     Returns:
         Both claims. For `privacy_unit="person"` in the central model, the claim for one label equals the claim for one
-        person; it holds, but need not be tight. In the local model, a label's epsilon is the person's epsilon, divided
-        by the minimum number of labels per person.
+        person; this claim is valid, but need not be tight. In the local model, a label's epsilon is the person's
+        epsilon, divided by the minimum number of labels per person.
 
     Raises:
         ValueError: if persons are not a vector, or a value is out of range.

@@ -52,8 +52,9 @@ def likelihood_covariance(
         basis: [dim, rank] float, orthonormal columns that span the subspace in which theta is sought; None means the
             whole space.
         weights: [num_samples] float >= 0, weights of the samples' losses; None means that all are 1.
-        information: margins -> [num_samples] float, Fisher information of one report about its margin. It replaces the
-            sandwich if the observed curvature is not positive definite; None if this cannot happen.
+        information: margins -> [num_samples] float, Fisher information of one report about its margin. The covariance
+            is computed from the information if the observed curvature is not positive definite; None if this cannot
+            happen.
     """
     columns = features if basis is None else _product(features, basis)
     margins = _product(features, theta)

@@ -118,7 +118,7 @@ def is_open() -> bool:
 
 
 def record(entry: Entry) -> jax.Array:
-    """Records an entry if a tape is open. A mechanism must call this just before it adds noise.
+    """Records an entry if a tape is open. A mechanism must call this function just before adding noise.
 
     Args:
         entry: the release; a typed key is stored as its data.

@@ -78,8 +78,8 @@ def tree_radius(
         arity: arity of the tree; None means `best_arity(horizon, combine=combine)`.
         combine: as for `tree_counter`.
         constants: "tight" is Chernoff's bound for the exact sum of noises. "paper" is the published bound for the
-            binary tree, 4 * ln(1 / q) * ln(horizon)^2.5 / epsilon at all times, with q = failure_prob; it is used here
-            for any tree. This bound is loose, but below a horizon of about 16 it may be too small.
+            binary tree, 4 * ln(1 / q) * ln(horizon)^2.5 / epsilon at all times, with q = failure_prob; here the bound
+            is used for any tree. This bound is loose, but below a horizon of about 16 it may be too small.
 
     Returns:
         [...] float64.

@@ -42,9 +42,9 @@ def randomize_in_ball(
         - Unit: one vector; adjacency: replace one.
         - Why: Let W be the direction as drawn in floating point, and z a report. Only the draws W = z and W = -z can
           lead to z. Each draw leads to z with a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 +
-          e^epsilon), for any vector and any computation of its side. So P(z | vector) lies between these multiples of
-          P(W = z) + P(W = -z), which does not depend on the vector. The proof needs no symmetry of W and no exact
-          arithmetic: the coin's probability is rounded as in `randomize_scalar`, towards 1/2.
+          e^epsilon), for any vector and any computation of the vector's side. So P(z | vector) lies between these
+          multiples of P(W = z) + P(W = -z), which does not depend on the vector. The proof needs no symmetry of W and
+          no exact arithmetic: the coin's probability is rounded as in `randomize_scalar`, towards 1/2.
 
     Source:
         Duchi, Jordan & Wainwright (2018), section 4.2.3, for the L2 ball.

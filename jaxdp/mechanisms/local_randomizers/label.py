@@ -38,8 +38,8 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
     r"""Reports a label by randomized response: the label itself, or one of the other labels with equal probabilities.
 
     A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
-    For two labels, 0 and 1, the estimate is a number. For more labels it is an estimate of the one-hot vector; its
-    average over users estimates the frequency of each label.
+    For two labels, 0 and 1, the estimate is a number. For more labels, the estimate is a vector with the one-hot vector
+    as its mean; the average of these vectors over users estimates the frequency of each label.
 
     Args:
         num_labels: K, >= 2.
