@@ -1,4 +1,4 @@
-"""Algorithms, adversaries and losses for prediction from experts' advice."""
+"""Learners, adversaries and losses for prediction with expert advice."""
 
 from jaxdp.experts import classes
 from jaxdp.experts._adaptive import adaptive_losses, punish_repeats

@@ -1,4 +1,4 @@
-"""Losses that depend on the plays of earlier rounds, but never on the play of the same round."""
+"""Losses that depend on the learner's plays in earlier rounds, but never on its play in the same round."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from jaxdp.validation import check_count, check_horizon, check_number, check_pos
 
 @pytree_dataclass
 class AdaptiveParams:
-    """Traced values of `adaptive_losses`.
+    """The parameters of `adaptive_losses`, which JAX traces.
 
     Attributes:
         means: [num_experts] float in [0, 1], each expert's mean loss if it was not played in the previous round.
@@ -31,10 +31,10 @@ class AdaptiveParams:
 
 
 class LastPlay(NamedTuple):
-    """The last play, which later losses depend on, and sums of past losses.
+    """The last play, on which the next losses depend, and sums of past losses.
 
     Attributes:
-        last: [] int32, the expert played in the previous round; -1 at the start.
+        last: [] int32, the expert played in the previous round; -1 before the first round.
         comparison: sums of past losses, for metrics.
     """
 
@@ -44,7 +44,7 @@ class LastPlay(NamedTuple):
 
 @pytree_dataclass
 class RepeatParams:
-    """Traced values of `punish_repeats`.
+    """The parameters of `punish_repeats`, which JAX traces.
 
     Attributes:
         memory: [] integer >= 0, the number of rounds for which a play is punished.
@@ -56,12 +56,12 @@ class RepeatParams:
 
 
 class Plays(NamedTuple):
-    """The good expert and past plays, which later losses depend on, and sums of past losses.
+    """The good expert and past plays, on which later losses depend, and sums of past losses.
 
     Attributes:
         good_expert: [] int32, the expert with the smaller mean.
-        since: [num_experts] integers in [1, memory + 1], rounds since each expert was played; memory + 1 also if it was
-            played earlier or never.
+        since: [num_experts] integer in [1, memory + 1], the number of rounds since each expert was played; memory + 1
+            if the expert was not played within the last `memory` rounds.
         comparison: sums of past losses, for metrics.
     """
 
@@ -72,25 +72,25 @@ class Plays(NamedTuple):
 
 @factory
 def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | None = None) -> Environment:
-    """Losses of 0 or 1 that react to the plays: the expert played in the previous round has a larger mean.
+    """Losses of 0 or 1 that react to plays: the expert played in the previous round has a larger mean loss.
 
     Args:
         means: [num_experts] in [0, 1], mean losses of experts that were not played in the previous round.
         penalty: the default of the value `penalty`.
-        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0;
-            None omits this metric.
+        num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, >= 0; None omits this
+            metric.
 
     Returns:
-        An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend on plays
-        of earlier rounds only. The outcome and the metrics in hindsight are as for `loss_sequence`.
+        An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend only on
+        plays of earlier rounds. The outcome and the metrics in hindsight are as for `loss_sequence`.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], penalty is not in [0, 1], or
-            num_switches is not a whole number >= 0.
+            num_switches is not an integer >= 0.
 
     Values:
-        penalty: in [0, 1], added to the mean loss of the expert played in the previous round, up to a mean of 1; by
-            default the argument.
+        penalty: in [0, 1], by default the argument. It is added to the mean loss of the expert played in the previous
+            round; the result is clipped to 1.
 
     Source:
         None; this is a simple adaptive adversary.
@@ -99,7 +99,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
         In float32 a probability is a multiple of 2^-24.
     """
     means, switches = means_vector("means", means), check_switches(num_switches)
-    unplayed_means = cast(means)  # the same object for every penalty
+    unplayed_means = cast(means)  # this object is shared by all penalties
 
     def params(*, penalty: float = penalty) -> AdaptiveParams:
         check_within("penalty", check_number("penalty", penalty), 0.0, 1.0)
@@ -127,34 +127,34 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
 def punish_repeats(
     *, num_experts: int, memory: int = 1, gap: float = 0.25, num_switches: int | None = None
 ) -> Environment:
-    """Losses that punish repeated plays: an expert that was played within the last `memory` rounds has loss 1.
+    """Losses that punish repeated plays: an expert has loss 1 if it was played within the last `memory` rounds.
 
-    The other experts have losses of 0 or 1 with mean 1/2, except one good expert with mean 1/2 - gap. Each lane draws
-    its good expert, which the learner does not know.
+    All other experts have losses of 0 or 1 with mean 1/2, except that one good expert has mean 1/2 - gap. Each lane
+    draws its good expert. The learner does not know this expert.
 
     Args:
         num_experts: number of experts, >= 2.
         memory: the default of the value `memory`.
         gap: the default of the value `gap`.
-        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0;
-            None omits this metric.
+        num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, >= 0; None omits this
+            metric.
 
     Returns:
-        An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend on plays
-        of earlier rounds only. Outcomes: `loss`, the loss of the expert played; `planted_regret`, this loss minus the
-        good expert's loss in the same round. An action outside [0, num_experts) has loss NaN and punishes no expert.
-        Metrics in hindsight are as for `loss_sequence`, computed from the losses that occurred.
+        An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend only on
+        plays of earlier rounds. Outcomes: `loss`, the loss of the expert played; `planted_regret`, this loss minus the
+        good expert's loss in the same round. An action outside [0, num_experts) has loss NaN, and no expert is punished
+        for it. Metrics in hindsight are as for `loss_sequence`, computed from the losses that occurred.
 
     Raises:
-        ValueError: if num_experts < 2, memory is not a whole number >= 0 or is too large for JAX's integers, gap is not
-            in (0, 1/2], or num_switches is not a whole number >= 0.
+        ValueError: if num_experts < 2, memory is not an integer >= 0 or overflows in JAX's integers, gap is not in (0,
+            1/2], or num_switches is not an integer >= 0.
 
     Values:
-        memory: a whole number >= 0, the number of rounds for which a play is punished; by default the argument.
+        memory: an integer >= 0, the number of rounds for which a play is punished; by default the argument.
         gap: in (0, 1/2]; the good expert's mean is 1/2 - gap; by default the argument.
 
     Source:
-        None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023), against which only learners that
+        None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023). Against these, only learners that
         change their expert often have small regret.
 
     Deviations:
@@ -167,7 +167,7 @@ def punish_repeats(
     size, switches = check_count("num_experts", num_experts, 2), check_switches(num_switches)
 
     def params(*, memory: int = memory, gap: float = gap) -> RepeatParams:
-        # Must be below the largest integer, because rounds since a play are counted up to memory + 1.
+        # `memory` must be below the largest integer, because rounds since a play are counted up to memory + 1.
         rounds = check_horizon(memory, name="memory", minimum=0, spare=1)
         if check_positive("gap", gap) > 0.5:
             raise ValueError(f"gap must be in (0, 1/2], got {gap}")
@@ -187,7 +187,7 @@ def punish_repeats(
         means = jnp.where(experts == world.good_expert, params.good_mean, jnp.asarray(0.5, default_float()))
         losses = coins(key, jnp.where(world.since <= params.memory, jnp.ones_like(means), means))
         loss = entry(losses, action)
-        # Updated after the losses: they must not depend on this round's play.
+        # This is updated after the losses, because they must not depend on this round's play.
         one = jnp.ones_like(world.since)
         since = jnp.where(experts == action.astype(jnp.int32), one, jnp.minimum(world.since, params.memory) + 1)
         next_world = Plays(world.good_expert, since, add_round(world.comparison, losses, loss))

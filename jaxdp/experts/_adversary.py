@@ -1,4 +1,4 @@
-"""Checks and casts of mean losses, for adversaries."""
+"""Checks and casts mean losses, for adversaries."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,10 +8,10 @@ from jaxdp.validation import check_within
 
 
 def means_vector(name: str, values: ArrayLike) -> np.ndarray:
-    """Returns the mean losses of at least two experts as a checked vector.
+    """Checks the mean losses of at least two experts, and returns them as a vector.
 
     Raises:
-        ValueError: if they are not a vector of at least two numbers in [0, 1].
+        ValueError: if `values` are not a vector of at least two numbers in [0, 1].
     """
     array = check_within(name, values, 0.0, 1.0)
     if array.ndim != 1 or len(array) < 2:
@@ -20,5 +20,5 @@ def means_vector(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def cast(values: np.ndarray) -> np.ndarray:
-    """Casts numbers to the float type of `Params` leaves."""
+    """Casts numbers to the float dtype of `Params` leaves."""
     return values.astype(default_float())

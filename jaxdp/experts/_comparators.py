@@ -15,7 +15,7 @@ class Comparison(NamedTuple):
 
     Attributes:
         best: [num_switches + 1, num_experts] compensated sums. Entry (c, j) is the smallest total loss of a sequence of
-            experts with at most c switches that ends in expert j; row 0 holds the total losses of fixed experts.
+            experts that has at most c switches and ends in expert j. Row 0 contains the total losses of fixed experts.
         loss: [] compensated sum of the learner's losses.
     """
 
@@ -24,10 +24,10 @@ class Comparison(NamedTuple):
 
 
 def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
-    """Checks the comparator's number of switches, and returns it as an int, or None for None.
+    """Checks the comparator's number of switches, and returns it as an int; None if it is None.
 
     Raises:
-        ValueError: if num_switches is not a whole number >= 0, or not below the horizon.
+        ValueError: if num_switches is not an integer >= 0, or is not below the horizon.
     """
     if num_switches is None:
         return None
@@ -38,13 +38,13 @@ def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
 
 
 def init_comparison(num_experts: int, num_switches: int | None) -> Comparison:
-    """Returns the comparison before the first round."""
+    """Returns the `Comparison` before the first round."""
     zeros = jnp.zeros(((num_switches or 0) + 1, num_experts), default_float())
     return Comparison(compensated.zero(zeros), compensated.zero(zeros[0, 0]))
 
 
 def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
-    """Returns the comparison after one more round, in O((num_switches + 1) num_experts) operations.
+    """Updates the comparison by one round, with O((num_switches + 1) num_experts) operations.
 
     Args:
         before: the comparison before this round.
@@ -72,7 +72,7 @@ def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Compari
 
 
 def add_rounds(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
-    """Returns the comparisons after each of several rounds, as repeated calls of `add_round` would.
+    """Returns the comparisons after each of several rounds, with the same results as repeated calls of `add_round`.
 
     Args:
         before: the comparison before these rounds.
@@ -80,7 +80,7 @@ def add_rounds(before: Comparison, losses: jax.Array, loss: jax.Array) -> Compar
         loss: [rounds] float.
 
     Returns:
-        A comparison; its leaves have a leading axis of rounds.
+        A comparison with an additional first axis, [rounds], in each leaf.
     """
 
     def step(comparison: Comparison, round_losses: tuple[jax.Array, jax.Array]) -> tuple[Comparison, Comparison]:
@@ -102,8 +102,8 @@ def metrics(comparison: Comparison, *, is_switching: bool) -> dict[str, jax.Arra
 
 
 def _least(sums: compensated.Sum) -> compensated.Sum:
-    """Returns the smallest sum of each row, as a compensated sum: [num_rows]."""
-    # The rounding excess matters: the sums are large, and their differences are small.
+    """Returns the smallest sum of each row as a compensated sum, [num_rows]."""
+    # The rounding excess must be included, because the sums are large and their differences are small.
     base = jnp.min(sums.total, axis=-1)
     above = jnp.min((sums.total - base[..., None]) - sums.excess, axis=-1)
     return compensated.Sum(base, -above)

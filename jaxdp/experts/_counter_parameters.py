@@ -17,11 +17,12 @@ class CounterParameters(NamedTuple):
 
     Attributes:
         learning_rate: > 0.
-        rho: the zCDP budget of the counter; infinity without privacy.
-        noise_stddev: >= 0, standard deviation of the noise in one expert's total after the last round; totals after
-            earlier rounds have no more noise.
-        regret_bound: bound on the expected regret against each sequence of the class with this many switches, for
-            oblivious losses; None if no bound is proved, as with noise over classes other than `static()`.
+        rho: the zCDP budget of the counter; infinity for the non-private algorithm.
+        noise_stddev: >= 0, standard deviation of the noise in one expert's total after the last round. Totals after
+            earlier rounds have at most this standard deviation.
+        regret_bound: bound on the expected regret against every sequence of the class with the given number of
+            switches, for oblivious losses; None if no bound is proved, which is the case with noise for all classes
+            except `static()`.
     """
 
     learning_rate: float
@@ -32,12 +33,12 @@ class CounterParameters(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def counter_of(horizon: int) -> Counter:
-    """Returns the counter for `horizon` rounds; the search for its decays and weights runs only once."""
+    """Returns the counter for `horizon` rounds; the counter's decays and weights are computed only once."""
     return toeplitz_counter(horizon=horizon)
 
 
 def static_bound(learning_rate: float, variance: float, *, num_experts: int, horizon: int) -> float:
-    """Returns the proved regret bound of `counter_weights` over single experts, at most the horizon."""
+    """Returns the proved regret bound of `counter_weights` over the class `static()`, but at most the horizon."""
     # `variance` is the variance of the noise in one expert's total after the last round.
     growth = learning_rate * (horizon / 8 + variance / 2)
     return min(float(horizon), math.log(num_experts) / learning_rate + growth)
@@ -52,15 +53,16 @@ def counter_weights_parameters(
     num_switches: int = 0,
     sequences: Sequences | None = None,
 ) -> CounterParameters:
-    """Returns the learning rate of `counter_weights`, and the regret bound at this rate if one is proved.
+    """Returns the learning rate of `counter_weights`, with the regret bound at this rate if one is proved.
 
-    Let v be the variance of the noise in one expert's total after the last round. Over single experts the rate
-    minimises the bound ln N / rate + rate * (T / 8 + v / 2). Over other classes the rate is the smaller of
-    sqrt(8 * ln(1 / pi) / T), the best rate without noise (pi is the comparator's prior), and 1 / sqrt(v). For
-    1 / sqrt(v) nothing is proved: in measurements, rates of 1 to 1.5 times 1 / sqrt(v) gave about the same regret.
+    Let v be the variance of the noise in one expert's total after the last round. Over the class `static()`, the rate
+    minimises the bound ln N / rate + rate * (T / 8 + v / 2). Over other classes, the rate is the minimum of sqrt(8 *
+    ln(1 / pi) / T) and 1 / sqrt(v). The former is the best rate without noise, where pi is the comparator's prior. No
+    bound is proved for the latter; in measurements, all rates between 1 and 1.5 times 1 / sqrt(v) had about the same
+    regret.
 
     Args:
-        epsilon: privacy budget, > 0; infinity gives the tuning without privacy.
+        epsilon: privacy budget, > 0; infinity gives the non-private tuning.
         delta: in (0, 1).
         num_experts: N, >= 2.
         horizon: T, >= 1.
@@ -71,7 +73,7 @@ def counter_weights_parameters(
         The parameters.
 
     Raises:
-        ValueError: if an argument is out of range, or the class has no sequence of S switches.
+        ValueError: if an argument is out of range, or the class has no sequence with S switches.
 
     Source:
         As `counter_weights`.

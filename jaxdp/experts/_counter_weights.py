@@ -1,4 +1,4 @@
-"""Exponential weights over a class of sequences, computed from the totals that one private counter releases."""
+"""Exponential weights over a class of sequences of experts, computed from totals that a private counter releases."""
 
 import math
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from jaxdp.validation import check_count, check_epsilon, check_horizon, check_po
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         counter: parameters of the counter.
@@ -38,8 +38,8 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        totals: [num_experts] float, the last noisy totals of losses.
-        weights: weights of the class, computed only from noisy totals.
+        totals: [num_experts] float, the most recent noisy totals of losses.
+        weights: the weights of the class, which are computed only from noisy totals.
     """
 
     round: jax.Array
@@ -51,26 +51,26 @@ class Public(NamedTuple):
 def counter_weights(
     *, num_experts: int, horizon: int, sequences: Sequences | None = None, num_switches: int | None = None
 ) -> Learner:
-    r"""Plays by exponential weights over a class of sequences, computed from noisy totals of losses.
+    r"""Plays by exponential weights over a class of sequences of experts, computed from noisy totals of losses.
 
-    One counter releases the noisy totals of losses of all experts after each round. The weights of the sequences in the
-    class use the differences of noisy totals as noisy losses. Each round draws an expert with probability proportional
-    to the weight of all sequences that are at this expert. Weights and draws are post-processing of the counter's
-    output, so the privacy cost is the same for every class.
+    After each round, one counter releases the noisy total loss of every expert. The differences of consecutive noisy
+    totals are used as noisy losses in the weights of the sequences. Each round draws an expert with probability
+    proportional to the total weight of the sequences that play this expert in this round. Weights and draws are
+    post-processing of the counter's output, so the privacy cost is the same for every class.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
         sequences: a class of `jaxdp.experts.classes`, by default `static()`.
-        num_switches: number of switches of the comparator, for which the rate is tuned. The default is 0 for
-            `static()`, S for `switching(num_switches=S)`, and the expected number of switches for
-            `markov(switch_rate=...)`. `markov()` has no default.
+        num_switches: the comparator's number of switches, for which the rate is tuned. The default is 0 for `static()`,
+            S for `switching(num_switches=S)`, and the expected number of switches for `markov(switch_rate=...)`.
+            `markov()` has no default.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32). For
-        each expert a lane stores the counter's running sums of noise (at most 7 sums for T <= 2^20) and its exact total
-        of 2 words, the last noisy total, and 2 words for each row of the class (such as a number of switches). Memory
-        does not grow with the horizon.
+        A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
+        int32). For each expert, a lane stores the counter's running sums of noise (at most 7 for T <= 2^20), the exact
+        total (2 words), the most recent noisy total, and 2 words for each row of the class (a row is, for example, a
+        number of switches). Apart from the number of running sums, memory does not grow with the horizon.
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; from `params`, if a value
@@ -83,19 +83,19 @@ def counter_weights(
 
     Privacy:
         - Claim: rho-zCDP in the central model, with the rho that implies (epsilon, delta)-DP.
-        - Unit: one round's loss vector; adjacency: replace one; losses may react to plays and totals.
-        - Sensitivity: a vector is one entry of N counters. Every coordinate may change by 1, so the L2 sensitivity is
-          sqrt(N), and `toeplitz_counter` is calibrated to it.
+        - Unit: one round's loss vector; adjacency: replace one. Losses may depend on earlier plays and released totals.
+        - Sensitivity: A vector is one entry of N counters. Every coordinate may change by 1, so the L2 sensitivity is
+          sqrt(N), and `toeplitz_counter` is calibrated to this sensitivity.
         - Private: the counter's state.
 
     Source:
-        Agarwal & Singh (2017), weights on privately counted losses, here with the factorisation of `toeplitz_counter`
-        instead of trees, and over classes of sequences. `docs/proofs/counter_weights.md` proves the regret bound over
-        single experts (see Math). Over other classes no bound is proved.
+        Agarwal & Singh (2017), for weights computed from privately counted losses; here with the factorisation of
+        `toeplitz_counter` instead of trees, and over classes of sequences. `docs/proofs/counter_weights.md` proves the
+        regret bound over `static()` (see Math). Over other classes no bound is proved.
 
     Deviations:
         Losses and noise are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`. Noisy
-        losses are differences of released floats, so their sum is the released total, and rounding errors do not
+        losses are differences of released floats. So their sum is the released total, and rounding errors do not
         accumulate.
 
     Math:
@@ -140,7 +140,7 @@ def counter_weights(
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
         rho = zcdp_rho(epsilon, delta)
-        numbers = horizon * num_experts  # bounds the number of noise values from the changed entry on
+        numbers = horizon * num_experts  # upper bound on the number of noise values from the changed entry on
         return Guarantee.zcdp(rho, **unit, numerical_delta=normal_delta(numbers, rho=rho, steps=TOEPLITZ_STEPS))
 
     def init(key, params: Params) -> State:

@@ -33,12 +33,12 @@ NOISES = ("laplace", "gaussian")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; zero for Laplace noise, which is computed
-            from epsilon.
+        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; zero for Laplace noise, because its scale is
+            computed from epsilon.
         learning_rate: [] float > 0.
     """
 
@@ -49,12 +49,12 @@ class Params:
 
 @factory
 def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace") -> Learner:
-    r"""Plays expert i with probability proportional to exp(-learning_rate * total reported loss of i).
+    r"""Plays expert i with probability proportional to exp(-learning_rate * total reported loss of expert i).
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        noise: "laplace", of scale N / epsilon; or "gaussian", analytically calibrated to L2 sensitivity sqrt(N).
+        noise: "laplace" (scale N / epsilon) or "gaussian" (analytically calibrated to L2 sensitivity sqrt(N)).
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
@@ -67,25 +67,25 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         epsilon: the privacy budget, > 0.
         delta: with Gaussian noise, in (0, 1).
         learning_rate: > 0 and finite, by default sqrt(ln N / (T * (1/8 + s^2 / 2))), where s is the standard deviation
-            of the noise of one entry.
+            of the noise in one entry.
 
     Privacy:
         - Claim: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - Sensitivity: every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity sqrt(N).
-          `privatize` clips each entry to [0, 1] (NaN to 0) and adds the noise on the user's side. Everything else is
-          post-processing.
+        - Sensitivity: Every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity sqrt(N). On
+          the user's device, `privatize` clips each entry to [0, 1] (NaN becomes 0) and adds the noise. Everything else
+          is post-processing.
         - Released: all reports.
         - Private: none.
 
     Source:
-        Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8.
-        The default rate minimises a bound on the expected regret (see Math), which uses ln E exp(-rate Z) = rate^2 s^2
-        / 2 for Gaussian noise Z. For Laplace noise this is at most 15% larger if rate * s <= 0.7, which holds for the
-        default rate if T >= 4.1 ln N.
+        Freund & Schapire (1997), Hedge; noise as in Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem
+        8. The default rate minimises a bound on the expected regret (see Math). This bound uses ln E exp(-rate Z) =
+        rate^2 s^2 / 2 for Gaussian noise Z. For Laplace noise the left side is at most 15% larger if rate * s <= 0.7,
+        which holds for the default rate if T >= 4.1 ln N.
 
     Deviations:
-        Totals of reports are compensated sums, because plain float32 sums stop growing at long horizons.
+        Totals of reports are compensated sums, because plain float32 sums would stop growing at long horizons.
 
     Math:
         Round $t$ plays expert $i$ with probability proportional to
@@ -140,7 +140,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     def act(key, params: Params, public: compensated.Sum, context: None) -> jax.Array:
         del context
-        return weighted_index(key, lanes_slow(odds(public, params.learning_rate)))  # exponentials in the sums' layout
+        return weighted_index(key, lanes_slow(odds(public, params.learning_rate)))  # exponentials keep the sums' layout
 
     def update(key, params: Params, state: State, report) -> State:
         del key, params

@@ -1,4 +1,4 @@
-"""Fixed share without privacy; private learners with the same prior or mixing play like it at epsilon = inf."""
+"""The non-private fixed share algorithm; some private learners have the same distribution of plays at epsilon = inf."""
 
 import math
 
@@ -16,7 +16,7 @@ from jaxdp.validation import check_above, check_count, check_horizon, check_posi
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         learning_rate: [] float > 0.
@@ -29,28 +29,30 @@ class Params:
 
 @factory
 def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
-    r"""Plays by exponential weights; after each round, every expert passes a share of its weight to all others.
+    r"""Plays by exponential weights; after each round, every expert passes a fraction of its weight to all others.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 2.
-        num_switches: number of switches S of the comparator, >= 1 and < T, from which defaults are computed. For S = 0
+        num_switches: the comparator's number of switches S, >= 1 and < T, from which defaults are computed. For S = 0,
             use `hedge`.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
+        A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
+        int32).
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         learning_rate: > 0, by default the minimiser of the regret bound (see Math) at the default switch_rate.
-        switch_rate: a, in (0, 1], the share of weight that an expert passes to all others; by default S / (T - 1).
+        switch_rate: a, in (0, 1], the fraction of its weight that an expert passes to all others; by default S / (T -
+            1).
 
     Privacy:
         - None.
-        - `lazy_weights` and `counter_weights` over `markov(switch_rate=a)`, and `mirror_descent`, have the same
-          distribution of plays at epsilon = inf and the same rates.
+        - At epsilon = inf and with the same rates, `mirror_descent`, and `lazy_weights` and `counter_weights` over
+          `markov(switch_rate=a)`, have the same distribution of plays.
 
     Source:
         Herbster & Warmuth (1998), the fixed share algorithm.

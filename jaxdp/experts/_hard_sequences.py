@@ -1,4 +1,4 @@
-"""Losses of a lower bound, and arrays of losses that are drawn or computed in advance."""
+"""The losses of a lower bound, and arrays of losses that are drawn or computed in advance."""
 
 from typing import Any
 
@@ -15,19 +15,19 @@ from jaxdp.validation import check_count, check_horizon, check_key
 def lower_bound_losses(
     *, num_experts: int, horizon: int, num_phases: int, gap: float = 0.5, num_switches: int | None = None
 ) -> Environment:
-    """Losses of the lower bound for shifting adversaries: phases draw their good experts from disjoint sets.
+    """Losses of the lower bound for shifting adversaries, with good experts drawn from disjoint sets in each phase.
 
     The rounds are divided into num_phases phases of equal length. Each phase draws its good expert from N / num_phases
-    experts that no other phase uses. So earlier phases carry no information about this expert, and each phase costs a
-    private learner a regret of about ln(N / num_phases) / epsilon.
+    experts that no other phase uses. So earlier phases contain no information about this expert, and in each phase the
+    regret of a private learner is about ln(N / num_phases) / epsilon.
 
     Args:
         num_experts: number of experts N, >= num_phases and >= 2.
-        horizon: rounds, >= num_phases.
+        horizon: number of rounds, >= num_phases.
         num_phases: number of phases S, >= 1.
         gap: the default of the value `gap`.
-        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
-            horizon). If None, the environment has no metrics in hindsight.
+        num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon). If
+            None, the environment has no metrics in hindsight.
 
     Returns:
         `shifting_losses` with equal segments and good experts from disjoint sets.
@@ -36,8 +36,8 @@ def lower_bound_losses(
         ValueError: as `shifting_losses`.
 
     Values:
-        gap, other_mean: as for `shifting_losses`. By default the good expert has loss 0, and all others have losses of
-            0 or 1 with mean 1/2; `gap=1, other_mean=1` makes all other losses 1.
+        gap, other_mean: as for `shifting_losses`. By default the good expert has loss 0, and all other experts have
+            losses of 0 or 1 with mean 1/2. With `gap=1, other_mean=1`, all other losses are 1.
         num_shifts: number of phases minus one, in [0, num_phases).
 
     Source:
@@ -59,20 +59,21 @@ def lower_bound_losses(
 
 
 def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | None = None, **values: Any) -> np.ndarray:
-    """Draws an array of losses from an environment, so that all lanes of a run can use the same losses.
+    """Draws an array of losses from an environment, so that all lanes of a run can share the same losses.
 
     Args:
-        environment: an environment, usually with losses that do not depend on the plays. If they depend on the plays,
-            the result has the losses for a learner that always plays expert 0.
+        environment: an environment, usually with losses that do not depend on the plays. If they do, the result
+            contains the losses of a learner that always plays expert 0.
         key: typed PRNG key.
-        horizon: rounds, >= 1; by default the environment's horizon.
-        values: values for the environment's `params`.
+        horizon: number of rounds, >= 1; by default the environment's horizon.
+        values: arguments of the environment's `params`.
 
     Returns:
-        [horizon, num_experts] in [0, 1]: uint8 if all are 0 or 1, otherwise JAX's default float type.
+        [horizon, num_experts] in [0, 1]; the dtype is uint8 if all losses are 0 or 1, otherwise JAX's default float
+        dtype.
 
     Raises:
-        ValueError: if neither the environment nor the caller gives a horizon, or `horizon` is larger than the
+        ValueError: if neither the environment nor the arguments define a horizon, or `horizon` is larger than the
             environment's horizon.
 
     Examples:
@@ -102,17 +103,18 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
 
 
 def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np.ndarray:
-    """Returns deterministic losses against which follow-the-leader has loss 1 in at least about half of the rounds.
+    """Returns deterministic losses for which follow-the-leader has loss 1 in at least about half of the rounds.
 
-    In one period of `period` rounds, experts with even indices have loss 1 and experts with odd indices have loss 0. In
-    the next period the two groups swap their losses, and so on. In the first period, losses are 1/2 instead of 1. So
-    the experts with the smaller total loss after a period have loss 1 in the next period, while a sequence that
-    switches after every period has no loss. With period 1, follow-the-leader has loss 1 in all rounds after the first.
+    In the first period of `period` rounds, experts with even indices have loss 1, and experts with odd indices have
+    loss 0. In each later period the two groups swap their losses. As an exception, losses in the first period are 1/2
+    instead of 1. So the experts with the smaller total loss after a period have loss 1 in the next period. A sequence
+    of experts that switches after every period has no loss. With period 1, follow-the-leader has loss 1 in all rounds
+    after the first round.
 
     Args:
         num_experts: number of experts, >= 2.
-        horizon: rounds, >= 1.
-        period: rounds after which the two groups of experts swap their losses, >= 1.
+        horizon: number of rounds, >= 1.
+        period: number of rounds after which the two groups of experts swap their losses, >= 1.
 
     Returns:
         [horizon, num_experts] float16 in {0, 1/2, 1}.
@@ -121,7 +123,7 @@ def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np
         ValueError: if an argument is out of range.
 
     Source:
-        With period 1: the example of linear regret of follow-the-leader, Cesa-Bianchi & Lugosi (2006), section 3.2.
+        For period 1: the example of linear regret of follow-the-leader in Cesa-Bianchi & Lugosi (2006), section 3.2.
 
     Examples:
         >>> alternating_losses(num_experts=2, horizon=4).tolist()

@@ -1,4 +1,4 @@
-"""Exponential weights (Hedge) without privacy; some private learners play like it at epsilon = inf."""
+"""Non-private exponential weights (Hedge); some private learners have the same distribution at epsilon = inf."""
 
 import math
 
@@ -17,7 +17,7 @@ from jaxdp.validation import check_count, check_horizon, check_positive
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         learning_rate: [] float > 0.
@@ -28,14 +28,15 @@ class Params:
 
 @factory
 def hedge(*, num_experts: int, horizon: int) -> Learner:
-    r"""Plays expert i with probability proportional to exp(-learning_rate * its total loss).
+    r"""Plays expert i with probability proportional to exp(-learning_rate * total loss of expert i).
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
+        A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
+        int32).
 
     Raises:
         ValueError: if num_experts < 2 or horizon < 1; from `params`, if learning_rate is not > 0.
@@ -45,11 +46,12 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     Privacy:
         - None.
-        - Plays have the distribution of `exponential_weights`, of `lazy_weights` and of `counter_weights` over
-          `static()`, each at epsilon = inf and the same learning rate.
+        - At epsilon = inf and with the same learning rate, `exponential_weights`, and `lazy_weights` and
+          `counter_weights` over `static()`, have the same distribution of plays.
 
     Source:
-        Freund & Schapire (1997); the rate by Hoeffding's lemma, Cesa-Bianchi & Lugosi (2006), Theorem 2.2.
+        Freund & Schapire (1997); the default rate is from Cesa-Bianchi & Lugosi (2006), Theorem 2.2 (Hoeffding's
+        lemma).
 
     Deviations:
         Totals are compensated sums.

@@ -1,6 +1,6 @@
-"""Sets memory layouts in loops of XLA on CPU: lanes of `jax.vmap` are the fast (last) axis of short arrays.
+"""Sets memory layouts in loops of XLA on CPU: the `jax.vmap` batch axis is the fast (last) axis of short arrays.
 
-Values do not change. The carry of a loop keeps the layout that the loop's body gives it.
+Values do not change. The carry of a loop keeps the layout that the loop's body sets.
 """
 
 from collections.abc import Callable
@@ -14,24 +14,24 @@ from jaxdp.numerics.compensated import Sum
 from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last_if_many, lanes_last_if_small, separate_kernels
 from jaxdp.numerics.lookup import nearest_entry
 
-MOST = MAX_UNROLLED  # lanes are the fast axis of arrays with a first axis of at most this length
+MOST = MAX_UNROLLED  # the batch axis is the fast axis of arrays with a first axis of at most this length
 
 
 def keep_lane_layout(state: Any, layout: Callable[[jax.Array], jax.Array] = lanes_last_if_small) -> Any:
-    """Returns the state; lanes are the fast axis of small arrays with a first axis of at most `MOST` entries.
+    """Returns the state, with the batch axis as the fast axis of small arrays if their first axis is at most `MOST`.
 
-    `layout` is another function for the order of axes, such as `lanes_last_if_many`.
+    `layout` replaces this rule by another function, such as `lanes_last_if_many`.
     """
     return jax.tree.map(layout, state)
 
 
 def select(condition: jax.Array, one: Any, other: Any) -> Any:
-    """Returns `one` if the condition, [] bool, holds, otherwise `other`: trees of arrays, lanes as the fast axis."""
+    """Returns the tree `one` if the condition, [] bool, is true, otherwise `other`; the batch axis is the fast axis."""
     return jax.tree.map(lambda left, right: lanes_last_if_many(jnp.where(condition, left, right)), one, other)
 
 
 def add_losses(totals: Sum, losses: jax.Array) -> Sum:
-    """Computes `compensated.add` with lanes as the fast axis of short arrays."""
+    """Computes `compensated.add` with the batch axis as the fast axis of short arrays."""
     if len(losses) <= MOST:
         return separate_kernels(compensated.add, totals, losses)
     # XLA fuses the difference into the loop that computes the losses. The result is the same, bit for bit.
@@ -41,7 +41,7 @@ def add_losses(totals: Sum, losses: jax.Array) -> Sum:
 
 
 def entry_at(values: jax.Array, index: jax.Array) -> jax.Array:
-    """Returns values[clip(index)]; short arrays use selects, because XLA's gather on CPU takes lanes one by one."""
+    """Returns values[clip(index)]; short arrays use selects, because XLA's gather on CPU processes lanes one by one."""
     if len(values) > MAX_UNROLLED:
         return nearest_entry(values, index)
     value = values[0]

@@ -1,4 +1,4 @@
-"""Limited updates: each block of rounds plays the best expert of the preceding block, which is half as long."""
+"""Limited updates: each block of rounds plays the (noisy) best expert of the previous block, which is half as long."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ LOSSES = ("bounded", "binary")
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
@@ -33,11 +33,11 @@ class Params:
 
 
 class Private(NamedTuple):
-    """Statistics that only the curator sees.
+    """The curator's private state.
 
     Attributes:
-        totals: [num_experts] sums of losses in the current block of rounds: a `fixed_point.Sum`, or for binary losses
-            int32 (int64 under x64).
+        totals: [num_experts] sums of losses in the current block of rounds: a `fixed_point.Sum`; for binary losses
+            int32 (int64 in 64-bit mode).
     """
 
     totals: Any
@@ -57,23 +57,24 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str = "bounded") -> Learner:
-    r"""Plays in rounds 2^k to 2^(k+1) - 1 the expert with the smallest noisy loss in rounds 2^(k-1) to 2^k - 1.
+    r"""Plays, in rounds 2^k to 2^(k+1) - 1, the expert with the smallest noisy loss in rounds 2^(k-1) to 2^k - 1.
 
-    Rounds are counted from 1. Round 1 plays a uniformly random expert. Among equal noisy totals, each expert is equally
-    likely. The horizon need not be known. The rounds in which the expert may change are known in advance.
+    Rounds are numbered from 1. Round 1 plays a uniformly random expert. Among equal noisy totals, each expert is
+    equally likely. The learner does not need to know the horizon. The rounds in which the expert may change are fixed
+    in advance.
 
     Args:
         num_experts: number of experts N, >= 2.
         noise: the noise of the selection, as for `jaxdp.mechanisms.noisy_min`: "exponential" (permute-and-flip),
-            "gumbel" (the exponential mechanism) or "laplace" (the paper's).
+            "gumbel" (the exponential mechanism) or "laplace" (as in the paper).
         losses: "bounded" ([num_experts] float, clipped to [0, 1]) or "binary" (also rounded to 0 or 1).
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). The learner has
-        blocks. For binary losses it also has counts, which use totals of losses instead of single rounds.
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). The learner supports
+        blocks. For binary losses it also supports counts.
 
     Raises:
-        ValueError: if num_experts < 2, or noise or losses is not one of the strings above; from `params`, if epsilon is
+        ValueError: if num_experts < 2, or noise or losses is not one of the names above; from `params`, if epsilon is
             not > 0.
 
     Values:
@@ -82,8 +83,9 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - A loss vector enters the totals of one block, from which one expert is selected privately, once. Each total
-          changes by at most 1, up or down, so the selection is calibrated to sensitivity 1 without monotonicity.
+        - A loss vector enters the totals of one block, from which one expert is selected privately once. Each total
+          changes by at most 1, and different totals may change in opposite directions. So the selection is calibrated
+          to sensitivity 1 without monotonicity.
         - Released: the expert of each block.
         - Private: `totals`.
 
@@ -91,13 +93,13 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 1 and Theorem 3.1.
 
     Deviations:
-        * The expert with the smallest noisy total is selected. Line 4 of the paper has the arg max of losses; its
-          proof has the arg min.
-        * By default noise is one-sided exponential, of the paper's scale 2 / epsilon, instead of Laplace noise; this
+        * The expert with the smallest noisy total is selected. The paper has the arg max of losses in line 4, and the
+          arg min in the proof.
+        * By default the noise is one-sided exponential instead of Laplace, with the paper's scale 2 / epsilon. This
           selection is never worse than the exponential mechanism.
         * Theorem 3.1 omits a factor log T of the paper's Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
-        * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
-          `noisy_min`.
+        * Bounded losses are rounded to multiples of 2^-20, and then summed and compared as integers. Noise is drawn as
+          in `noisy_min`.
 
     Math:
         Rounds $2^k$ to $2^{k+1} - 1$ play
@@ -177,7 +179,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         return fixed_point.add(totals, losses, restart=first)
 
     def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Advances by `played` rounds of a block; selects an expert if the next round begins a block."""
+        """Advances by `played` rounds of one block; selects an expert if the next round begins a new block."""
         round_, expert = state.public.round + played, state.public.expert
         due = begins_block(round_)
 
@@ -191,19 +193,19 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
 
 
 def begins_block(round_: jax.Array) -> jax.Array:
-    """Returns whether round `round_` + 1, counted from 1, begins a block: whether its number is a power of two."""
+    """Returns whether the next round after `round_` rounds begins a block, as `round_` + 1 is a power of two."""
     following = round_ + 1
     return (following & (following - 1)) == 0
 
 
 def rounds_left(round_: jax.Array) -> jax.Array:
-    """Returns, after `round_` rounds, the number of rounds left in the block of the next round, >= 1."""
+    """Returns how many rounds are left, after `round_` rounds, in the block that contains the next round, >= 1."""
     following = round_ + 1
     first = highest_power(following)
     return first - (following - first)  # 2 * first may overflow
 
 
 def highest_power(number: jax.Array) -> jax.Array:
-    """Returns the largest power of two that is at most `number`, which is >= 1."""
+    """Returns the largest power of two that is at most `number`; `number` must be >= 1."""
     bits = jnp.iinfo(number.dtype).bits
     return jnp.left_shift(jnp.ones_like(number), bits - 1 - jax.lax.clz(number))

@@ -1,7 +1,7 @@
-"""Plays many rounds of limited updates at once: in blocks, and by counts of plays.
+"""Plays many rounds of limited updates in one step: in blocks, or from the number of plays of each expert.
 
-The results of blocks equal the results of single rounds bit for bit. Rounds that are played at once lie in one block of
-the algorithm. If they reach the end of this block, an expert is selected.
+Playing in blocks gives the same results as playing round by round, bit for bit. Rounds that are played in one step
+belong to one block of the algorithm. If they include the last round of this block, an expert is selected.
 """
 
 from collections.abc import Callable
@@ -13,19 +13,18 @@ import jax.numpy as jnp
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.experts._rounds_together import sum_rounds
 
-SHORT, LONG = 16, 256  # rounds that are played at once; short in early rounds, in which releases are frequent
+SHORT, LONG = 16, 256  # rounds that are played in one step; few in early rounds, where releases are frequent
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that its blocks and counts use.
+    """The functions of the learner from which `blocks` and `counts` are built.
 
     Attributes:
         num_experts: number of experts.
-        add: (state, [num_experts] sums of the losses of up to 2^10 rounds of a block, as integers) -> the block's
-            totals.
-        advance: (key, params, state, totals, rounds) -> state after this many rounds. `key()` returns the last round's
-            key; it is called only if an expert is selected.
-        rounds_left: (rounds played) -> [] integer, rounds left in the block.
+        add: (state, [num_experts] integer sums of losses over at most 2^10 rounds of a block) -> the block's totals.
+        advance: (key, params, state, totals, rounds) -> the state after this number of rounds. `key()` returns the last
+            round's key; it is called only if an expert is selected.
+        rounds_left: (rounds played) -> [] integer, the number of rounds left in the block.
     """
 
     num_experts: int
@@ -56,7 +55,7 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns the functions that play rounds by counts of plays, for binary losses."""
+    """Returns functions that play many rounds in one step, given totals of binary losses."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params

@@ -1,4 +1,4 @@
-"""The exponential mechanism on all past losses, applied once for each batch of rounds."""
+"""The exponential mechanism on all past losses, which is applied once per batch of rounds."""
 
 import math
 from typing import NamedTuple
@@ -18,16 +18,16 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_delta, check_epsilon, check_horizon
 
 ACCOUNTING = ("pure", "zcdp")
-CANDIDATES = 4096  # approximate largest number of batch lengths that are tried
+CANDIDATES = 4096  # approximate maximum number of batch lengths that are tried
 
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         learning_rate: [] float > 0.
-        batch: [] int32 (int64 under x64) >= 1, rounds of a batch.
+        batch: [] int32 (int64 in 64-bit mode) >= 1, number of rounds in a batch.
     """
 
     learning_rate: Scalar
@@ -48,51 +48,52 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
-    r"""Plays one expert in each batch of rounds, drawn with probability proportional to exp(-rate * its total loss).
+    r"""Plays one expert in each batch; the expert is drawn with probability proportional to exp(-rate * total loss).
 
     The total loss is the loss in all earlier batches. The expert of the first batch is drawn uniformly.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        accounting: "pure", or "zcdp" (zero-concentrated, from epsilon and delta).
+        accounting: "pure" (from epsilon) or "zcdp" (zero-concentrated, from epsilon and delta).
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above; from `params`, if
-            epsilon is not > 0, delta is not in (0, 1), or batch is not a whole number in [1, horizon].
+            epsilon is not > 0, delta is not in (0, 1), or batch is not an integer in [1, horizon].
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with accounting "zcdp", in (0, 1).
-        batch: rounds in a batch, a whole number in [1, horizon]. By default it minimises the regret bound among the
-            lengths tried. The rate is the largest that the budget allows, but at most sqrt(8 ln N / (batch * T)), the
-            best rate without privacy.
+        batch: number of rounds in a batch, an integer in [1, horizon]. By default it minimises the regret bound among
+            the lengths that are tried. The rate is the maximum that the budget allows, but at most sqrt(8 ln N / (batch
+            * T)), the best non-private rate.
 
     Privacy:
         - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
         - The claim also holds for losses that depend on earlier plays.
-        - A loss vector changes each later total by at most 1, up or down. A selection by the exponential mechanism at
-          this rate costs 2 rate in pure DP, or rate^2 / 2 in zCDP. All R = ceil(T / batch) - 1 selections may depend on
-          the vector, so rate = epsilon / (2 R), or sqrt(2 rho / R).
-        - Slack: let P be the probability of the R experts that are selected, for the neighbouring data set with the
-          larger probability. The selections spend at most R ln(x + (1 - x) e^(2 rate)), where x = P^(1 / R). This bound
-          approaches epsilon only as P goes to 0, and more slowly for larger R. Proof: `docs/proofs/selections.md`.
+        - A loss vector changes each later total by at most 1, and different totals may change in opposite directions. A
+          selection by the exponential mechanism at this rate costs 2 rate in pure DP, or rate^2 / 2 in zCDP. All R =
+          ceil(T / batch) - 1 selections may depend on the vector, so rate = epsilon / (2 R), or sqrt(2 rho / R).
+        - Slack: Let P be the larger one of the two probabilities that neighbouring data sets give to the R selected
+          experts. The privacy loss of the selections is at most R ln(x + (1 - x) e^(2 rate)), where x = P^(1 / R). This
+          bound approaches epsilon only as P goes to 0, and more slowly for larger R. Proof:
+          `docs/proofs/selections.md`.
         - Released: the expert of each batch.
         - Private: the totals.
 
     Source:
-        The exponential mechanism in batches: McSherry & Talwar (2007) and Freund & Schapire (1997). This is private
-        lazy multiplicative weights with a new draw in every batch.
+        The exponential mechanism in batches: McSherry & Talwar (2007) and Freund & Schapire (1997). The learner is
+        private lazy multiplicative weights with a new draw in every batch.
 
     Deviations:
-        * The default batch minimises the regret bound (see Math) over at most about 4,096 whole numbers in [1, T]. For
-          pure DP the minimum is of order T^(2/3) (ln N)^(2/3) / epsilon^(1/3). The bound does not hold against an
-          adaptive adversary, which can punish the expert of a batch.
-        * Losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
+        * The default batch minimises the regret bound (see Math) over at most about 4,096 integers in [1, T]. For pure
+          DP the minimum is of order T^(2/3) (ln N)^(2/3) / epsilon^(1/3). The bound does not hold against an adaptive
+          adversary, which can react to the expert of the current batch.
+        * Losses are rounded to multiples of 2^-20, and then summed and compared as integers. Noise is drawn as in
           `noisy_min`.
 
     Math:

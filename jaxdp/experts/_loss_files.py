@@ -17,15 +17,14 @@ from jaxdp.validation import check_finite, warn_caller
 
 
 def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
-    """Reads losses from a .csv, .npy or .parquet file: a row is a round, a column is an expert.
+    """Reads losses from a .csv, .npy or .parquet file with one row per round and one column per expert.
 
-    - `.csv`: numbers, quoted or not, separated by commas, UTF-8; the first line may name the experts; blank lines are
-      skipped. The reader refuses a file in which a header or an index could be mistaken for losses: the first line has
-      whole numbers unlike the later lines; the first column numbers the rows and the other columns do not look like
-      counts; or a column has the name of an index. If the first column numbers only one or two rows, the reader warns
-      instead.
-    - `.npy`: a matrix as `numpy.save` writes it. The matrix stays in the file, and its parts are read when they are
-      needed.
+    - `.csv`: a UTF-8 file of numbers, quoted or not, separated by commas. The first line may contain names of experts;
+      blank lines are skipped. The reader rejects a file in which a header or an index could be mistaken for losses.
+      This is the case if the first line contains integers that do not look like the later lines, if the first column
+      seems to contain row numbers and the other columns do not, or if a column has a name that is used for an index. If
+      there are only one or two rows, and the first column seems to contain row numbers, the reader warns instead.
+    - `.npy`: a matrix written by `numpy.save`. The matrix is memory-mapped: its parts are read when they are needed.
     - `.parquet`: columns of numbers or booleans. Reading it requires pyarrow: `pip install 'jaxdp[parquet]'`.
 
     `loss_sequence` checks the range of the losses.
@@ -34,18 +33,19 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
         path: the file.
 
     Returns:
-        [rounds, num_experts] numbers or booleans, finite. For `.npy`, the file's dtype; for `.parquet`, the smallest
-        type that holds all columns; for `.csv`, uint8 if all entries are whole numbers in [0, 255], otherwise JAX's
-        default float type.
+        [rounds, num_experts] numbers or booleans, finite. The dtype is the file's dtype for `.npy`, and the common
+        dtype of all columns for `.parquet`. For `.csv` it is uint8 if all entries are integers in [0, 255], otherwise
+        JAX's default float dtype.
 
     Warns:
         UserWarning: if the first line is 0,1,... and the other lines do not show whether it is a header; or if there
-            are only one or two rounds and the first column holds their numbers.
+            are only one or two rounds and the first column seems to contain row numbers.
 
     Raises:
-        ValueError: if the file is malformed (the message names the file, the line or the row from 0, and the reason),
-            if the file's name has another ending, or if the file is Parquet and pyarrow is not installed.
-        OSError: if the file cannot be read, for example FileNotFoundError.
+        ValueError: if the file is malformed (the message contains the file, the line number or the row number counted
+            from 0, and the reason), if the file's extension is not supported, or if the file is Parquet and pyarrow is
+            not installed.
+        OSError: if the file cannot be read, for example a FileNotFoundError.
     """
     name = os.fspath(path)
     ending = Path(name).suffix.lower()
@@ -64,7 +64,7 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
     return losses
 
 
-_ROWS = 2**16  # number of rows checked at once
+_ROWS = 2**16  # number of rows that are checked at a time
 _WHOLE = re.compile("[0-9]{1,15}")
 _INDEX_REASON = "the first column looks like an index, not like an expert: leave it out (in pandas index=False)"
 
@@ -80,7 +80,7 @@ def _first_bad(losses: np.ndarray) -> str:
 def _read_csv(name: str) -> np.ndarray:
     try:
         return _parse_csv(utf8_text(Path(name).read_bytes(), name), name)
-    except csv.Error as error:  # such as a quote that is never closed
+    except csv.Error as error:  # for example, a quote that is never closed
         raise file_error(name, "data", str(error)) from error
 
 
@@ -121,7 +121,7 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
 
 
 def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray) -> bool:
-    """Returns whether the first line is probably a header: it has whole numbers, and differs from later lines."""
+    """Returns whether the first line is probably a header of integers that do not look like the later lines."""
     if not all(map(_WHOLE.fullmatch, titles)) or not values.size:
         return False
     numbers = np.array([int(title) for title in titles], float)
@@ -132,14 +132,14 @@ def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray)
 
 
 def _is_index(title: str, values: np.ndarray) -> bool:
-    """Returns whether a column has the name of an index; the name "index" counts only if the column numbers rows."""
+    """Returns whether a column's name is used for an index; "index" counts only for a column of row numbers."""
     title = title.strip().lower()
     counts = len(values) > 1 and values[0] in (0, 1) and bool(np.all(np.diff(values) == 1))
     return bool(re.fullmatch(r"unnamed: \d+|__index_level_\d+__", title)) or (title == "index" and counts)
 
 
 def _counts_rows(lines: str, values: np.ndarray) -> bool:
-    """Returns whether the first column may number the rows: it counts up by 1, and the other columns look different."""
+    """Returns whether the first column may contain row numbers: it increases by 1, and no other column looks alike."""
     # If there are only one or two rows, the column must also start at 0 or 1.
     first = values[:, 0]
     if (len(first) < 3 and first[0] not in (0, 1)) or not np.all(np.diff(first) == 1):
@@ -151,7 +151,7 @@ def _counts_rows(lines: str, values: np.ndarray) -> bool:
 
 
 def _bad_line(text: str, name: str, has_names: bool) -> ValueError:
-    """Returns the error for the first line with a wrong number of fields, or a field that is not a finite number."""
+    """Returns the error for the first line with a wrong number of fields, or with a field that is no finite number."""
     reader, fields = csv.reader(io.StringIO(text, newline="")), 0
     for row in reader:
         if not "".join(row).strip() or (has_names and reader.line_num == 1):
@@ -180,7 +180,7 @@ def _read_npy(name: str) -> np.ndarray:
         losses = np.load(name, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise file_error(name, "data", f"not a readable npy file of numbers ({short_repr(str(error))})") from error
-    if not isinstance(losses, np.ndarray):  # NumPy opens a zip file under any name
+    if not isinstance(losses, np.ndarray):  # NumPy opens a zip file with any extension
         losses.close()
         raise file_error(name, "data", "not an npy file but an npz archive: save one array, with numpy.save")
     return losses
@@ -196,10 +196,10 @@ def _read_parquet(name: str) -> np.ndarray:
     try:
         table = pq.read_table(pa.BufferReader(data))
         table.validate(full=True)
-    except Exception as error:  # damaged bytes fail in more ways than pyarrow documents
+    except Exception as error:  # damaged files raise errors that pyarrow does not document
         raise file_error(name, "data", f"not a readable Parquet file ({short_repr(str(error))})") from error
     columns = [_column(column, title, name) for title, column in zip(table.column_names, table.columns, strict=True)]
-    # An entry that is a dict describes an index that is not a column.
+    # A dict among the entries describes an index that is not a column.
     indices = (table.schema.pandas_metadata or {}).get("index_columns", [])
     for title, values in zip(table.column_names, columns, strict=True):
         if title in [index for index in indices if isinstance(index, str)] or _is_index(title, values):

@@ -1,4 +1,4 @@
-"""Loss vectors: their interface, clipping, privatisation and conversion to integers."""
+"""Loss vectors: interface, clipping, privatisation and conversion to integers."""
 
 import math
 
@@ -14,7 +14,7 @@ UNIT = "one round's loss vector"  # the privacy unit
 
 
 def losses_interface(num_experts: int) -> Interface:
-    """Returns the interface of full information: an action is an expert, the feedback the losses of all experts."""
+    """Returns the full-information interface: an action is an expert, and feedback is the losses of all experts."""
     return Interface(arms(num_experts), Space("numbers", (num_experts,), 0, 1))
 
 
@@ -29,11 +29,11 @@ def clip_losses(losses: jax.Array) -> jax.Array:
 
 
 def loss_privatizer(num_experts: int, *, is_gaussian: bool) -> PrivatizeFn:
-    """Returns a `privatize` that clips losses and adds Gaussian or Laplace noise to them, as `params` determine."""
+    """Returns a `privatize` that clips losses and adds Gaussian or Laplace noise with the scale from `params`."""
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action
-        losses = clip_losses(feedback)  # NaN becomes 0: noise would not hide it
+        losses = clip_losses(feedback)  # NaN becomes 0, because noise would not hide it
         if is_gaussian:
             stddev = jnp.asarray(params.noise_stddev)
             return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
@@ -43,13 +43,13 @@ def loss_privatizer(num_experts: int, *, is_gaussian: bool) -> PrivatizeFn:
 
 
 def reveal_losses(key, params, public, context, action, feedback) -> jax.Array:
-    """Returns the clipped losses without noise (a `PrivatizeFn`): in the central model the curator sees them."""
+    """Returns the clipped losses without noise; it is a `PrivatizeFn` for the central model."""
     del key, params, public, context, action
     return clip_losses(feedback)
 
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
-    """Selects one expert's loss, [], from losses [num_experts]; returns 0 if `expert` is out of range."""
+    """Selects the loss of one expert, [], from losses [num_experts]; returns 0 if `expert` is out of range."""
     masked = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
     return jnp.sum(masked, dtype=losses.dtype)
 
@@ -65,11 +65,11 @@ def units_of(losses: jax.Array) -> jax.Array:
 
 
 def reveal_units(key, params, public, context, action, feedback) -> jax.Array:
-    """Returns integer losses (multiples of 2^-20) without noise, as a `PrivatizeFn`: the central curator sees them."""
+    """Converts losses to integer multiples of 2^-20 without noise; it is a `PrivatizeFn` for the central model."""
     del key, params, public, context, action
     return units_of(feedback)
 
 
 def units_in_kernel(losses: jax.Array) -> jax.Array:
-    """Computes `units_of` in a separate kernel, so that the result is computed once if several sums use it."""
+    """Computes `units_of` in a separate kernel, so that it is computed only once if several sums use the result."""
     return lanes_last(own_kernel(lambda values: lanes_last(units_of(lanes_last(values))), losses))

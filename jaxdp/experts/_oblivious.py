@@ -1,4 +1,4 @@
-"""Losses that are fixed in advance: one array, shared by all lanes."""
+"""Losses that are fixed in advance, in one array that all lanes share."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from jaxdp.validation import check_positive
 
 @pytree_dataclass
 class SequenceParams:
-    """Traced values.
+    """The environment's parameters, which JAX traces.
 
     Attributes:
         losses: [horizon, num_experts] uint8, float16 or float, in [0, scale].
@@ -28,7 +28,7 @@ class SequenceParams:
 
 
 class Replay(NamedTuple):
-    """Number of the round, and sums of past losses.
+    """The number of rounds played, and sums of past losses.
 
     Attributes:
         round: [] integer, rounds played.
@@ -41,37 +41,38 @@ class Replay(NamedTuple):
 
 @factory
 def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | None = None) -> Environment:
-    """Losses that are fixed in advance: an oblivious adversary.
+    """Losses that are fixed in advance (an oblivious adversary).
 
-    All lanes of a run share one array. float16 and float32 are kept; bools, and integers if scale < 256, become uint8;
-    other types become JAX's default float type. The losses of a round are converted to the default float type when the
-    learner receives them.
+    All lanes of a run share one array. Arrays of float16 or float32 keep their dtype. Booleans, and integers if scale <
+    256, are stored as uint8. All other numbers are stored in JAX's default float dtype. The losses of a round are
+    converted to the default float dtype when the learner receives them.
 
     Args:
         losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array is not copied.
         scale: finite and > 0; an entry is divided by `scale` to give the loss. Use 255 for uint8 losses that use their
-            whole range; by default the uint8 entry 1 is the loss 1.
-        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
-            horizon); None omits this metric.
+            whole range; with the default, the uint8 entry 1 is the loss 1.
+        num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon); None
+            omits this metric.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
-        1]), with blocks. Outcome: `loss`, the loss of the expert played. Metrics in hindsight: `best_loss`, the total
-        loss of the best fixed expert so far; `regret`, the learner's total loss minus `best_loss`. If num_switches is
-        given, also `best_sequence_loss`, the total loss of the best sequence of experts so far with at most
-        num_switches switches, and `dynamic_regret`, the learner's total loss minus `best_sequence_loss`. An expert
-        outside [0, num_experts) has loss NaN, as have all experts in rounds beyond the horizon.
+        1]). It supports blocks. The outcome `loss` is the loss of the expert played. Metrics in hindsight: `best_loss`,
+        the total loss of the best fixed expert so far; `regret`, the learner's total loss minus `best_loss`. If
+        num_switches is given, there are also `best_sequence_loss`, the total loss of the best sequence of experts so
+        far with at most num_switches switches, and `dynamic_regret`, the learner's total loss minus
+        `best_sequence_loss`. The loss is NaN if the expert is outside [0, num_experts) or the round is beyond the
+        horizon.
 
     Raises:
         ValueError: if losses are not a matrix of at least one round and two experts, with entries in [0, scale], or
-            take more memory than the device has free; if scale is not finite and > 0, or num_switches is not in [0,
-            horizon).
+            need more memory than is free on the device; if scale is not finite and > 0; or if num_switches is not in
+            [0, horizon).
 
     Source:
         Standard.
 
     Deviations:
-        Sums are compensated: in float32, regrets after 10^6 rounds are off by less than 0.01.
+        Sums are compensated. In float32, the error of regrets after 10^6 rounds is less than 0.01.
 
     Examples:
         >>> loss_sequence(np.array([[0, 255], [51, 0]], np.uint8), scale=255).params().losses.dtype
@@ -81,7 +82,7 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
     array = kept_matrix("losses", losses, scale, columns="experts", column="num_experts")
     horizon, num_experts = array.shape
     switches = check_switches(num_switches, horizon)
-    params = SequenceParams(losses=array)  # one object, shared by all runs
+    params = SequenceParams(losses=array)  # all runs share this object
 
     def row(params: SequenceParams, round_: jax.Array) -> jax.Array:
         return shown_row(params.losses, round_, scale)

@@ -1,4 +1,4 @@
-"""Sums the losses of several rounds, in kernels for XLA on CPU."""
+"""Sums the losses of several rounds in kernels for XLA on CPU."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -8,19 +8,20 @@ import jax.numpy as jnp
 
 from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_fast, own_kernel
 
-MOST = 32  # largest number of rounds that are added one by one; more are added in groups of 16 rounds
+MOST = 32  # maximum number of rounds that are added one by one; otherwise rounds are added in groups of 16
 
 
 def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
-    """Returns the sum of integer losses over the planned rounds: [num_experts] integers.
+    """Returns the sum of integer losses over the planned rounds, [num_experts] integer.
 
     Args:
-        losses: [rounds, num_experts] integers, the losses of up to 2^10 rounds as multiples of a unit such as 2^-20.
-        planned: [rounds] bool, whether a round enters the sum.
+        losses: [rounds, num_experts] integer, the losses of at most 2^10 rounds as multiples of a unit such as 2^-20.
+        planned: [rounds] bool, whether each round is included in the sum.
     """
     if losses.shape[1] > MAX_UNROLLED:
         return own_kernel(lambda *inputs: _planned_losses(*inputs).sum(axis=0, dtype=losses.dtype), losses, planned)
-    # Lanes of `jax.vmap` are the fast axis. Rounds are added one by one: XLA would store all rounds' planned losses.
+    # The `jax.vmap` batch axis is the fast axis. Rounds are added one by one, because XLA would store the planned
+    # losses of all rounds otherwise.
     if len(losses) <= MOST:
         return _kernel(_sum_each, losses, planned)
     remainder = len(losses) % MAX_UNROLLED
@@ -50,7 +51,7 @@ def _sum(terms: Iterable[jax.Array]) -> jax.Array:
 
 
 def _kernel(function: Callable[..., jax.Array], *inputs: jax.Array) -> jax.Array:
-    """Calls function(*inputs) in a separate kernel, with lanes as the fast axis."""
+    """Calls function(*inputs) in a separate kernel, with the batch axis as the fast axis."""
 
     def inside(*inputs: jax.Array) -> jax.Array:
         return lanes_fast(function(*map(lanes_fast, inputs)))

@@ -1,4 +1,4 @@
-"""Positive numbers of any size: a mantissa in [1, 2), and a separate power of two for every entry of an array."""
+"""Positive numbers of any magnitude: a mantissa in [1, 2), and a separate power of two for every entry of an array."""
 
 import math
 from typing import NamedTuple
@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-NOTHING = -(2**30)  # the power that represents 0: half of the least int32, so that sums of two powers do not overflow
-_LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integer, mantissa bits, exponent bias
+NOTHING = -(2**30)  # the power that represents 0; a sum of two powers does not overflow
+_LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integer dtype, mantissa bits, exponent bias
 _LN2 = {
     4: (0.693359375, -2.12194440e-4),
     8: (0.6931471803691238, 1.9082149292705877e-10),
-}  # ln 2 as a number of few bits, and the remainder
-TERMS, GENTLE_TERMS = 9, 6  # numbers of terms of the series of exp(x) - 1, in 32 bits
+}  # ln 2 as a number with few bits, plus a remainder
+TERMS, GENTLE_TERMS = 9, 6  # numbers of terms in the series of exp(x) - 1, for float32
 
 
 class Scaled(NamedTuple):
@@ -29,18 +29,18 @@ class Scaled(NamedTuple):
 
 
 def nothing(shape: tuple[int, ...], dtype: np.dtype) -> Scaled:
-    """Returns zeros of this shape, with mantissas of this dtype."""
+    """Returns zeros with the given shape, and mantissas with the given dtype."""
     return Scaled(jnp.ones(shape, dtype), jnp.full(shape, NOTHING, jnp.int32))
 
 
 def two_to(power: jax.Array, dtype: np.dtype) -> jax.Array:
-    """Returns 2^power for a power <= 0; 0 if 2^power is below the smallest normal number."""
+    """Returns 2^power for powers <= 0; 0 if 2^power is below the smallest normal number."""
     integer, bits, bias = _LAYOUT[dtype.itemsize]
     return jax.lax.bitcast_convert_type((jnp.maximum(power, -bias) + bias).astype(integer) << bits, dtype)
 
 
 def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
-    """Returns mantissa * 2^power, for mantissas > 0 that are not subnormal; numbers below 2^NOTHING become 0."""
+    """Returns mantissa * 2^power, where mantissas are positive and normal floats; numbers below 2^NOTHING become 0."""
     integer, bits, bias = _LAYOUT[mantissa.dtype.itemsize]
     word = jax.lax.bitcast_convert_type(mantissa, integer)
     exponent = (word >> bits).astype(jnp.int32) - bias
@@ -52,10 +52,10 @@ def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
 
 
 def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns (change, power) with exp(-values) = (1 + change) * 2^power: change in [-0.3, 0.42], power int32.
+    """Returns (change, power) with exp(-values) = (1 + change) * 2^power, change in [-0.3, 0.42], and power int32.
 
     |values| must be < 10^5 in float32. If |values| < 0.34, the power is 0. The function returns the change instead of 1
-    + change: if losses are equal in all rounds, 1 + change would have the same rounding error in all rounds.
+    + change, because 1 + change would have the same rounding error in all rounds if losses are the same in all rounds.
     """
     high, low = (values.dtype.type(part) for part in _LN2[values.dtype.itemsize])
     power = -jnp.round(values * values.dtype.type(1 / np.log(2)))
@@ -63,10 +63,10 @@ def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:
-    """Returns exp(values) - 1; in 32 bits the series has an error below half a unit in the last place.
+    """Returns exp(values) - 1; in float32, the truncation error of the series is below half a unit in the last place.
 
-    |values| must be <= 0.36, or <= 1/8 with `GENTLE_TERMS` terms. `jnp.expm1` is accurate for all values, but takes
-    several times as long.
+    |values| must be <= 0.36, or <= 1/8 with `GENTLE_TERMS` terms. `jnp.expm1` is accurate for all values, but several
+    times slower.
     """
     if values.dtype != jnp.float32:
         return jnp.expm1(values)
@@ -77,17 +77,17 @@ def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:
 
 
 def times(left: Scaled, right: Scaled) -> Scaled:
-    """Returns the products left * right."""
+    """Multiplies the numbers, left * right."""
     return normalise(left.mantissa * right.mantissa, left.power + right.power)
 
 
 def plus(left: Scaled, right: Scaled) -> Scaled:
-    """Returns the sums left + right; here mantissas may be any floats > 0 that are not subnormal."""
+    """Adds the numbers, left + right; here mantissas may be any positive, normal floats."""
     dtype, power = left.mantissa.dtype, jnp.maximum(left.power, right.power)
     parts = [number.mantissa * two_to(number.power - power, dtype) for number in (left, right)]
     return normalise(parts[0] + parts[1], power)
 
 
 def shares(values: Scaled) -> jax.Array:
-    """Returns the numbers divided by 2^(largest power): [...] float in [0, 2)."""
+    """Returns the numbers divided by 2^(largest power), [...] float in [0, 2)."""
     return values.mantissa * two_to(values.power - jnp.max(values.power), values.mantissa.dtype)

@@ -1,4 +1,4 @@
-"""Types for classes of sequences of experts: weights, and the functions that learners use."""
+"""Types for classes of sequences of experts: their weights, and the functions that learners call."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -14,8 +14,8 @@ class Label(NamedTuple):
 
     Attributes:
         expert: [] int32, the current expert.
-        row: [] int32, the other part of the state: the number of switches so far in `switching`, the index of the
-            sequence's rate in `markov()`, 0 in other classes.
+        row: [] int32, the other part of the state. For `switching`, the number of switches so far; for `markov()`, the
+            index of the sequence's rate; for other classes, 0.
     """
 
     expert: jax.Array
@@ -23,16 +23,16 @@ class Label(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """For each state, the sum of the weights of all sequences in this state.
+    """For each state, the total weight of all sequences in this state.
 
     Attributes:
-        sums: [num_rows, num_experts] numbers, each with a separate power of two. For `switching`, row c is for
+        sums: [num_rows, num_experts] numbers, each with a separate power of two. For `switching`, row c contains the
             sequences with c switches so far, and sums do not include the prior of later switches. For `markov()`, each
-            row is known only up to a factor. For `static()`, ().
-        removed: [] int32, the power of two that has been divided out of all sums.
-        evidence: compensated sums, because products that are rounded in every step would drift. For `markov()`,
-            [num_rows]: log2 of the total weight of a rate's sequences, up to a summand that all rates share. For
-            `static()`, [num_experts]: log2 of the weight of an expert. For other classes, ().
+            row is determined only up to a factor. For `static()`, ().
+        removed: [] int32, the exponent of the power of two by which all sums have been divided.
+        evidence: compensated sums of logarithms, because products that are rounded in every step would drift. For
+            `markov()`, [num_rows]: log2 of the total weight of the sequences with each rate, up to a common constant.
+            For `static()`, [num_experts]: log2 of the weight of each expert. For other classes, ().
     """
 
     sums: Scaled | tuple[()]
@@ -41,26 +41,27 @@ class Weights(NamedTuple):
 
 
 class SequenceClass(NamedTuple):
-    """A class of sequences of experts, and its prior. All functions except the first are for one lane.
+    """A class of sequences of experts, with its prior; all functions except the first one process one lane.
 
-    A class may start late: if its first step is at `round` r, it is the class of sequences of horizon - r rounds.
+    The first step of a class may be at any `round` r; the class then contains sequences of horizon - r rounds.
 
     Attributes:
-        log_inverse_prior: (num_switches, num_rounds=horizon) -> ln(1 / pi(E)) in nats, on the host, for a sequence E of
-            this many rounds and switches; infinity if the class has no such sequence.
+        log_inverse_prior: (num_switches, num_rounds=horizon) -> ln(1 / pi(E)), on the host, where pi is the prior and E
+            a sequence with these numbers of rounds and switches; infinity if the class has no such sequence.
         init: () -> weights before any loss.
-        forward: (weights, round, scaled_losses) -> weights. Applies `scaled_losses`, [num_experts] float =
-            learning_rate * losses of `round` (0-based), of any sign, and takes the step to the next round.
+        forward: (weights, round, scaled_losses) -> weights. Applies `scaled_losses` and takes the step to the next
+            round. `scaled_losses`, [num_experts] float of any sign, are learning_rate * losses of `round`; rounds are
+            numbered from 0.
         odds: (weights, round) -> [num_rows, num_experts] float, proportional to the distribution of the state at
-            `round` of a sequence drawn with probability proportional to its weight.
-        marginal: (weights, round) -> [num_experts] float, of sum 1: the distribution of the expert played at `round`.
-        draw: (key, weights, round) -> Label. Draws a sequence with probability proportional to its weight; the label is
+            `round`, if a sequence is drawn with probability proportional to its weight.
+        marginal: (weights, round) -> [num_experts] float with sum 1, the distribution of the expert played at `round`.
+        draw: (key, weights, round) -> Label. Draws a sequence with probability proportional to its weight, and returns
             the sequence's state at `round`.
-        roll: (key, label, round) -> Label. Draws the step from `round` to `round + 1` from the prior.
+        roll: (key, label, round) -> Label. Draws the state at `round + 1` from the prior, given the state at `round`.
         name: name of the class.
         num_experts: N.
         horizon: T.
-        num_switches: default number of switches for tuning learners; None if the class has no default.
+        num_switches: default number of switches for which learners are tuned; None if the class has no default.
     """
 
     log_inverse_prior: Callable[..., float]
@@ -77,7 +78,7 @@ class SequenceClass(NamedTuple):
 
 
 class Sequences(Protocol):
-    """A class of sequences for any number of experts and any horizon, as an argument of learners."""
+    """A class of sequences for any number of experts and any horizon; it is an argument of learners."""
 
     def __call__(self, *, num_experts: int, horizon: int) -> SequenceClass:
         """Returns the class for `num_experts` >= 2 experts and `horizon` >= 1 rounds."""

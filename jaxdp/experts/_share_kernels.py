@@ -1,9 +1,9 @@
-"""The steps of `_shares` and draws from shares, laid out for XLA on CPU.
+"""The steps of `_shares`, in a layout for XLA on CPU.
 
-Each result that several other results use is a separate kernel, so that it is computed once. With up to 1,024 experts,
-lanes of `jax.vmap` are contiguous in memory (the fast axis, see `lanes_last_if_many`). Sums over up to 16 experts are
-unrolled. More experts are added in rows of 16; above `LARGEST_UNROLLED`, XLA reduces them. Tests check that results
-equal the plain forms up to the order of sums.
+Each result that several other results use has a separate kernel, so that it is computed only once. With at most 1,024
+experts, the `jax.vmap` batch axis is contiguous in memory (the fast axis, see `lanes_last_if_many`). Sums over at most
+16 experts are unrolled. Sums over more experts add rows of 16; above `LARGEST_UNROLLED`, they are XLA reductions. Tests
+check that results equal the results of the plain functions up to the order of additions.
 """
 
 import functools
@@ -24,7 +24,7 @@ REDUCTIONS = {jnp.minimum: jnp.min, jnp.maximum: jnp.max, operator.add: jnp.sum}
 
 
 def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Computes function(*inputs) as a separate kernel; lanes are the fast axis, see `lanes_last_if_many`."""
+    """Computes function(*inputs) in a separate kernel; the batch axis is the fast axis (see `lanes_last_if_many`)."""
 
     def inside(*inputs):
         return lanes_last_if_many(avoid_xla_tiling(function(*map(lanes_last_if_many, inputs))))
@@ -33,9 +33,9 @@ def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Reduces of(*inputs), [n], by an operation in `REDUCTIONS` to []; `of` is an elementwise function.
+    """Reduces of(*inputs), [n], to [] by an operation in `REDUCTIONS`, where `of` is an elementwise function.
 
-    Inputs are arrays [n] or [1, n], and numbers [].
+    Inputs are arrays [n] or [1, n], or numbers [].
     """
     size = max(array.shape[-1] for array in inputs if jnp.ndim(array))
 
@@ -46,12 +46,12 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
         return kernel(fold_all, *inputs)
     if size > LARGEST_UNROLLED:
         return own_kernel(lambda *inputs: REDUCTIONS[operation](of(*inputs)), *inputs)
-    if size > MAX_UNROLLED**2 and of is not take:  # with `of` once for each slice, a program would compile slowly
+    if size > MAX_UNROLLED**2 and of is not take:  # with `of` once for each slice, compilation would be slow
         return fold(operation, take, kernel(of, *inputs))
     remainder = size % MAX_UNROLLED
 
     def columns(*inputs):
-        # Slices come first: XLA would store of(*inputs) in another order of axes.
+        # Inputs are sliced first, because XLA would store of(*inputs) in another order of axes.
         parts = [of(*_slice(inputs, start, start + MAX_UNROLLED)) for start in range(0, size - remainder, MAX_UNROLLED)]
         return functools.reduce(operation, parts)
 
@@ -65,23 +65,23 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
 
 
 def take(values: jax.Array) -> jax.Array:
-    """Returns the values, for `fold`."""
+    """Returns its argument, for use in `fold`."""
     return values
 
 
 def _slice(arrays: Sequence[Any], start: int, stop: int) -> list[Any]:
-    """Returns entries `start` to `stop` - 1 of each array's last axis, and numbers unchanged."""
+    """Returns entries `start` to `stop` - 1 of each array's last axis; numbers are returned unchanged."""
     return [array[..., start:stop] if jnp.ndim(array) else array for array in arrays]
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
-    """Returns shares [n] proportional to shares * exp(-scaled_losses), with sum 1."""
+    """Multiplies shares, [n], by exp(-scaled_losses), and normalises them to sum 1."""
     grown, scale = _grow(shares, scaled_losses)
     return kernel(operator.mul, grown, scale)
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Applies losses to shares [n]; each share then passes the fraction `switch_rate` to the others, in equal parts."""
+    """Updates shares, [n], by losses; then each share passes the fraction `switch_rate` equally to all others."""
     grown, scale = _grow(shares, scaled_losses)
 
     def mix(grown, scale, switch_rate):
@@ -92,9 +92,9 @@ def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: j
 
 
 def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
-    """Does a step of fixed share on compensated shares [n], so that rounding errors do not accumulate.
+    """Computes `fixed_share_step` on compensated shares, [n], so that rounding errors do not accumulate.
 
-    The arguments are the same as in `fixed_share_step`. In 32 bits, scaled losses must differ by at most 1/8.
+    The arguments are the same as in `fixed_share_step`. In float32, scaled losses must differ by at most 1/8.
     """
     smallest = fold(jnp.minimum, take, scaled_losses)
 
@@ -120,12 +120,12 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
 
 
 def read(shares: Sum) -> jax.Array:
-    """Returns compensated shares as floats, [n]."""
+    """Converts compensated shares to floats, [n]."""
     return kernel(operator.sub, *shares)
 
 
 def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
-    """Returns exp(-learning_rate * (total - smallest total)), [n] float: the odds of exponential weights."""
+    """Returns the odds of exponential weights, exp(-learning_rate * (total - smallest total)), [n] float."""
     smallest = fold(jnp.minimum, take, totals.total)
 
     def weight(total, excess, smallest, learning_rate):
@@ -135,7 +135,7 @@ def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
 
 
 def _grow(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns numbers [n] proportional to shares * exp(-scaled_losses), and the factor [] that makes their sum 1."""
+    """Returns numbers, [n], proportional to shares * exp(-scaled_losses), and the factor, [], that normalises them."""
     smallest = fold(jnp.minimum, take, scaled_losses)
     grown = kernel(lambda shares, losses, low: shares * jnp.exp(low - losses), shares, scaled_losses, smallest)
     mass = fold(operator.add, take, grown)

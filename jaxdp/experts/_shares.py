@@ -1,6 +1,6 @@
-"""Updates of shares that keep all shares above 0: fixed share, and projection onto a clipped simplex.
+"""Updates shares such that all shares stay positive: fixed share, and projection onto a clipped simplex.
 
-The shares are the experts' weights, scaled to sum 1.
+In this module, shares are the experts' weights, normalised to sum 1.
 """
 
 import jax
@@ -12,13 +12,13 @@ from jaxdp.numerics.compensated import Sum
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
-    """Returns shares proportional to shares * exp(-scaled_losses), with sum 1; losses may have any sign."""
+    """Multiplies shares by exp(-scaled_losses), and normalises them to sum 1; losses may have any sign."""
     grown = shares * jnp.exp(-(scaled_losses - scaled_losses.min()))
     return grown / grown.sum()
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Applies losses to shares [n]; each share then passes the fraction `switch_rate` to the others, in equal parts.
+    """Updates shares, [n], by losses; then each share passes the fraction `switch_rate` equally to all others.
 
     `switch_rate` is in (0, 1]; scaled losses are losses times the learning rate.
     """
@@ -27,13 +27,14 @@ def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: j
 
 
 def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
-    """Computes `fixed_share_step` by increments of compensated sums, so that rounding errors do not accumulate.
+    """Computes `fixed_share_step` as increments of compensated sums, so that rounding errors do not accumulate.
 
-    Losses must differ little: a share that becomes far smaller in one step keeps the rounding error of its former size.
+    Losses must differ only slightly, because a share that becomes far smaller in one step keeps the rounding error of
+    its former magnitude.
     """
     before = shares.total - shares.excess
     gained = before * jnp.expm1(scaled_losses.min() - scaled_losses)
-    # The growth of the sum is common to all shares, so its rounding error cancels in odds.
+    # The growth of the sum is a common factor of all shares, so its rounding error cancels in odds.
     growth = (jnp.sum(before) - 1) + jnp.sum(gained)
     absorbed = gained - (before + gained) * (growth / (1 + growth))
     after_losses = before + absorbed
@@ -42,12 +43,12 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
 
 
 def read(shares: Sum) -> jax.Array:
-    """Returns compensated shares as floats, [n]."""
+    """Converts compensated shares to floats, [n]."""
     return shares.total - shares.excess
 
 
 def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> jax.Array:
-    """Applies losses to shares [n], and projects the result, in relative entropy, onto shares of at least `floor`.
+    """Updates shares, [n], by losses, and projects them, in relative entropy, onto shares of at least `floor`.
 
     `floor` is in (0, 1 / n].
     """
@@ -55,16 +56,16 @@ def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> j
 
 
 def project(shares: jax.Array, floor: float) -> jax.Array:
-    """Sets the k smallest shares to `floor` and scales the others, with the smallest k that makes all >= `floor`."""
+    """Sets the k smallest shares to `floor` and scales all others, for the smallest k such that all are >= `floor`."""
     ordered = jnp.sort(shares)
     positions = jnp.arange(len(shares), dtype=shares.dtype)
     scales = (1 - positions * floor) / jnp.cumsum(ordered[::-1])[::-1]
-    fits = (ordered * scales >= floor).at[-1].set(True)  # only rounding can make the last one fail
+    fits = (ordered * scales >= floor).at[-1].set(True)  # the last one can be False only because of rounding
     scale = jnp.sum(jnp.where(positions == jnp.argmax(fits).astype(shares.dtype), scales, 0))
     return jnp.maximum(scale * shares, floor)
 
 
 def odds(totals: Sum, learning_rate: Scalar) -> jax.Array:
-    """Returns exp(-learning_rate * (total - smallest total)), [num_experts] float: the odds of exponential weights."""
-    # Differences first: they are small, and the rounding excess of large totals matters for them.
+    """Returns the odds of exponential weights, exp(-learning_rate * (total - smallest total)), [num_experts] float."""
+    # Computes differences first, because they are small, so that the rounding excess of large totals affects them.
     return jnp.exp(-learning_rate * ((totals.total - totals.total.min(-1, keepdims=True)) - totals.excess))

@@ -1,4 +1,4 @@
-"""Independent losses; the best expert changes from one segment of rounds to the next."""
+"""Independent losses for which the best expert changes from one segment of rounds to the next."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -25,16 +25,16 @@ DISTRIBUTIONS = ("bernoulli", "beta")
 
 @pytree_dataclass
 class ShiftingParams:
-    """Traced values: two mean losses, and the rounds in which the good expert changes.
+    """The environment's parameters, which JAX traces: mean losses, and the rounds in which the good expert changes.
 
     Attributes:
-        gap: [] float > 0, the mean loss of the other experts minus the good expert's mean loss.
+        gap: [] float > 0, the mean loss of all other experts minus the good expert's mean loss.
         other_mean: [] float in (0, 1], the mean loss of every expert except the good one.
         good_mean: [] float in [0, 1), the mean loss of the good expert.
         concentration: [] float, the concentration c of Beta losses; NaN if losses are 0 or 1.
-        num_shifts: [] integer >= 0, how often the good expert changes.
-        shift_times: [largest num_shifts] integers, the first rounds of later segments; unused entries are the horizon.
-            All are the horizon if times are drawn.
+        num_shifts: [] integer >= 0, the number of changes of the good expert.
+        shift_times: [maximum num_shifts] integer, the first rounds of all segments after the first; unused entries are
+            the horizon. If times are drawn, all entries are the horizon.
     """
 
     gap: Scalar
@@ -50,9 +50,9 @@ class Segments(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        shift_times: [largest num_shifts] integers, ascending, the first rounds of later segments; unused entries are
-            the horizon.
-        good_experts: [largest num_shifts + 1] int32, the good expert of each segment.
+        shift_times: [maximum num_shifts] integer, ascending, the first rounds of all segments after the first; unused
+            entries are the horizon.
+        good_experts: [maximum num_shifts + 1] int32, the good expert of each segment.
         comparison: sums of past losses, for metrics; () without metrics in hindsight.
     """
 
@@ -74,52 +74,53 @@ def shifting_losses(
     gap: float = 0.2,
     num_switches: int | None = None,
 ) -> Environment:
-    """Independent losses from a shifting adversary: in each segment of rounds one expert has the smallest mean.
+    """Independent losses from a shifting adversary: in each segment of rounds, one expert has the smallest mean loss.
 
     Shift times and good experts are drawn from the lane's key, so they are the same for all learners and all gaps. With
-    the same key, a smaller mean never gives a larger loss of 0 or 1.
+    the same key and losses of 0 or 1, a smaller mean never has a larger loss.
 
     Args:
         num_experts: number of experts N, >= 2.
-        horizon: rounds T, >= 1; segments are parts of these rounds.
-        num_shifts: the largest number of shifts, in [0, horizon), and the default of the value `num_shifts`. If a list
-            of times is given: None, or the length of the list.
-        shift_times: the first rounds of all segments except the first; rounds count from 0. "equal": segment s = 0, 1,
-            ... begins in round floor(s T / (num_shifts + 1)). "drawn": num_shifts of the rounds 1 to T - 1, with all
-            sets of rounds equally likely. Or a list of rounds, ascending, in [1, T).
+        horizon: rounds T, >= 1, which are divided into segments.
+        num_shifts: the maximum number of shifts, in [0, horizon), and the default of the value `num_shifts`. If
+            shift_times is a list, None or the length of the list.
+        shift_times: the first rounds of all segments except the first; rounds are numbered from 0. "equal": segment s =
+            0, 1, ... begins in round floor(s T / (num_shifts + 1)). "drawn": num_shifts distinct rounds from 1 to T -
+            1; all sets of rounds are equally likely. Or a list of rounds in [1, T), in ascending order.
         good_experts: the good expert of each segment. "drawn": the first good expert is uniform, and each later one is
-            uniform on all experts except its predecessor. "own_parts": with k the largest number of segments, the good
-            expert of segment s = 0, 1, ... is uniform on the experts floor(s N / k) to floor((s + 1) N / k) - 1, so
-            that no two segments share an expert. Or a list of num_shifts + 1 experts, each different from its
-            predecessor.
+            uniform on all experts except its predecessor. "own_parts": let k be the maximum number of segments; the
+            good expert of segment s = 0, 1, ... is uniform on the experts floor(s N / k) to floor((s + 1) N / k) - 1,
+            so the good experts of all segments are distinct. Or a list of num_shifts + 1 experts, each different from
+            its predecessor.
         distribution: distribution of a loss, "bernoulli" (0 or 1) or "beta".
         gap: the default of the value `gap`.
-        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
-            horizon). If None, the environment has no metrics in hindsight.
+        num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon). If
+            None, the environment has no metrics in hindsight.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
-        1]), with blocks. Outcomes, all NaN for an expert outside [0, num_experts): `loss`, the loss of the expert
-        played; `pseudo_regret`, this expert's mean loss minus the good expert's mean loss; `planted_regret`, this
-        expert's loss minus the good expert's loss, which is the regret against the planted sequence. If num_switches is
-        given, metrics in hindsight are as for `loss_sequence`. Bernoulli losses without num_switches have feedback
-        totals, for `engine="counts"`: [num_experts] integers, how many of each expert's losses are 1. If rounds that
-        are drawn at once lie in several segments and several experts are played in them, the outcomes are NaN, because
-        it is not known which expert was played in which segment; the feedback is still right.
+        1]). It supports blocks. Outcomes: `loss`, the loss of the expert played; `pseudo_regret`, this expert's mean
+        loss minus the good expert's mean loss; `planted_regret`, this expert's loss minus the good expert's loss, which
+        is the regret against the planted sequence. All outcomes are NaN for an expert outside [0, num_experts). If
+        num_switches is given, metrics in hindsight are as for `loss_sequence`. Bernoulli losses without num_switches
+        support feedback totals, for `engine="counts"`: [num_experts] integer, the number of each expert's losses that
+        are 1. If such a total covers rounds of several segments in which several experts are played, the outcomes are
+        NaN, because it is unknown which expert was played in which segment; the feedback is correct also in this case.
 
     Raises:
-        ValueError: if a size is out of range, given times are not ascending or not in [1, horizon), given experts are
-            not num_shifts + 1 experts in [0, num_experts), each different from the one before it, or "own_parts" has
-            more segments than experts; from `params`, if a value is out of range.
+        ValueError: if a size is out of range; if a list of times is not ascending or not in [1, horizon); if a list of
+            experts is not num_shifts + 1 experts in [0, num_experts), each different from its predecessor; or if
+            "own_parts" has more segments than experts; from `params`, if a value is out of range.
 
     Values:
-        gap: in (0, other_mean], the mean loss of the other experts minus the good expert's mean loss; by default the
+        gap: in (0, other_mean], the mean loss of all other experts minus the good expert's mean loss; by default the
             argument.
-        other_mean: in (0, 1], the mean loss of the other experts, by default 1/2.
-        num_shifts: a whole number in [0, the argument], how often the good expert changes; by default the argument. If
-            the times are given, it is not a value.
-        concentration: c, for Beta losses only: a loss of mean m is Beta(m c, (1 - m) c), with variance m (1 - m) / (c +
-            1). Both parameters must be >= 1; by default c is 10, or the least c with this property if that is larger.
+        other_mean: in (0, 1], the mean loss of all other experts, by default 1/2.
+        num_shifts: an integer in [0, the argument], the number of changes of the good expert; by default the argument.
+            It is omitted if shift_times is a list.
+        concentration: c, only for Beta losses. A loss of mean m has the distribution Beta(m c, (1 - m) c), with
+            variance m (1 - m) / (c + 1). Both parameters must be >= 1. By default c is the maximum of 10 and the
+            smallest c with this property.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), section 3 (segments of equal distributions).
@@ -148,7 +149,7 @@ def shifting_losses(
     )
     experts = _expert_sampler(good_experts, size, largest_shifts)
     default_gap, largest = gap, largest_shifts
-    fixed_times = None if given_times is None else given_times.astype(integer)  # the same object for every gap
+    fixed_times = None if given_times is None else given_times.astype(integer)  # all gaps share this object
 
     def params(
         *,
@@ -193,7 +194,7 @@ def shifting_losses(
         return Segments(jnp.zeros((), integer), times, good, start)
 
     def means_of(params: ShiftingParams, good: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns whether each expert is the good expert, and its mean loss: [num_experts] each."""
+        """Returns whether each expert is the good expert, and each expert's mean loss, [num_experts] each."""
         is_good = jnp.arange(size, dtype=jnp.int32) == good
         return is_good, jnp.where(is_good, params.good_mean, jnp.asarray(params.other_mean))
 
@@ -265,8 +266,8 @@ def _comparison_of(world: Segments) -> Comparison:
 
 
 def _split(world: Segments, counts: jax.Array, horizon: int) -> tuple[jax.Array, jax.Array]:
-    """Returns each expert's plays in each segment, and the segment's rounds: [segments, num_experts] integers."""
-    # This is right only if one expert is played in all rounds, or all rounds lie in one segment.
+    """Returns each expert's plays in each segment, and the segments' rounds, [segments, num_experts] integer each."""
+    # The result is correct only if a single expert is played in all rounds, or all rounds are in a single segment.
     times = world.shift_times.astype(counts.dtype)
     starts = jnp.concatenate([jnp.zeros(1, counts.dtype), times])
     ends = jnp.concatenate([times, jnp.full(1, horizon, counts.dtype)])
@@ -285,10 +286,10 @@ def _check_shifts(name: str, value: Any, largest: int) -> int:
 
 
 def _concentration(value: float | None, good_mean: float, other_mean: float) -> float:
-    """Returns the concentration, by default the larger of 10 and the least valid value; checks it for both means."""
+    """Returns the concentration, by default the maximum of 10 and the smallest valid value; checks both means."""
     smallest = min(good_mean, 1 - other_mean)
     if value is None and smallest > 0:
-        return max(10.0, (1 + 1e-6) / smallest)  # a product of floats may fall short of 1 by rounding
+        return max(10.0, (1 + 1e-6) / smallest)  # rounding may decrease a product of floats below 1
     if value is None or not check_positive("concentration", value) * smallest >= 1:
         raise ValueError(
             "concentration must make the parameters m c and (1 - m) c of Beta distributions >= 1 for the means m = "
@@ -309,7 +310,7 @@ def _check_times(times: Sequence[int], num_shifts: int | None, horizon: int) -> 
 
 
 def _expert_sampler(choice: str | Sequence[int], num_experts: int, num_shifts: int) -> Callable[[jax.Array], jax.Array]:
-    """Returns a function that draws the [num_shifts + 1] good experts, int32."""
+    """Returns a function that draws the good experts of all segments, [num_shifts + 1] int32."""
     segments = num_shifts + 1
     if not isinstance(choice, str):
         experts = [check_count("good_experts", expert, 0) for expert in choice]
@@ -328,7 +329,7 @@ def _expert_sampler(choice: str | Sequence[int], num_experts: int, num_shifts: i
 
 
 def _draw_changing_experts(key: jax.Array, num_experts: int, segments: int) -> jax.Array:
-    """Draws [segments] int32 experts; each is uniform on all experts except its predecessor."""
+    """Draws experts, [segments] int32; each expert is uniform on all experts except its predecessor."""
     is_later = jnp.arange(segments, dtype=jnp.int32) > 0
     steps = jax.random.randint(key, (segments,), is_later.astype(jnp.int32), num_experts, jnp.int32)
 
@@ -345,7 +346,7 @@ def _shift_times(shifts: int, size: int, horizon: int, is_drawn: bool) -> np.nda
 
 
 def _draw_times(key: jax.Array, num_shifts: jax.Array, size: int, horizon: int) -> jax.Array:
-    """Draws num_shifts different rounds from 1 to horizon - 1, ascending, padded with the horizon to [size]."""
+    """Draws num_shifts distinct rounds from 1 to horizon - 1, in ascending order, padded with the horizon to [size]."""
     # Floyd's algorithm, in Bentley & Floyd (1987), "A sample of brilliance".
     positions = jnp.arange(size, dtype=num_shifts.dtype)
 

@@ -18,7 +18,7 @@ from jaxdp.random.coins import coins
 
 @pytree_dataclass
 class StochasticParams:
-    """Traced values.
+    """The environment's parameters, which JAX traces.
 
     Attributes:
         means: [num_experts] float in [0, 1], the experts' mean losses.
@@ -37,28 +37,28 @@ def stochastic_losses(
 
     Args:
         means: [num_experts] in [0, 1], mean losses.
-        num_switches: >= 0; `dynamic_regret` compares the learner with the best sequence of experts that switches at
-            most this number of times. If None, the environment computes no metrics in hindsight. It then has feedback
-            totals, with which learners play many rounds at once.
-        visits: the schedule of visits by people, as for `jaxdp.bandits.bernoulli_bandit`; None for an environment
+        num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, >= 0. If None, the
+            environment computes no metrics in hindsight. It then supports feedback totals, for `engine="counts"`.
+        visits: the schedule of people's participation, as for `jaxdp.bandits.bernoulli_bandit`; None for an environment
             without people.
 
     Returns:
-        An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), with blocks.
+        An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]). It supports blocks.
         Outcomes: `loss`, the loss of the expert played; `pseudo_regret`, this expert's mean loss minus the smallest
         mean. Both are NaN for an expert outside [0, num_experts). If num_switches is given, metrics in hindsight are as
-        for `loss_sequence`. Otherwise feedback totals are [num_experts] integers: how many of each expert's losses are
-        1. Sums of integers are exact, unlike sums of floats.
+        for `loss_sequence`. Otherwise feedback totals are [num_experts] integer, the number of each expert's losses
+        that are 1. (Sums of integers are exact, unlike sums of floats.)
 
     Raises:
-        ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not a whole number
-            >= 0; from `params`, if a value is out of range or moves a mean out of [0, 1], or if `gap` is given and all
-            means are equal.
+        ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not an integer >= 0;
+            from `params`, if a value is out of range or moves a mean out of [0, 1], or if `gap` is given and all means
+            are equal.
 
     Values:
-        gap: > 0, the second-best mean minus the smallest. All gaps change in proportion, and the smallest mean
-            stays; by default the gap of `means`.
-        best_mean: in [0, 1], the smallest mean, to which the gaps are added; by default the smallest of `means`.
+        gap: > 0, the difference between the next larger mean and the smallest mean; by default the difference in
+            `means`. All gaps are rescaled in proportion, and the smallest mean stays the same.
+        best_mean: in [0, 1], the smallest mean, by default the smallest of `means`. Means are `best_mean` plus the
+            gaps.
 
     Source:
         Standard.
@@ -110,7 +110,7 @@ def stochastic_losses(
 
 
 def _totals(key: jax.Array, means: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws how often each expert's loss is 1 when the expert is played, and when it is not: [num_experts] each."""
+    """Draws the numbers of rounds in which each expert is played, or not played, with loss 1, [num_experts] each."""
     other_rounds = counts.sum(dtype=counts.dtype) - counts
     played_ones, other_ones = binomial(key, jnp.stack([counts, other_rounds]), jnp.stack([means, means]))
     return played_ones, other_ones

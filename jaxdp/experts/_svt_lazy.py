@@ -1,4 +1,4 @@
-"""Plays one expert until the sparse vector technique rejects it, then selects the next by the exponential mechanism."""
+"""Plays an expert until the sparse vector technique rejects it, then draws the next by the exponential mechanism."""
 
 import math
 from typing import NamedTuple
@@ -31,21 +31,21 @@ from jaxdp.validation import (
 )
 
 ACCOUNTING = ("pure", "zcdp")
-# While one expert is played, the logarithm of the sum of weights falls by at least this with probability >= 1/2.
+# While one expert is played, the logarithm of the sum of weights decreases by at least this with probability >= 1/2.
 DROP = -math.log(0.5 + 0.5 / math.e)
 
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         monitor_epsilon: [] float > 0, the budget of AboveThreshold; a run costs only half of this budget (see Privacy
-            in `svt_lazy`). Infinity means exact comparisons.
-        learning_rate: [] float > 0, the rate of the selections.
-        threshold: [] float. An expert is replaced if its loss since it was selected reaches the threshold; noise is
-            added to both.
-        max_switches: [] int32, largest number of selections.
+            in `svt_lazy`). At infinity, comparisons are exact.
+        learning_rate: [] float > 0, the rate of the exponential mechanism.
+        threshold: [] float. An expert is replaced once its noisy loss since its selection is at least the noisy
+            threshold.
+        max_switches: [] int32, maximum number of selections.
     """
 
     monitor_epsilon: Scalar
@@ -55,12 +55,12 @@ class Params:
 
 
 class Private(NamedTuple):
-    """Statistics that only the curator sees.
+    """The curator's private state.
 
     Attributes:
         totals: [num_experts] sums of all past losses.
         expert_loss: [] sum of the current expert's losses since its selection.
-        monitor: the current run of AboveThreshold. From a selection to the end of the next round, `expert_loss` and
+        monitor: the current run of AboveThreshold. From a selection until the end of the next round, `expert_loss` and
             `monitor` still belong to the previous expert.
     """
 
@@ -74,8 +74,8 @@ class Public(NamedTuple):
 
     Attributes:
         expert: [] int32, the current expert.
-        switches: [] int32, selections so far.
-        played: [] integer, rounds since the last selection; -1 before a round that ends with a selection.
+        switches: [] int32, number of selections so far.
+        played: [] integer, number of rounds since the last selection; -1 before a round that ends with a selection.
     """
 
     expert: jax.Array
@@ -85,17 +85,17 @@ class Public(NamedTuple):
 
 @factory
 def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
-    r"""Plays one expert until its loss is too large, then draws the next expert by the exponential mechanism.
+    r"""Plays an expert until its loss is too large, then draws the next expert by the exponential mechanism.
 
-    After each round, the sparse vector technique compares the expert's losses since its selection with a threshold.
-    After an answer "above" the expert plays one more round. At the end of this round the next expert is drawn with
-    probability proportional to exp(-rate * total loss); there are at most K such draws. The first expert is drawn
-    uniformly. The learner is designed for loss sequences in which one expert has a small total loss.
+    After each round, the sparse vector technique compares the expert's total loss since its selection with a threshold.
+    After an answer "above", the expert is played for one more round. At the end of this round, the next expert is drawn
+    with probability proportional to exp(-rate * total loss). There are at most K such draws. The first expert is drawn
+    uniformly. The learner is designed for loss sequences in which some expert has a small total loss.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        accounting: "pure", or "zcdp" (zero-concentrated, from epsilon and delta).
+        accounting: "pure" (from epsilon) or "zcdp" (zero-concentrated, from epsilon and delta).
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
@@ -107,40 +107,43 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
     Values:
         epsilon: the privacy budget, > 0.
         delta: with accounting "zcdp", in (0, 1).
-        best_loss: >= 0 and finite, a bound on the total loss of the best expert, known in advance, by default 0.
+        best_loss: >= 0 and finite, by default 0: a bound on the total loss of the best expert, which must be known in
+            advance.
         failure_prob: in (0, 1), by default 0.01.
-        max_switches: K >= 1, by default the smallest number for which the bound on the loss is proved (see Deviations),
-            or T if T is smaller.
+        max_switches: K >= 1, by default the minimum of T and the smallest number for which the bound on the loss is
+            proved (see Deviations).
         threshold: finite, by default as in Math. Privacy does not depend on `threshold`, `best_loss` or `failure_prob`.
 
     Privacy:
         - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
         - The claim also holds for losses that depend on earlier plays.
-        - For a given transcript, a loss vector enters at most one run of AboveThreshold. The vector changes all queries
-          of this run from its round on by the same d in [-1, 1], and no earlier query. So the run costs only half of
+        - Given a transcript, a loss vector enters at most one run of AboveThreshold. In this run, the vector changes
+          all queries from its round on by the same d in [-1, 1], and no earlier query. So the run costs only half of
           its budget. For "pure", the budget is epsilon, and the run is (epsilon / 2)-DP. For "zcdp", the budget is 2
           sqrt(rho), and the run is sqrt(rho)-DP, which implies (rho / 2)-zCDP.
-        - A loss vector changes each total by at most 1, up or down, and K selections may depend on it. Each selection
-          costs 2 rate in pure DP, or rate^2 / 2 in zCDP, with rate = epsilon / (4 K) or sqrt(rho / K). After K
-          selections no loss is used.
-        - Slack: In pure DP, the privacy loss of a run of AboveThreshold, and of the selections, approaches its bound in
-          the limit of rare outcomes. For the registry's pair of inputs the largest privacy loss is 0.971 epsilon.
+        - A loss vector changes each total by at most 1, in either direction, and K selections may depend on it. Each
+          selection costs 2 rate in pure DP, or rate^2 / 2 in zCDP, with rate = epsilon / (4 K) or sqrt(rho / K). After
+          K selections, losses are no longer used.
+        - Slack: In pure DP, the privacy losses of a run of AboveThreshold and of the selections approach their bounds
+          only for outcomes with probabilities approaching 0. For the registry's pair of inputs, the maximum privacy
+          loss is 0.971 epsilon.
         - Proofs: `docs/proofs/svt_lazy.md`.
-        - Released: the experts, and the rounds in which they change.
+        - Released: the experts, and the rounds in which the expert changes.
         - Private: all of `private`.
 
     Source:
-        Structure after Asi, Feldman, Koren & Talwar (2023), "Near-Optimal Algorithms for Private Online Optimization in
-        the Realizable Regime"; accounting, threshold and number of switches are derived here.
+        The structure follows Asi, Feldman, Koren & Talwar (2023), "Near-Optimal Algorithms for Private Online
+        Optimization in the Realizable Regime"; the accounting, the threshold and the number of switches are derived
+        here.
 
     Deviations:
-        * The rate is at most 1. Let a = threshold - 1 / rate for the default threshold: a bound on the errors that the
-          noise of queries causes. With the default K, and against oblivious adversaries, the loss is at most K * (1 /
-          rate + 2 a + 2) with probability 1 - 2 * failure_prob; see `docs/proofs/svt_lazy.md`.
-        * A selection takes place one round after the answer "above", so that its time is public before its noise is
-          drawn.
-        * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is drawn as in
+        * The rate is at most 1. For the default threshold, let a = threshold - 1 / rate, which bounds the error that
+          the noise of queries causes. With the default K and against oblivious adversaries, the total loss is at most K
+          * (1 / rate + 2 a + 2) with probability 1 - 2 * failure_prob (see `docs/proofs/svt_lazy.md`).
+        * A selection takes place one round after the answer "above", so that the time of the selection is public before
+          its noise is drawn.
+        * Losses are rounded to multiples of 2^-20. Sums, comparisons and queries use integers. Noise is drawn as in
           `noisy_min` and `above_threshold`.
 
     Math:
@@ -194,7 +197,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
             return float(bdtr(min(math.floor(halves), switches), switches, 0.5)) <= failure_prob
 
-        # The budget of AboveThreshold; a run costs half of it.
+        # The budget of AboveThreshold; a run costs half of this budget.
         budget = epsilon if is_pure else 2 * math.sqrt(rho)
         check_laplace(budget, times=2 * LARGEST_TIMES)
         switches = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
@@ -246,7 +249,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del key, params, public, context
-        # Central model: the curator sees the play and the losses themselves. They are rounded once for both sums.
+        # Central model: the curator sees the play and the losses themselves. Losses are rounded once for both sums.
         return action, units_in_kernel(feedback)
 
     def update(key, params: Params, state: State, report) -> State:
@@ -278,7 +281,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         monitor = monitor._replace(halted=halted)
 
         def select(key: jax.Array, totals: fixed_point.Sum, learning_rate: jax.Array) -> jax.Array:
-            # twice the rate is the budget of the exponential mechanism
+            # the budget of the exponential mechanism is twice the rate
             return noisy_min(key, totals, 2 * learning_rate, noise="gumbel")
 
         rate = jnp.asarray(params.learning_rate)
@@ -305,7 +308,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
 
 def _least(enough, largest: int) -> int:
-    """Returns the smallest number in [1, largest] for which the monotone `enough` holds; `largest` if there is none."""
+    """Returns the smallest number in [1, largest] such that the monotone `enough` is true; `largest` if none is."""
     low, high = 1, largest
     while low < high:
         middle = (low + high) // 2

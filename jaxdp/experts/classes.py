@@ -1,8 +1,8 @@
-"""Classes of sequences of experts, each class with a prior, for exponential weights over sequences.
+"""Classes of sequences of experts, with priors, for exponential weights over sequences.
 
-The prior draws a sequence as a Markov chain; `Label` is the chain's state. The weight of a sequence is its prior times
-exp(-learning_rate * its total loss so far). A class stores the sum of the weights of all sequences in each state, so
-one number for each state, not for each sequence.
+Under the prior, a sequence is a Markov chain; `Label` is the chain's state. The weight of a sequence is its prior times
+exp(-learning_rate * its total loss so far). For each state, a class stores the total weight of all sequences in this
+state. So it stores one number for each state, not for each sequence.
 
 >>> from jaxdp.experts import classes
 >>> sequences = classes.switching(num_switches=2)
@@ -34,7 +34,7 @@ from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_count, check_horizon, check_number, check_within
 
-LONGEST_MIXTURE = 2**29  # rounds; the weights of two rates may differ by this many powers of two
+LONGEST_MIXTURE = 2**29  # rounds; the weights of two rates may differ by a factor of 2 to this power
 
 
 @dataclass(frozen=True)
@@ -102,23 +102,24 @@ class _Switching:
             return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
 
         def shares_before(rounds_left: jax.Array) -> jax.Array:
-            """Returns the sum of terms 0 to m - 1 divided by the sum of terms 0 to m, for m = 1, ..., S: [S] float."""
+            """Returns the sum of terms 0 to m - 1 divided by the sum of terms 0 to m, for m = 1, ..., S, [S] float."""
             return jnp.stack(
                 [1 / (1 + ratio) for ratio in _growth(rounds_left, largest, num_experts)] or [rounds_left]
             )[:largest]
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
-            """Returns G(c) / G(0) for c = 0, ..., S, with G(c) the number of continuations after c switches."""
+            """Returns G(c) / G(0) for c = 0, ..., S, where G(c) is the number of continuations after c switches."""
             del weights
             one = jnp.ones((), default_float())
             futures = [Scaled(one, jnp.int32(0))]
-            # In G(c) one switch fewer is left than in G(c - 1). Shares are stored, since each is used several times.
+            # For G(c), one switch fewer is left than for G(c - 1). The ratios have a separate kernel, because each
+            # ratio is used several times.
             for share in own_kernel(shares_before, rounds_left(round))[::-1]:
                 futures.append(times(futures[-1], normalise(share, jnp.int32(0))))
             return jax.tree.map(lambda *parts: jnp.stack(parts), *futures)
 
         def chances(round: jax.Array) -> jax.Array:
-            """Returns the probability of a switch after `round`, given c = 0, ..., S switches so far: [S + 1] float."""
+            """Returns the probability of a switch after `round`, given c = 0, ..., S switches so far, [S + 1] float."""
             odds = [
                 (num_experts - 1) / (1 + ratio) for ratio in _growth(rounds_left(round) - 1, largest, num_experts)[::-1]
             ]
@@ -166,7 +167,7 @@ class _Markov:
             logs = num_switches * np.log(rates / (num_experts - 1)) + stays * np.log1p(-rates)
             return math.log(num_experts) + math.log(len(rates)) - float(np.logaddexp.reduce(logs))
 
-        odds = rates / (1 - rates) / (num_experts - 1)  # a switch to one other expert against staying
+        odds = rates / (1 - rates) / (num_experts - 1)  # of a switch to one other expert, against no switch
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
             if len(rates) == 1 and self.switch_rate is not None:
@@ -190,7 +191,7 @@ class _Markov:
 
 
 def static() -> Sequences:
-    """Returns the class of all sequences of one expert, each with prior 1 / N.
+    """Returns the class of the N sequences that never switch experts, each with prior 1 / N.
 
     Source:
         Standard.
@@ -202,10 +203,11 @@ def static() -> Sequences:
 
 
 def switching(*, num_switches: int) -> Sequences:
-    """Returns the class of all sequences of at most S switches, with equal priors; a round takes O((S + 1) N) steps.
+    """Returns the class of all sequences with at most S switches, with a uniform prior.
 
-    If R rounds are left, a sequence that has switched c times has G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
-    continuations. Ratios of these numbers are computed from R in every round, in O(S), without a table.
+    A round needs O((S + 1) N) operations. If R rounds are left, a sequence that has switched c times has G(c) = sum_{k
+    <= S - c} C(R, k) (N - 1)^k continuations. Ratios of these numbers are computed from R in every round, with O(S)
+    operations, without a table.
 
     Args:
         num_switches: S, >= 0 and < horizon.
@@ -214,32 +216,32 @@ def switching(*, num_switches: int) -> Sequences:
         A class for learners.
 
     Raises:
-        ValueError: if num_switches is not a whole number >= 0; when a learner uses the class, if num_switches is not <
+        ValueError: if num_switches is not an integer >= 0; when a learner uses the class, if num_switches is not <
             horizon.
 
     Source:
-        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), the class of Theorem 4.1, each sequence once, by
-        a recursion over (switches so far, expert), as in Herbster & Warmuth (1998) and the switching HMMs of Koolen &
-        de Rooij (2013).
+        "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), the class of Theorem 4.1, with each sequence
+        counted once. The recursion over (switches so far, expert) is as in Herbster & Warmuth (1998) and the switching
+        HMMs of Koolen & de Rooij (2013).
 
     Deviations:
-        The paper counts a sequence once for each way to place S changes, so the paper's prior on sequences is not
+        The paper counts a sequence once for each way to place S switches, so the paper's prior on sequences is not
         uniform.
     """
     return _Switching(check_count("num_switches", num_switches, 0))
 
 
 def markov(*, switch_rate: float | None = None) -> Sequences:
-    """Returns the class of all sequences; the prior switches after each round with a constant probability.
+    """Returns the class of all sequences; under the prior, sequences switch after each round with constant probability.
 
-    A switch leads to one of the other experts, drawn uniformly. A sequence of S switches has the log inverse prior ln N
-    + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate S / (T - 1), about ln(2 pi S) / 2
-    nats more than in `switching`, for S from 1 to much less than T.
+    A switch leads to one of the other experts, which is drawn uniformly. The negative log prior of a sequence with S
+    switches is ln N + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats. At the rate S / (T - 1), for S >= 1
+    and much smaller than T, this is about ln(2 pi S) / 2 nats more than for `switching`.
 
     Args:
-        switch_rate: in (0, 1). None averages the priors of the rates 1/2, 1/4, ..., down to 1 / T or less, with equal
-            weights. A round then takes O(N log T), and the log inverse prior is at most ln log2 T + S ln 2 + 1 nats
-            larger than at the best rate.
+        switch_rate: in (0, 1). If None, the prior is the average of the priors for the rates 1/2, 1/4, ..., down to 1 /
+            T or less. A round then needs O(N log T) operations, and the negative log prior is at most ln log2 T + S ln
+            2 + 1 nats larger than at the best rate.
 
     Returns:
         A class for learners.
@@ -249,7 +251,7 @@ def markov(*, switch_rate: float | None = None) -> Sequences:
             is above 2^29.
 
     Source:
-        Herbster & Warmuth (1998): the prior of fixed share.
+        Herbster & Warmuth (1998), for the prior of fixed share.
 
     Deviations:
         None.
@@ -268,15 +270,16 @@ def _chain(
     horizon: int,
     log_inverse_prior: Callable[..., float],
     *,
-    start: np.ndarray,  # [num_rows], powers of two of the initial weights
+    start: np.ndarray,  # [num_rows], the initial weights' powers of two
     flow: _filter.Flow,
-    outlook: Callable[[Weights, jax.Array], Scaled],  # [num_rows], factors of rows in the distribution of states
-    chances: Callable[[jax.Array], jax.Array],  # (round) -> [num_rows] float, probabilities of a switch
+    outlook: Callable[[Weights, jax.Array], Scaled],  # [num_rows], the rows' factors in the distribution of states
+    chances: Callable[[jax.Array], jax.Array],  # (round) -> [num_rows] float, the probabilities of a switch
     num_switches: int | None,
     evidence_of: str | None = None,
 ) -> SequenceClass:
-    # `evidence_of` names the weights that are stored as logarithms. "rows": each row's weight, in addition to the sums,
-    # if weight stays in its row. "experts": each expert's weight, instead of the sums, if there is no flow. None: none.
+    # `evidence_of` determines which weights are stored as logarithms. "rows": each row's weight, in addition to the
+    # sums, if weight stays in its row. "experts": each expert's weight, instead of the sums, if there is no flow. None:
+    # no weights.
     num_rows = len(start)
     if max(num_experts, num_rows) <= _filter_kernels.MOST:
         form = _filter_kernels
@@ -334,14 +337,14 @@ def _chain(
 
 
 def _even(weights: Weights, round: jax.Array) -> Scaled:
-    """Returns an outlook for classes with a single row: the factor 1."""
+    """Returns the outlook of classes with a single row, which is the factor 1."""
     del weights, round
     return Scaled(jnp.ones(1, default_float()), jnp.zeros(1, jnp.int32))
 
 
 def _growth(rounds_left: jax.Array, largest: int, num_experts: int) -> list[jax.Array]:
-    """Returns, for m = 1, ..., S, term m divided by the sum of terms 0 to m - 1; term k is C(left, k) (N - 1)^k."""
-    share, growth = jnp.ones((), rounds_left.dtype), []  # share of the last term in the sum so far
+    """Returns term m divided by the sum of terms 0 to m - 1, for m = 1, ..., S; term k is C(left, k) (N - 1)^k."""
+    share, growth = jnp.ones((), rounds_left.dtype), []  # `share` is the fraction of the last term in the sum so far
     for m in range(1, largest + 1):
         ratio = jnp.maximum(rounds_left - (m - 1), 0) * ((num_experts - 1) / m) * share
         growth.append(ratio)

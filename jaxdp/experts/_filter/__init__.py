@@ -1,1 +1,1 @@
-"""Updates of the weights of sequences: the plain form, and forms for CPUs (`kernels`; `columns` for many experts)."""
+"""Updates the weights of sequences: a plain form, and forms for CPUs (`kernels`, and `columns` for many experts)."""

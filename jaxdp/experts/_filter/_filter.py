@@ -1,13 +1,13 @@
-"""Updates the weights of a class of sequences in a round: applies losses, and moves weight from expert to expert.
+"""Updates the weights of a class of sequences by one round: applies losses, and moves weight between experts.
 
-A row is a group of sequences that the class defines, such as all sequences with the same number of switches so far. For
-each row and expert, `sums`, [num_rows, num_experts], has the sum of the weights of the row's sequences that are now at
-this expert. The class also gives each row a factor, `outlook`, [num_rows]. A state (row, expert) has the odds sums[row,
-expert] * outlook[row].
+Each class groups its sequences in rows, for example by the number of switches so far. For each row and expert, `sums`,
+[num_rows, num_experts], is the total weight of the row's sequences that are currently at this expert. The class also
+defines a factor for each row, `outlook`, [num_rows]. The odds of a state (row, expert) are sums[row, expert] *
+outlook[row].
 
-No term is negative, and every entry has a separate power of two (`Scaled`). Logarithms in float32 would lose small
-differences that matter, and one power of two for a whole row would lose an entry that falls far below the others and
-later grows again.
+No term is negative, and every entry has its own power of two (`Scaled`). Logarithms in float32 would lose small
+differences that matter. A common power of two for a whole row would lose an entry that becomes far smaller than the
+others and later grows again.
 """
 
 from typing import NamedTuple
@@ -22,12 +22,13 @@ from jaxdp.random.choice import index_from_uniform
 
 
 class Flow(NamedTuple):
-    """The flow of weight that switches cause between experts.
+    """The flow of weight between experts that is due to switches.
 
     Attributes:
-        odds: [num_rows] > 0 on the host: in each row, the prior odds of a switch to one particular other expert against
-            staying; None if sequences never switch.
-        row_step: 1 if a switch leads to the next row (no switch leaves the last row); 0 if a switch stays in its row.
+        odds: [num_rows] > 0, on the host. In each row, the prior probability of a switch to one particular other
+            expert, divided by the probability of no switch; None if sequences never switch.
+        row_step: 1 if a switch leads to the next row (no sequence in the last row switches); 0 if the row stays the
+            same.
     """
 
     odds: np.ndarray | None
@@ -35,7 +36,7 @@ class Flow(NamedTuple):
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Multiplies sums by exp(-scaled_losses), moves weight as `flow` says, and divides all sums by a power of two, 2^k.
+    """Multiplies sums by exp(-scaled_losses), moves weight according to `flow`, and divides all sums by a power 2^k.
 
     Args:
         flow: the flow of weight.
@@ -47,7 +48,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     """
     change, power = exp_minus(scaled_losses)
     largest = jnp.max(sums.power[0])
-    # Products are not normalised to mantissas in [1, 2): the next steps accept mantissas of about this size.
+    # Products are not normalised to mantissas in [1, 2), because the next steps accept mantissas of similar magnitude.
     after = Scaled(sums.mantissa + sums.mantissa * change[None], sums.power - largest + power[None])
     if flow.odds is None:
         return normalise(*after), largest
@@ -60,31 +61,32 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
-    """Draws an expert and a row, [] int32 each, with odds sums[row, expert] * outlook[row], from two uniforms, [2]."""
+    """Draws an expert and a row, [] int32 each, with odds sums[row, expert] * outlook[row]; uses two uniforms, [2]."""
     odds = odds_of(sums, outlook)
     expert = index_from_uniform(uniforms[0], odds.sum(0))
     return expert, index_from_uniform(uniforms[1], odds[:, expert])
 
 
 def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns sums[row, expert] * outlook[row], divided by about the largest product: [num_rows, num_experts] float."""
+    """Returns sums[row, expert] * outlook[row], divided by about the largest product, [num_rows, num_experts] float."""
     return shares(Scaled(sums.mantissa * outlook.mantissa[:, None], sums.power + outlook.power[:, None]))
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns the distribution of the expert, [num_experts] float: sums * outlook, added over rows and normalised."""
+    """Returns the distribution of the expert, [num_experts] float: sums * outlook, summed over rows and normalised."""
     odds = odds_of(sums, outlook).sum(0)
     return odds / odds.sum()
 
 
 def others(sums: Scaled) -> Scaled:
-    """Returns, for each entry, the sum of the other entries of its row, without cancellation.
+    """Returns, for each entry, the sum of all other entries in the same row, without cancellation.
 
     Args:
-        sums: [num_rows, num_experts], mantissas in [0.7, 2.84). Mantissas of the result may leave [1, 2).
+        sums: [num_rows, num_experts], with mantissas in [0.7, 2.84). Mantissas of the result may be outside [1, 2).
     """
-    # The row's total minus the entry, with one exception: if only one entry has the row's largest power of two, the
-    # other entries are summed again for it. So a total minus an entry is at least about a fifth of the total.
+    # The result is the row's total minus the entry, with one exception. If a single entry has the row's largest power
+    # of two, the sum of the other entries is computed for it separately. So a total minus an entry is always at least
+    # about a fifth of the total.
     mantissa, power = sums
     top = jnp.max(power, axis=1, keepdims=True)
     is_top = power == top
@@ -100,7 +102,7 @@ def others(sums: Scaled) -> Scaled:
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Returns log2 of the factor by which losses scale each row's sum: [num_rows] float, up to a common constant."""
+    """Returns log2 of the factor by which losses scale each row's sum, [num_rows] float, up to a common constant."""
     above = scaled_losses - jnp.min(scaled_losses)
     before, top = row_sums(sums)
     row_change = row_sums(Scaled(sums.mantissa * jnp.expm1(-above)[None], sums.power), top).mantissa
@@ -110,15 +112,15 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
 
 
 def log_gain(change: jax.Array, before: jax.Array, after: jax.Array, power: jax.Array) -> jax.Array:
-    """Returns log2 of (before + change) / before, which equals (after / before) * 2^power; the change is <= 0."""
-    # `change` is accurate if the sum changes little; `after` is accurate if little of the sum remains.
+    """Returns log2 of (before + change) / before, which is equal to (after / before) * 2^power; change must be <= 0."""
+    # `change` is accurate if the sum changes only slightly; `after` is accurate if most of the sum is removed.
     near = change / before
     far = jnp.log2(after / before) + power.astype(before.dtype)
     return jnp.where(near > -0.5, jnp.log1p(jnp.maximum(near, -0.5)) * near.dtype.type(1 / np.log(2)), far)
 
 
 def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
-    """Returns the sum of each row, [num_rows], with the power `top`; by default the largest power in the row."""
+    """Returns the sum of each row, [num_rows], with the power `top`; by default this is the row's largest power."""
     top = jnp.max(sums.power, axis=1) if top is None else top
     return Scaled(jnp.sum(sums.mantissa * two_to(sums.power - top[:, None], sums.mantissa.dtype), axis=1), top)
 
@@ -130,7 +132,7 @@ def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
 
 
 def powers_of(logs: Sum) -> Scaled:
-    """Returns 2^logs, divided by about the largest of these numbers: [n]."""
+    """Returns 2^logs, [n], divided by about the largest of these numbers."""
     best = jnp.argmax(logs.total)
     behind = (logs.total - logs.total[best]) - (logs.excess - logs.excess[best])
     behind = jnp.maximum(behind, NOTHING)

@@ -1,8 +1,8 @@
-"""The step of `_filter` for one row of many experts, laid out for XLA on CPU.
+"""The step of `_filter` for a single row with many experts, in a layout for XLA on CPU.
 
-Each result that several other results use is a separate kernel, so that it is computed once. `fold` combines slices of
-16 entries by vector instructions, because XLA on CPU compiles a reduction of some hundred entries to a slow loop. Tests
-check that the step equals `_filter.step` up to the order of sums.
+Each result that several other results use has a separate kernel, so that it is computed only once. `fold` combines
+slices of 16 entries by vector instructions, because XLA on CPU compiles a reduction of a few hundred entries to a slow
+loop. Tests check that the step equals `_filter.step` up to the order of additions.
 """
 
 import operator
@@ -19,12 +19,12 @@ draw, gains, odds_of = _filter.draw, _filter.gains, _filter.odds_of
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Applies losses and switches to sums of one row; returns the sums divided by 2^k, and k, the largest power before.
+    """Applies losses and switches to the sums of one row; returns the new sums divided by 2^k, and k.
 
-    `scaled_losses`, [num_experts], are learning_rate * losses.
+    `scaled_losses`, [num_experts], are learning_rate * losses. k is the largest power in `sums`.
     """
     dtype = sums.mantissa.dtype
-    # Rows are taken out of the arrays inside kernels: XLA would copy arrays of one row.
+    # The row is extracted inside kernels, because XLA would copy it otherwise.
     largest = fold(jnp.maximum, lambda power: power[0], sums.power)
     change = kernel(lambda losses: exp_minus(losses)[0], scaled_losses)
     mantissa = kernel(lambda mantissa, change: mantissa[0] + mantissa[0] * change, sums.mantissa, change)
@@ -38,14 +38,14 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     odds = jnp.asarray(flow.odds, dtype)[0]
     top = fold(jnp.maximum, take, power)
     has_one_top = fold(operator.add, lambda power, top: (power == top).astype(jnp.int32), power, top) == 1
-    # In one row every entry receives a part of the row's total, so entries below 2^-126 of the largest have no effect.
+    # Every entry receives a part of the row's total, so entries below 2^-126 times the largest entry have no effect.
     share = kernel(lambda mantissa, power, top: mantissa * two_to(power - top, dtype), mantissa, power, top)
     total = fold(operator.add, take, share)
 
     def share_without_top(share, power, top, has_one_top):
         return jnp.where((power == top) & has_one_top, 0, share)
 
-    # If only one entry has the largest power, total - share would cancel for it: the other entries are summed again.
+    # If a single entry has the largest power, total - share would cancel for it, so the other entries are summed again.
     second_sum = fold(operator.add, share_without_top, share, power, top, has_one_top)
 
     def add_inflow(share, power, top, has_one_top, total, second_sum):
@@ -57,9 +57,9 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns the distribution of the expert, [num_experts] float, for sums of one row: the normalised sums.
+    """Returns the distribution of the expert, [num_experts] float, which is the normalised sums of the single row.
 
-    The outlook is not used, because it is a common factor of the row.
+    The outlook is not used, because it is a common factor of all entries.
     """
     del outlook
     top = fold(jnp.maximum, lambda power: power[0], sums.power)

@@ -1,8 +1,8 @@
-"""The step of `_filter`, laid out for XLA on CPU: lanes are contiguous in memory, and sums over experts unrolled.
+"""The step of `_filter` in a layout for XLA on CPU: lanes are contiguous in memory; sums over experts are unrolled.
 
-XLA on CPU makes one loop for every result of a kernel, and computes in this loop everything that the result needs. So
-each result that several other results use is a separate kernel here, and nothing is computed more than twice. Tests
-check that the step equals the plain step up to the order of sums.
+XLA on CPU compiles one loop for every result of a kernel, and this loop computes everything that the result needs. So
+each result that several other results use has a separate kernel here, and nothing is computed more than twice. Tests
+check that the step equals the plain step up to the order of additions.
 """
 
 import functools
@@ -18,13 +18,14 @@ from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalise, two_to
 from jaxdp.numerics.kernels import MAX_UNROLLED, avoid_xla_tiling, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST = MAX_UNROLLED  # largest number of experts, or rows, that is unrolled
+MOST = MAX_UNROLLED  # maximum number of experts or rows for which loops are unrolled
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Applies losses and switches to sums; returns the sums divided by 2^k, and k, the largest power in row 0 before.
+    """Applies losses and switches to sums; returns the new sums divided by 2^k, and k.
 
-    `scaled_losses`, [num_experts], are learning_rate * losses. With `flow.row_step`, all `flow.odds` must be 1.
+    `scaled_losses`, [num_experts], are learning_rate * losses. k is the largest power in row 0 of `sums`. If
+    `flow.row_step` is 1, all `flow.odds` must be 1.
     """
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     change = _kernel(lambda losses: exp_minus(losses)[0], scaled_losses)
@@ -47,7 +48,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Returns log2 of the factor by which losses scale each row's sum: [num_rows] float, up to a common constant."""
+    """Returns log2 of the factor by which losses scale each row's sum, [num_rows] float, up to a common constant."""
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     above = _kernel(lambda losses: losses - _fold(jnp.minimum, losses), scaled_losses)
     relative_change = _kernel(lambda above: jnp.expm1(-above), above)
@@ -68,14 +69,14 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns the distribution of the expert, [num_experts] float: sums * outlook, added over rows and normalised."""
+    """Returns the distribution of the expert, [num_experts] float: sums * outlook, summed over rows and normalised."""
     odds = _columns(odds_of(sums, outlook)) if len(sums.power) > 1 else _odds_of_row(sums)
     total = _kernel(lambda odds: _fold(operator.add, odds), odds)
     return _kernel(operator.truediv, odds, total)
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
-    """Draws an expert and a row, [] int32 each, with odds sums[row, expert] * outlook[row], from two uniforms, [2]."""
+    """Draws an expert and a row, [] int32 each, with odds sums[row, expert] * outlook[row]; uses two uniforms, [2]."""
     odds = odds_of(sums, outlook)
     columns = _columns(odds)
     expert = _kernel(lambda uniforms, columns: inline_index_at(uniforms[0], list(columns)), uniforms, columns)
@@ -88,7 +89,7 @@ def _columns(odds: jax.Array) -> jax.Array:
 
 
 def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns sums[row, expert] * outlook[row], divided by about the largest product: [num_rows, num_experts] float."""
+    """Returns sums[row, expert] * outlook[row], divided by about the largest product, [num_rows, num_experts] float."""
     mantissa, power, ahead, ahead_power = (lanes_last(array) for array in (*sums, *outlook))
     power = _kernel(lambda power, ahead_power: power + ahead_power[:, None], power, ahead_power)
     peak = _kernel(lambda power: _fold(jnp.maximum, _fold(jnp.maximum, power)), power)
@@ -96,7 +97,7 @@ def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
 
 
 def _odds_of_row(sums: Scaled) -> jax.Array:
-    """Returns `odds_of` for sums of one row, with an outlook of 1: [num_experts] float."""
+    """Computes `odds_of` for sums with a single row and the outlook 1, [num_experts] float."""
     peak = _kernel(lambda power: _fold(jnp.maximum, power[0]), sums.power)
     return _kernel(lambda mantissa, power, peak: mantissa[0] * two_to(power[0] - peak, mantissa.dtype), *sums, peak)
 
@@ -106,7 +107,7 @@ def _odds(mantissa: jax.Array, power: jax.Array, ahead: jax.Array, peak: jax.Arr
 
 
 def _column(odds: jax.Array, expert: jax.Array) -> jax.Array:
-    """Returns the odds of each row at one expert: [num_rows] float."""
+    """Returns the odds of each row for one expert, [num_rows] float."""
     is_drawn = jnp.arange(odds.shape[1], dtype=jnp.int32) == expert
     return _fold(operator.add, jnp.where(is_drawn[None], odds, 0))
 
@@ -119,7 +120,7 @@ def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def _fold(operation: Callable[..., jax.Array], values: jax.Array) -> jax.Array:
-    """Reduces the last axis of `values` by a binary operation, entry by entry without a loop."""
+    """Reduces the last axis of `values` by a binary operation, unrolled over the entries."""
     return functools.reduce(operation, [values[..., j] for j in range(values.shape[-1])])
 
 
@@ -128,7 +129,7 @@ def _apply_losses(mantissa: jax.Array, power: jax.Array, change: jax.Array, shif
 
 
 def _has_one_top(power: jax.Array, shift: jax.Array, top: jax.Array) -> jax.Array:
-    """Returns whether exactly one entry of `power` + `shift` equals the row's largest power, `top`: [num_rows] bool."""
+    """Returns whether exactly one entry of `power` + `shift` equals the row's largest power `top`, [num_rows] bool."""
     is_top = power + shift[None] == top[:, None]
     return _fold(operator.add, is_top.astype(jnp.int32)) == 1
 
@@ -157,9 +158,10 @@ def _second_sum(mantissa, power, change, shift, top, has_one_top, second) -> jax
 
 
 def _inflow(flow: Flow, values: jax.Array, first: float) -> jax.Array:
-    """Returns, for each row, `values` of the row from which weight flows into it.
+    """Returns, for each row, the `values` of the row from which weight flows into this row.
 
-    This is the previous row if `flow.row_step` is 1 (the first row then gets `first`), otherwise the row itself.
+    If `flow.row_step` is 1, this is the previous row, and the result for the first row is `first`. Otherwise it is the
+    row itself.
     """
     if not flow.row_step:
         return values
@@ -172,7 +174,7 @@ def _inflow_power(flow: Flow, power, top, has_one_top, second) -> jax.Array:
 
 
 def _after(flow: Flow, mantissa, power, change, shift, top, has_one_top, second, total, second_sum) -> jax.Array:
-    """Returns, for each entry, the weight that stays plus the inflow, divided by the larger of their powers of two."""
+    """Returns, for each entry, the remaining weight plus the inflow, divided by the larger of the two powers of two."""
     mantissa, power = _apply_losses(mantissa, power, change, shift)
     is_only_top = (power == top[:, None]) & has_one_top[:, None]
     at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)

@@ -1,4 +1,4 @@
-"""Exponential weights over a class of sequences, which resample the sequence only rarely."""
+"""Exponential weights over a class of sequences of experts, which rarely resample the sequence."""
 
 import functools
 import math
@@ -47,13 +47,13 @@ DRIFT = "; not covered: the rounding of weights, which over so many rounds widen
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         learning_rate: [] float > 0.
         fake_switch_prob: [] float in [0, 1], p, the probability of a resample after a batch without losses.
-        batch: [] integer >= 1, rounds in a batch.
-        budget: [] integer >= 0, largest number of resamples.
+        batch: [] integer >= 1, number of rounds in a batch.
+        budget: [] integer >= 0, maximum number of resamples.
     """
 
     learning_rate: Scalar
@@ -63,12 +63,12 @@ class Params:
 
 
 class Private(NamedTuple):
-    """The state that depends on losses and is not released.
+    """The private state, which depends on losses and is not released.
 
     Attributes:
-        weights: weights of the class before this batch; for `static()`, the experts' exact sums of losses. They do not
-            change after the last resample that the budget allows.
-        losses: [num_experts] sums of the losses in this batch so far.
+        weights: the weights of the class before the current batch; for `static()`, the exact sums of each expert's
+            losses. They do not change after the last resample that the budget allows.
+        losses: [num_experts] sums of the losses in the current batch so far.
     """
 
     weights: Weights | Sum
@@ -80,7 +80,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        label: the state of the current sequence in this batch.
+        label: the state of the current sequence in the current batch.
         resamples: [] integer, number of resamples so far.
     """
 
@@ -99,78 +99,82 @@ def lazy_weights(
     accounting: str = "zcdp",
     rounds_per_step: int = 1,
 ) -> Learner:
-    r"""Plays a sequence of experts with the distribution of exponential weights, and redraws it only rarely.
+    r"""Plays a sequence of experts drawn by exponential weights, and resamples the sequence only rarely.
 
     The learner draws a sequence of experts from the prior of the class, and plays it. After each batch of B rounds, the
-    sequence is kept with a probability that falls with its loss in the batch. Otherwise, if there were fewer than K
-    resamples so far, a new sequence is drawn with probability proportional to its prior times exp(-rate * its total
-    loss so far). Sequences switch only *between* batches: the class has ceil(T / B) steps, and the losses of a step are
-    the losses of a whole batch. Against a comparator that switches within batches, this adds at most floor(B / 2) to
-    the regret for each switch.
+    sequence is kept with a probability that decreases in the sequence's loss in this batch. Otherwise, if there have
+    been fewer than K resamples, a new sequence is drawn with probability proportional to its prior times exp(-rate *
+    its total loss so far). Sequences switch only *between* batches: the class has ceil(T / B) steps, and the losses of
+    a step are the losses of a whole batch. If the comparator switches within batches, each switch increases the regret
+    by at most floor(B / 2).
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        sequences: a class of `jaxdp.experts.classes`, by default `static()`. The switch rate of `markov` is for one
-            batch.
-        num_switches: switches of the comparator for which parameters are tuned; by default 0 for `static()`, S for
-            `switching(num_switches=S)`, for `markov(switch_rate=...)` the expected number of switches with batches of
-            one round (pass a number for longer batches). `markov()` has no default.
+        sequences: a class of `jaxdp.experts.classes`, by default `static()`. The switch rate of `markov` is the rate
+            per batch.
+        num_switches: the comparator's number of switches, for which parameters are tuned. The default is 0 for
+            `static()`, S for `switching(num_switches=S)`, and for `markov(switch_rate=...)` the expected number of
+            switches if a batch is one round (for longer batches, pass a number). `markov()` has no default.
         accounting: "zcdp" (from epsilon and delta) or "pure" (from epsilon).
-        rounds_per_step: largest number of rounds of a batch that are played at once, in blocks. It changes the speed,
-            not the results. If batches have at least 4 rounds, their length is the fastest choice.
+        rounds_per_step: maximum number of rounds of a batch that are played in one step, in blocks. It affects the
+            speed but not the results. If batches have at least 4 rounds, the fastest choice is the length of a batch.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
+        A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
+        int32).
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1, rounds_per_step < 1, accounting is not one of the names above, or
-            the class does not allow these sizes; from `params`, if a value is out of range or the values cost more than
-            epsilon allows.
+            the class does not allow these sizes; from `params`, if a value is out of range, or the privacy cost of the
+            values exceeds epsilon.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: for "zcdp", in (0, 1).
-        learning_rate: > 0. By default this value and the values below minimise the proved regret bound, see
-            `lazy_weights_parameters`.
+        learning_rate: > 0. By default, this value and the following values minimise the proved regret bound (see
+            `lazy_weights_parameters`).
         fake_switch_prob: p, the probability of a resample after a batch without losses; in (0, 1], or 0 at epsilon =
             inf.
-        batch: B, in [1, T].
-        budget: K, the largest number of resamples, >= 0. If learning_rate, fake_switch_prob or batch is given, the
+        batch: B, the number of rounds in a batch, in [1, T].
+        budget: K, the maximum number of resamples, >= 0. If learning_rate, fake_switch_prob or batch is given, the
             default is the largest K that epsilon allows.
 
     Privacy:
-        - Unit: one round's loss vector; adjacency: replace one. Central model, losses may react to plays.
-        - Released: the batches that were followed by a resample, and the sequences drawn; these determine all plays.
-        - Decisions: a vector is in one batch, and changes the sequence's loss in this batch by at most 1. The log odds
-          of keeping the sequence change within a range r = ln(1 + (e^rate - 1) / p). Later decisions depend on the
-          vector only through released values.
-        - Resamples: exponential mechanisms of range 2 * rate, at most K of them.
-        - A mechanism of range r costs r^2 / 8 in zCDP, so rho = r^2 / 8 + K * rate^2 / 2. Pure: epsilon = max(rate,
-          ln(1 + (1 - p) * (1 - e^-rate) / p)) + 2 * rate * K. The claim is the cost of the parameters in use, which is
-          at most the budget.
-        - Slack: the whole claim is spent only in the limit of outcomes of probability 0, see
-          `docs/proofs/selections.md`.
-        - Private: the weights, and the losses of the batch. An auditor's tape records both mechanisms, with cost 0 for
-          a decision that the budget forbids and for a resample that does not happen.
+        - Unit: one round's loss vector; adjacency: replace one. The claim is in the central model, and losses may
+          depend on earlier plays.
+        - Released: the batches after which a resample took place, and the sequences that were drawn; these determine
+          all plays.
+        - Decisions: A vector belongs to one batch, and changes the sequence's loss in this batch by at most 1. The log
+          odds of keeping the sequence therefore vary in a range of width r = ln(1 + (e^rate - 1) / p). Later decisions
+          depend on the vector only through released values.
+        - Resamples: at most K exponential mechanisms of range 2 * rate.
+        - Cost: A mechanism of range r costs r^2 / 8 in zCDP, so rho = r^2 / 8 + K * rate^2 / 2. In pure DP, epsilon =
+          max(rate, ln(1 + (1 - p) * (1 - e^-rate) / p)) + 2 * rate * K. The claim is the cost of the parameters in use,
+          which is at most the budget.
+        - Slack: The privacy loss approaches the claim only for outcomes with probabilities approaching 0 (see
+          `docs/proofs/selections.md`).
+        - Private: the weights, and the losses of the current batch. An auditor's tape records both mechanisms. The
+          recorded cost is 0 for a decision that the budget forbids, and for a resample that does not take place.
 
     Source:
-        Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024); over a class
+        Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024). Over a class
         of sequences: "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Theorem 4.1. As long as the budget
-        is not used up, the sequence has the distribution of exponential weights at the start of each batch, because the
-        probabilities of keeping and of drawing a sequence add up to this distribution. Hoeffding's lemma for losses in
-        [0, B] then bounds the regret; see `lazy_weights_parameters`.
+        is not used up, the sequence at the start of each batch is distributed according to exponential weights, because
+        the probabilities of keeping and of drawing a sequence add up to this distribution. Hoeffding's lemma for losses
+        in [0, B] then bounds the regret (see `lazy_weights_parameters`).
 
     Deviations:
-        - Privacy constants are proved here, and smaller than in the sources. Every class is computed exactly, without a
-          list of its sequences.
+        - The privacy constants are proved here, and are smaller than in the sources. The sums of weights over all
+          sequences of a class are exact up to rounding, and need no list of the sequences.
         - Losses are rounded to multiples of 2^-20. The sums over a batch, and for `static()` over all rounds, are
-          integers. Weights of `static()`, and whether a sequence is kept, are computed from these sums in 64 bits.
-        - Weights of sequences that may switch are products of floats, which are rounded; `numerical_delta` includes a
-          bound on the effect (`docs/proofs/lazy_weights.md`). If there is no bound below 1, as for many rounds in
-          float32, the claim's argument says so; in measurements the range of a resample exceeded 2 * rate by 3% at T =
+          integers. The weights of `static()`, and the decision whether to keep a sequence, are computed from these sums
+          with 64-bit floats.
+        - The weights of sequences that may switch are rounded products of floats; `numerical_delta` includes a bound on
+          the effect of rounding (`docs/proofs/lazy_weights.md`). If no bound is below 1, as for many rounds in float32,
+          the claim's argument says so. In measurements, the range of a resample then exceeded 2 * rate by 3% at T =
           10^6 and by 8% at T = 10^7.
-        - Switches drawn from the prior have probabilities that are multiples of 2^-23.
+        - The probabilities of switches that are drawn from the prior are multiples of 2^-23.
 
     Math:
         After a batch in which the sequence that is played had the loss $L$, it is kept with probability
@@ -255,7 +259,7 @@ def lazy_weights(
         return Guarantee.pure(spent, **fields) if is_pure else Guarantee.zcdp(spent, **fields)
 
     def rounding_delta(tuned: LazyParameters) -> float | None:
-        """Bounds the delta caused by rounding in draws and in float weights; None if no bound is below 1."""
+        """Bounds the delta that rounding in draws and in float weights causes; returns None if no bound is below 1."""
         if is_static:
             return weighted_delta(num_experts, tuned.budget)
         sums = jax.eval_shape(chain.init).sums
@@ -280,11 +284,11 @@ def lazy_weights(
         return public.label.expert
 
     def advance(key, params: Params, state: State, losses: Sum, rounds: jax.Array) -> State:
-        """Advances by `rounds` rounds, at most to the batch's end; `losses` are the batch's sums after these rounds."""
+        """Advances by `rounds` rounds of one batch; `losses` are the sums of the batch's losses after these rounds."""
         weights, public = state.private.weights, state.public
         played = public.round + rounds
         is_end = (played % params.batch == 0) & (played < horizon)
-        # XLA skips the work at the end of a batch only if no lane is at the end of its batch.
+        # XLA skips the computation for the end of a batch only if no lane is at the end of its batch.
         after = branch(
             any_lane(is_end),
             lambda: _batch_end(
@@ -351,9 +355,9 @@ def _batch_end(
     is_end: jax.Array,
     is_pure: bool,
 ) -> State:
-    """Advances to round `played`; if this ends the batch, updates the weights, and keeps or redraws the sequence."""
+    """Advances to round `played`; at the end of a batch, updates the weights, and keeps or resamples the sequence."""
     key_keep, key_draw, key_roll = jax.random.split(key, 3)
-    # This flag is public. After the last resample the weights are not used.
+    # This flag is public. After the last resample the weights are no longer used.
     may_resample = is_end & (public.resamples < params.budget)
 
     def reconsider() -> tuple[Weights | Sum, jax.Array, Label]:

@@ -17,14 +17,14 @@ from jaxdp.random.threefry import two_uniforms
 
 @in_64_bits
 def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
-    """Returns rate * losses as float64, computed from exact sums."""
+    """Computes rate * losses in float64 from exact sums of losses."""
     return jnp.asarray(rate).astype(jnp.float64) * fixed_point.to_float(losses, jnp.float64)
 
 
 def rejects_sequence(
     key: jax.Array, params: Any, played_loss: Sum, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
-    """Draws whether the current sequence is given up after a batch in which its loss was `played_loss`: [] bool.
+    """Draws whether to reject the current sequence after a batch in which its loss was `played_loss`, [] bool.
 
     `may_resample` and `is_pure` affect only the cost that an auditor's tape (`jaxdp.mechanisms.tape`) records.
     """
@@ -37,12 +37,13 @@ def rejects_sequence(
 def _exceeds(
     key: jax.Array, uniforms: jax.Array, params: Any, played_loss: jax.Array, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
-    """Draws in 64 bits whether the sequence is given up; `played_loss` is its exact loss times the learning rate."""
-    # An auditor's tape records the log probabilities of both outcomes. Their largest change by one user is the pure
-    # cost. The largest change of their difference is a bounded range epsilon, and epsilon^2 / 8 is the zCDP cost.
+    """Draws, with 64-bit floats, whether to reject the sequence; `played_loss` is its loss times the learning rate."""
+    # An auditor's tape records the log probabilities of both outcomes. The maximum change of a log probability by one
+    # user is the cost in pure DP. The maximum change of their difference is a bounded range epsilon, and epsilon^2 / 8
+    # is the cost in zCDP.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
-    # The two probabilities have sum 1. 1 + change is off by at most 2^-53; `weighted_delta` covers this.
+    # The two probabilities sum to 1. The rounding error of 1 + change is at most 2^-53; `weighted_delta` covers it.
     change = jnp.expm1(-played_loss)
     keep_prob, switch_prob = (1 - chance) * (1 + change), chance - (1 - chance) * change
     scores = jnp.stack([jnp.log1p(-chance) - played_loss, jnp.log(switch_prob)]).astype(uniforms.dtype)
@@ -52,25 +53,25 @@ def _exceeds(
             "keep_or_resample", scores, "max", key, largest_change, jnp.where(may_resample, largest_change, 0)
         )
     else:
-        spread = jnp.log1p(jnp.expm1(rate) / fake) / 2  # half the range of log odds
+        spread = jnp.log1p(jnp.expm1(rate) / fake) / 2  # half of the range of the log odds
         epsilon = jnp.where(may_resample, 2 * spread, 0)
         entry = Entry("keep_or_resample", scores, "spread", key, spread, epsilon, jnp.square(epsilon) / 8)
     recorded = record(entry)
     if recorded is not scores:  # an auditor's tape replaced the scores
         keep_prob, switch_prob = jax.nn.softmax(recorded.astype(jnp.float64))
     coarse, fine = uniforms.astype(jnp.float64)
-    drawn = coarse + fine * float(jnp.finfo(uniforms.dtype).eps)  # small numbers then have all their digits
-    # A comparison with the smaller probability uses all of its digits.
+    drawn = coarse + fine * float(jnp.finfo(uniforms.dtype).eps)  # small numbers then have full precision
+    # The comparison uses the smaller probability, which has full precision.
     return jnp.where(switch_prob < keep_prob, drawn < switch_prob, drawn >= keep_prob)
 
 
 class Weighing(NamedTuple):
-    """Functions that start, update and read the weights from which a sequence is redrawn.
+    """Functions that initialise, update and read the weights from which a sequence is resampled.
 
     Attributes:
         init: () -> weights before any loss.
-        absorb: (rate, weights, step, losses) -> weights after a batch with the losses [num_experts].
-        odds: (rate, weights, step) -> [num_rows, num_experts] float, proportional to the distribution of a sequence's
+        absorb: (rate, weights, step, losses) -> weights after a batch with these losses, [num_experts].
+        odds: (rate, weights, step) -> [num_rows, num_experts] float, proportional to the distribution of the sequence's
             state at this step.
     """
 
@@ -111,7 +112,7 @@ def draw(
     step: jax.Array,
     resampled: jax.Array,
 ) -> Label:
-    """Draws the state of a sequence at `step`, with odds proportional to its weight.
+    """Draws the state at `step` of a sequence with probability proportional to its weight.
 
     `resampled`, [] bool, affects only the cost that an auditor's tape records.
     """

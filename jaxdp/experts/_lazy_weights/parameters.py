@@ -1,4 +1,4 @@
-"""The privacy cost, regret bound and best parameters of `lazy_weights`, computed on the host."""
+"""Computes the privacy cost, the regret bound and the best parameters of `lazy_weights` on the host."""
 
 import functools
 import math
@@ -16,11 +16,11 @@ from jaxdp.mechanisms.numerical import below_one
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
 
 ACCOUNTINGS = ("zcdp", "pure")
-SIZES = 80  # number of batch sizes tried first, in geometric progression; later passes try sizes near the best size
-CHANCES = 97  # number of probabilities of a fake switch tried in each pass
-SMALLEST = 1e-6  # smallest probability of a fake switch; it is still drawn with 24 binary digits
+SIZES = 80  # number of batch sizes in the first pass, a geometric grid; later passes try sizes near the best size
+CHANCES = 97  # number of fake switch probabilities in each pass
+SMALLEST = 1e-6  # minimum fake switch probability; it is still drawn with 24 bits of precision
 HALVINGS = 60  # steps of the bisection for the learning rate
-SLACK = 1e-9  # relative tolerance of the privacy budget, for parameters that a user computed with rounding
+SLACK = 1e-9  # relative tolerance of the privacy budget, because a user's parameters may have rounding errors
 
 
 class LazyParameters(NamedTuple):
@@ -29,10 +29,10 @@ class LazyParameters(NamedTuple):
     Attributes:
         learning_rate: > 0.
         fake_switch_prob: p in [0, 1], the probability of a resample after a batch without losses.
-        batch: rounds in a batch, >= 1.
-        budget: largest number of resamples, >= 0.
-        regret_bound: bound on the expected regret against each sequence of the class with this many switches, for
-            oblivious losses; at most the horizon, which regret cannot exceed.
+        batch: number of rounds in a batch, >= 1.
+        budget: maximum number of resamples, >= 0.
+        regret_bound: bound on the expected regret against every sequence of the class with the given number of
+            switches, for oblivious losses; at most the horizon, which regret cannot exceed.
     """
 
     learning_rate: float
@@ -43,11 +43,11 @@ class LazyParameters(NamedTuple):
 
 
 def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
-    """Returns the privacy cost, rho ("zcdp") or epsilon ("pure"), of everything released; arrays broadcast.
+    """Returns the privacy cost of all releases, rho ("zcdp") or epsilon ("pure"); arrays are broadcast.
 
-    A replaced loss vector changes one decision and every later resample. The decision's log odds change within a range
-    r = ln(1 + (e^rate - 1) / p), where p is `fake_switch_prob`. A resample is an exponential mechanism of range 2 *
-    rate. A mechanism of range r is (r^2 / 8)-zCDP.
+    A replaced loss vector changes one decision and every later resample. The log odds of the decision vary in a range
+    of width r = ln(1 + (e^rate - 1) / p), where p is `fake_switch_prob`. A resample is an exponential mechanism of
+    range 2 * rate. A mechanism of range r is (r^2 / 8)-zCDP.
     """
     grown = np.expm1(learning_rate) / fake_switch_prob
     if accounting == "zcdp":
@@ -57,7 +57,7 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
 
 
 def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights: int, horizon: int) -> float | None:
-    """Bounds the delta caused by rounding weights that are products of floats; None if the bound is not below 1.
+    """Bounds the delta that rounding of products of float weights causes; returns None if the bound is not below 1.
 
     `docs/proofs/lazy_weights.md` has the proof.
 
@@ -74,11 +74,11 @@ def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights
 
 
 def enough_resamples(learning_rate, fake_switch_prob, num_decisions, horizon: int):
-    """Returns a budget that is used up with probability at most 1 / horizon; arrays broadcast.
+    """Returns a budget of resamples that is used up with probability at most 1 / horizon; arrays are broadcast.
 
-    A decision resamples with probability at most p + rate * (loss of the batch). These probabilities add up to at most
-    p * num_decisions + rate * horizon, which also bounds the sum of the variances; Freedman's inequality gives the
-    budget.
+    A decision causes a resample with probability at most p + rate * (loss of the batch). These probabilities sum to at
+    most p * num_decisions + rate * horizon, which also bounds the sum of the variances. Freedman's inequality then
+    gives the budget.
     """
     mean, log = fake_switch_prob * num_decisions + learning_rate * horizon, math.log(horizon)
     return np.minimum(num_decisions, np.ceil(mean + np.sqrt(2 * mean * log) + 2 / 3 * log))
@@ -96,7 +96,7 @@ def regret_bound(
 ) -> float:
     """Returns the proved regret bound for these parameters; the horizon if `budget` is below `enough_resamples`.
 
-    `nats` is the comparator's log inverse prior in the class over ceil(T / batch) batches.
+    `nats` is the comparator's negative log prior, in nats, in the class over ceil(horizon / batch) batches.
     """
     decisions = -(-horizon // batch) - 1
     is_enough = budget >= enough_resamples(learning_rate, fake_switch_prob, decisions, horizon)
@@ -117,34 +117,35 @@ def lazy_weights_parameters(
 ) -> LazyParameters:
     """Returns the parameters of `lazy_weights` with the smallest proved regret bound, and this bound.
 
-    With B the batch, M = ceil(T / B) and p the probability of a fake switch, the bound is
+    Let B be the length of a batch, M = ceil(T / B) and p the probability of a fake switch. The bound is
 
         ln(1 / pi(E)) / rate + rate * B * T / 8 + S * floor(B / 2) + 1
 
-    for sequences E of S switches between batches, with the prior pi of the class over M steps. The third term is the
-    cost of moving each switch of the comparator to the nearest end of a batch. The last term is T times the
-    probability, at most 1 / T, that the budget is used up. The bound is minimised over a grid of B and p, which is
-    refined around its best point. At each grid point the rate is the best rate that the privacy budget allows.
+    for sequences E with S switches between batches, where pi is the prior of the class over M steps. The third term is
+    the cost of moving each switch of the comparator to the nearest end of a batch. The last term is T times the
+    probability that the budget is used up, which is at most 1 / T. The bound is minimised over a grid of B and p, which
+    is refined around the best point. At each point of the grid, the rate is the best rate that the privacy budget
+    allows.
 
     Args:
-        epsilon: privacy budget, > 0; infinity gives the tuning without privacy: p = 0 and batches of one round.
+        epsilon: privacy budget, > 0; infinity gives the non-private tuning: p = 0 and batches of one round.
         delta: in (0, 1), for "zcdp"; ignored for "pure".
         num_experts: N, >= 2.
         horizon: T, >= 1.
-        num_switches: switches S of the comparator, >= 0.
+        num_switches: the comparator's number of switches S, >= 0.
         sequences: the class, by default `static()`.
         accounting: "zcdp" or "pure".
 
     Returns:
-        The parameters. For short horizons the bound is close to the horizon: at T = 10^4, N = 10, S = 3, delta = 10^-6
-        it is 0.23 T at epsilon = 1 and 0.39 T at epsilon = 0.3.
+        The parameters. For short horizons the bound is a large fraction of the horizon: at T = 10^4, N = 10, S = 3 and
+        delta = 10^-6, it is 0.23 T for epsilon = 1 and 0.39 T for epsilon = 0.3.
 
     Raises:
-        ValueError: if an argument is out of range, or the class has no sequence of S switches.
+        ValueError: if an argument is out of range, or the class has no sequence with S switches.
 
     Source:
-        Algorithm: Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024); bound and
-        accounting are proved in `lazy_weights`.
+        Algorithm: Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024). For the bound and the
+            accounting, see `lazy_weights`.
 
     Examples:
         >>> best = lazy_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5)
@@ -239,7 +240,7 @@ def chosen_parameters(
     sequences: Sequences,
     accounting: str,
 ) -> LazyParameters:
-    """Returns given or tuned parameters as the learner uses them: the rate rounded down, the probability up."""
+    """Returns the given or tuned parameters that the learner uses: the rate rounded down, the probability up."""
     best = lazy_weights_parameters(
         epsilon=check_epsilon(epsilon),
         delta=delta,

@@ -1,3 +1,3 @@
-"""Mirror descent in three forms: by sampling, by noise and by intervals."""
+"""Mirror descent in three forms: "sampling", "noisy_losses" and "intervals"."""
 
 from jaxdp.experts._mirror_descent._mirror_descent import mirror_descent as mirror_descent

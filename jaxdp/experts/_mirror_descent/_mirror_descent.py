@@ -1,4 +1,4 @@
-"""Mirror descent that tracks the best expert: a published algorithm, and corrected forms of this algorithm."""
+"""Mirror descent that tracks the best expert: a published algorithm, and three corrected forms of it."""
 
 from jaxdp.core import Learner, factory
 from jaxdp.experts._mirror_descent.intervals import intervals
@@ -22,58 +22,61 @@ def mirror_descent(
     noise: str | None = None,
     constants: str = "corrected",
 ) -> Learner:
-    r"""Plays by exponential updates of weights that stay away from 0, to follow a comparator that switches.
+    r"""Plays by exponential updates of weights that are bounded away from 0, to track a comparator that switches.
 
-    - "sampling": weights use the exact losses, and a new expert is drawn in each round. Replacing one loss vector costs
-      as much privacy as D <= T draws (see Privacy), because fixed share forgets a part of the vector in each round. The
-      regret bound (see Math) also holds if losses react to plays.
-    - "noisy_losses": each loss vector gets fresh noise; everything else is post-processing. For small N the regret is
-      smaller than with "sampling". The regret bound is for oblivious losses.
-    - "intervals": on each dyadic interval, of length 2^k for a level k, Hedge draws an expert in each round, as in
-      "sampling". Fixed share on noisy losses, as in "noisy_losses", weighs the levels; the loss of a level is the loss
-      of its drawn expert, and a play is the expert of a random level. Regret is of order (S + sqrt(S T)) / epsilon up
-      to logarithms, for every N.
+    - "sampling": weights are computed from the exact losses, and a new expert is drawn in each round. Replacing one
+      loss vector costs as much privacy as D <= T draws (see Privacy), because fixed share forgets a part of the vector
+      in each round. The regret bound (see Math) also holds if losses depend on earlier plays.
+    - "noisy_losses": independent noise is added to each loss vector; everything else is post-processing. For small N
+      the regret is smaller than with "sampling". The regret bound holds for oblivious losses.
+    - "intervals": for each level k, Hedge runs on dyadic intervals of length 2^k, and draws an expert in each round, as
+      in "sampling". The loss of a level is the loss of the level's drawn expert. Fixed share on noisy losses of the
+      levels, as in "noisy_losses", computes probabilities of levels. A level is drawn by these probabilities, and its
+      expert is played. Regret is of order (S + sqrt(S T)) / epsilon up to logarithms, for every N.
 
-    At epsilon = inf, "sampling" and "intervals" release weights instead of drawn experts. Plays are drawn from these
+    At epsilon = inf, "sampling" and "intervals" release weights instead of drawn experts. Plays are drawn by these
     weights, and the loss of a level is the weighted mean of the experts' losses.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 2.
-        num_switches: switches S of the comparator, >= 1 and < T.
+        num_switches: the comparator's number of switches S, >= 1 and < T.
         form: "sampling" (the default), "noisy_losses" or "intervals".
-        mixing: for "sampling" and "noisy_losses". "fixed_share" (the default), at the rate S / (T - 1); or "clipped",
-            the projection in relative entropy onto weights >= S / (N T), for which no regret bound is proved here.
+        mixing: for "sampling" and "noisy_losses". "fixed_share" (the default): with the switch rate S / (T - 1).
+            "clipped": the projection in relative entropy onto weights >= S / (N T); no regret bound is proved for it
+            here.
         noise: for "noisy_losses": "gaussian" (the default) or "laplace".
-        constants: "corrected"; or "paper", the algorithm as published: noisy losses, clipped mixing, Laplace noise of
-            scale 1 / epsilon, rate min(epsilon, 1) sqrt(S / (T ln(N T))). With "paper", leave out form, mixing and
-            noise.
+        constants: "corrected"; or "paper", the published algorithm: noisy losses, clipped mixing, Laplace noise of
+            scale 1 / epsilon, and the rate min(epsilon, 1) sqrt(S / (T ln(N T))). With "paper", form, mixing and noise
+            must be omitted.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
+        A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
+        int32).
 
     Raises:
-        ValueError: if an argument is out of range or is not used by the form; from `params`, if a value is out of
-            range, or `learning_rate` is larger than the privacy budget allows in form "sampling".
+        ValueError: if an argument is out of range, or is given although the form does not use it; from `params`, if a
+            value is out of range, or, for "sampling", if `learning_rate` is larger than the privacy budget allows.
 
     Values:
         epsilon: the privacy budget, > 0.
-        delta: in (0, 1); not a value with Laplace noise.
-        learning_rate: > 0, by default from `mirror_descent_parameters`; for "intervals" the rate over levels.
+        delta: in (0, 1); omitted for Laplace noise.
+        learning_rate: > 0, by default from `mirror_descent_parameters`; for "intervals", the rate of fixed share over
+            levels.
 
     Privacy:
-        - Unit: one round's loss vector; adjacency: replace one; losses may react to everything released.
-        - "sampling": rho-zCDP in the central model, with the rho that epsilon and delta give; the rate is limited by D
-          rate^2 / 2 <= rho. With fixed share, the i-th draw after a replaced vector is an exponential mechanism of
-          range 2 rate k^i, where k <= 1 is a step's contraction factor: D = k^2 + k^4 + ... + k^(2T). "clipped": the
-          range is at most 2 rate, and D = T. Released: draws. Private: the weights.
+        - Unit: one round's loss vector; adjacency: replace one. Losses may depend on everything that has been released.
+        - "sampling": rho-zCDP in the central model, with the rho that implies (epsilon, delta)-DP. The rate is limited
+          by D rate^2 / 2 <= rho. With fixed share, the i-th draw after a replaced vector is an exponential mechanism of
+          range 2 rate k^i, where k <= 1 is the contraction factor of a step. So D = k^2 + k^4 + ... + k^(2T). With
+          "clipped", the range is at most 2 rate, and D = T. Released: draws. Private: the weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
-        - "intervals": rho-zCDP in the central model. Half of rho is for the draws of the levels, the other half for the
-          losses of the levels, of L2 sensitivity sqrt(levels). Private: totals of losses in the current intervals.
-          Released: draws, noisy losses of levels.
-        - "paper": N epsilon-DP in the local model, not epsilon-DP: all N losses may change by 1 each, so the L1
-          sensitivity is N.
+        - "intervals": rho-zCDP in the central model. Half of rho is spent on the draws of the levels. The other half is
+          spent on the losses of the levels, which have L2 sensitivity sqrt(levels). Private: totals of losses in the
+          current intervals. Released: draws, noisy losses of levels.
+        - "paper": N epsilon-DP in the local model, not epsilon-DP, because each of the N losses may change by 1, so the
+          L1 sensitivity is N.
         - Proofs: `docs/proofs/mirror_descent.md`.
 
     Source:
@@ -82,16 +85,15 @@ def mirror_descent(
         Seshadhri (2009), Daniely, Gonen & Shalev-Shwartz (2015).
 
     Deviations:
-        * The published privacy claim is too small by a factor N, so the library has three corrected forms. "paper" uses
-          the published rate for epsilon <= 1, the range for which the rate is stated, and the rate of epsilon = 1 for
-          larger epsilon.
-        * Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64
-          bits.
-        * With fixed share, "sampling" keeps its weights as compensated sums, for learning rates up to 1/8. The largest
-          rate is a little smaller than above, mostly in 32-bit floats, for the rounding of weights when they are read.
-          No bound on rounding errors within the stored weights is proved. In 32-bit floats "clipped" sampling is
-          limited to a horizon of 10^5.
-        * D is T in the source, which does not use that fixed share forgets.
+        * The epsilon of the published privacy claim is too small by a factor N, so the library has three corrected
+          forms. "paper" uses the published rate for epsilon <= 1, where the paper states it, and the rate at epsilon =
+          1 for larger epsilon.
+        * For "intervals", losses are rounded to multiples of 2^-20 and summed as integers; weights are 64-bit floats.
+        * With fixed share and learning rates up to 1/8, "sampling" stores its weights as compensated sums. The maximum
+          rate is slightly smaller than stated above, mainly in 32-bit mode, to account for the rounding of weights when
+          they are read. No bound on rounding errors within the stored weights is proved. In 32-bit mode, "clipped"
+          sampling is limited to horizons of at most 10^5.
+        * D is T in the source, which does not use the contraction of fixed share.
 
     Math:
         With fixed share, weights move from losses $\ell_t$ (noisy ones for "noisy_losses") by

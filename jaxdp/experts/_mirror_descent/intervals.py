@@ -1,4 +1,4 @@
-"""Form "intervals" of `mirror_descent`: Hedge on dyadic intervals, and fixed share over their lengths."""
+"""Form "intervals" of `mirror_descent`: Hedge on dyadic intervals, and fixed share over the interval lengths."""
 
 import math
 from typing import NamedTuple
@@ -34,10 +34,10 @@ from jaxdp.validation import check_epsilon, check_positive
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
-        epsilon: [] float > 0; infinity is the non-private algorithm; all finite values have the same effect.
+        epsilon: [] float > 0. Infinity is the non-private algorithm; all finite values have the same effect.
         interval_rates: [num_levels] float > 0, the learning rate of Hedge on each level's intervals.
         noise_stddev: [] float >= 0, standard deviation of the noise on the losses of levels.
         learning_rate: [] float > 0, the rate of fixed share over levels.
@@ -50,12 +50,12 @@ class Params:
 
 
 class Public(NamedTuple):
-    """The released state, and values computed from it.
+    """The released state, and values computed from the released state.
 
     Attributes:
         round: [] integer, rounds played.
-        distributions: [num_levels, num_experts] float, the distribution of each level's play in this round: one-hot at
-            the drawn expert; at epsilon = inf, the weights of the level's interval.
+        distributions: [num_levels, num_experts] float, the distribution of each level's play in the next round. It is
+            one-hot at the drawn expert; at epsilon = inf, it is the weights of the level's interval.
         shares: [num_levels] float, the probabilities of the levels.
     """
 
@@ -65,7 +65,7 @@ class Public(NamedTuple):
 
 
 def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
-    """Returns `mirror_descent` of form "intervals"; `mirror_descent` has checked the arguments."""
+    """Returns `mirror_descent` with the form "intervals", from arguments that `mirror_descent` has checked."""
     num_levels = horizon.bit_length()
     step = step_of("fixed_share", num_levels, horizon, level_switches(num_switches, horizon))
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "intervals"}
@@ -93,7 +93,7 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
         rho = zcdp_rho(epsilon, delta)
-        draw_delta = weighted_delta(num_experts, 2**num_levels)  # each level draws for at most one changed interval
+        draw_delta = weighted_delta(num_experts, 2**num_levels)  # in each level, at most one interval changes
         return Guarantee.zcdp(rho, **unit, numerical_delta=all_of(draw_delta, normal_delta(num_levels, rho=rho)))
 
     def init(key, params: Params) -> State:
@@ -112,11 +112,11 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         round, distributions, shares = state.public
         stddev = jnp.asarray(params.noise_stddev)
         losses = jnp.sum(distributions * (report.astype(distributions.dtype) * (1 / UNITS))[None], axis=1)
-        # A rounded distribution may have a sum above 1, which would increase the sensitivity.
+        # Because of rounding, a distribution may sum to more than 1, which would increase the sensitivity.
         losses = jnp.minimum(losses, 1)
         noisy = gaussian(key_losses, losses, stddev, l2_sensitivity=math.sqrt(num_levels))
-        # An interval of length 2^k ends, and its totals become 0, when the number of rounds played is a multiple of
-        # 2^k.
+        # An interval of length 2^k ends, and its totals are reset to 0, when the number of rounds played is a multiple
+        # of 2^k.
         lengths = jnp.left_shift(1, jnp.arange(num_levels, dtype=round.dtype))
         ends = (round + 1) % lengths == 0
         added = fixed_point.add(state.private, jnp.broadcast_to(report, distributions.shape))
@@ -142,12 +142,12 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
 @in_64_bits
 def _weigh_and_draw(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns each level's weights, [num_levels, num_experts] float, and experts drawn by them, [num_levels] int32."""
+    """Returns each level's weights, [num_levels, num_experts] float, and an expert drawn by them, [num_levels]."""
     exact = -rates.astype(jnp.float64)[:, None] * fixed_point.to_float(
         fixed_point.excess_over_least(totals), jnp.float64
     )
     scores, largest = exact.astype(rates.dtype), rates.max()
-    # Each level is one exponential mechanism. The tape has one entry, which costs (half the range)^2 / 2 per level.
+    # Each level is one exponential mechanism. The tape has one entry, with the cost (half the range)^2 / 2 per level.
     recorded = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))
     used = exact if recorded is scores else recorded.astype(jnp.float64)
     weights = jax.nn.softmax(used, axis=1)
@@ -155,5 +155,5 @@ def _weigh_and_draw(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.
 
 
 def _draw_each_row(key: jax.Array, weights: jax.Array) -> jax.Array:
-    """Draws one index for each row: [num_levels] int32."""
+    """Draws one index for each row, [num_levels] int32."""
     return jax.vmap(fine_index)(jax.random.split(key, len(weights)), weights)

@@ -1,4 +1,4 @@
-"""Form "noisy_losses" of `mirror_descent`: each loss vector gets fresh noise; updates use only noisy losses."""
+"""Form "noisy_losses" of `mirror_descent`: independent noise is added to each loss vector."""
 
 import math
 
@@ -29,7 +29,7 @@ from jaxdp.validation import check_epsilon, check_positive
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float > 0, the privacy budget of Laplace noise; infinity with Gaussian noise.
@@ -43,9 +43,9 @@ class Params:
 
 
 def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: str, noise: str) -> Learner:
-    """Returns `mirror_descent` of form "noisy_losses"; `mirror_descent` has checked the arguments."""
+    """Returns `mirror_descent` with the form "noisy_losses", from arguments that `mirror_descent` has checked."""
     step = step_of(mixing, num_experts, horizon, num_switches)
-    # Noise "paper" is Laplace(1 / epsilon), with the published learning rate.
+    # noise="paper" means Laplace(1 / epsilon) noise and the published learning rate.
     is_gaussian, is_paper = noise == "gaussian", noise == "paper"
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "noisy_losses"}
 

@@ -1,4 +1,4 @@
-"""Learning rates and regret bounds of `mirror_descent`, computed on the host."""
+"""Computes learning rates and regret bounds of `mirror_descent` on the host."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,12 +19,12 @@ class MirrorParameters(NamedTuple):
     """Parameters of `mirror_descent`.
 
     Attributes:
-        learning_rate: > 0; with "intervals" the rate over levels.
+        learning_rate: > 0; with "intervals", the rate of fixed share over levels.
         noise: >= 0, standard deviation of Gaussian noise or scale of Laplace noise; 0 with "sampling".
-        regret_bound: bound on the expected regret against each sequence of this many switches, for oblivious losses; at
-            most the horizon.
-        interval_rates: with "intervals", the rate of each level, [num_levels] > 0, shortest intervals first; otherwise
-            empty.
+        regret_bound: bound on the expected regret against every sequence with the given number of switches, for
+            oblivious losses; at most the horizon.
+        interval_rates: with "intervals", the rate of Hedge on each level, [num_levels] > 0, ordered from the shortest
+            intervals to the longest; otherwise empty.
     """
 
     learning_rate: float
@@ -34,10 +34,10 @@ class MirrorParameters(NamedTuple):
 
 
 def check_switches(num_switches: int, horizon: int) -> int:
-    """Checks that the number of switches is a whole number in [1, horizon), and returns it as an int.
+    """Checks that the number of switches is an integer in [1, horizon), and returns it as an int.
 
     Raises:
-        ValueError: if num_switches is not a whole number in [1, horizon), or horizon < 2.
+        ValueError: if num_switches is not an integer in [1, horizon), or horizon < 2.
     """
     if horizon < 2:
         raise ValueError(
@@ -50,14 +50,14 @@ def check_switches(num_switches: int, horizon: int) -> int:
 
 
 def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns ln(1 / pi) of a sequence of S < T switches, with the prior pi of fixed share at the rate S / (T - 1)."""
+    """Returns ln(1 / pi) of a sequence with S < T switches; pi is the fixed share prior at the rate S / (T - 1)."""
     rate = num_switches / (horizon - 1)
     entropy = -float(xlogy(rate, rate) + xlogy(1 - rate, 1 - rate))
     return math.log(num_experts) + num_switches * math.log(num_experts - 1) + (horizon - 1) * entropy
 
 
 def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns an upper bound, in [0, 1], on the factor by which a fixed-share step contracts ranges of ln(w / w').
+    """Returns an upper bound, in [0, 1], on the factor by which a fixed share step contracts the range of ln(w / w').
 
     w and w' are the weights under neighbouring losses. `docs/proofs/mirror_descent.md` has the proof.
 
@@ -71,19 +71,19 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
         ratio of a diagonal entry of the step's matrix to another entry.
     """
     switch_rate, share_of_one = num_switches / (horizon - 1), 1 / (num_experts - 1)
-    # The program's switch rate is a rounded float. The contraction is weakest at one end of the range of rounded
-    # values.
+    # The switch rate in the compiled program is a rounded float. The contraction is weakest at one end of the interval
+    # of possible rounded values.
     rates = (switch_rate * (1 - ROUNDING), min(1.0, switch_rate * (1 + ROUNDING)))
     return min(1.0, max(abs(1 - rate - rate * share_of_one) / (1 - rate + rate * share_of_one) for rate in rates))
 
 
 def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns D in (0, T]: in form "sampling" with fixed share, replacing a loss vector costs D * rate^2 / 2 in zCDP.
+    """Returns D in (0, T]; for "sampling" with fixed share, replacing a loss vector costs D * rate^2 / 2 in zCDP.
 
     D is k^2 + k^4 + ... + k^(2 T), where k is the `contraction`.
     """
     squared = contraction(num_experts, num_switches, horizon) ** 2
-    if squared == 1:  # weights are only permuted: nothing is forgotten
+    if squared == 1:  # weights are only permuted, so nothing is forgotten
         return float(horizon)
     left = -math.expm1(horizon * math.log(squared)) if squared > 0 else 1.0
     return min(float(horizon), max(squared * left / (1 - squared), ROUNDING))
@@ -102,11 +102,11 @@ def mirror_descent_parameters(
     """Returns the learning rate of `mirror_descent` with fixed share, and the proved regret bound.
 
     Args:
-        epsilon: privacy budget, > 0; infinity gives the tuning without privacy.
+        epsilon: privacy budget, > 0; infinity gives the non-private tuning.
         delta: in (0, 1); ignored for Laplace noise.
         num_experts: N, >= 2.
         horizon: T, >= 2.
-        num_switches: switches S of the comparator, in [1, T).
+        num_switches: the comparator's number of switches S, in [1, T).
         form: "sampling", "noisy_losses" or "intervals".
         noise: "gaussian" or "laplace", for form "noisy_losses".
 
@@ -120,8 +120,8 @@ def mirror_descent_parameters(
         As `mirror_descent`.
 
     Deviations:
-        The bound holds at the rate returned. With "sampling" the learner's rate is slightly smaller, because rounding
-        costs privacy; in 32 bits, a long horizon can lower a rate above 1/8 to 1/8.
+        The bound holds at the returned rate. With "sampling", the learner uses a slightly smaller rate, because
+        rounding costs privacy. In 32-bit mode with a long horizon, a rate above 1/8 may be reduced to 1/8.
 
     Examples:
         >>> best = mirror_descent_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5, num_switches=5)
@@ -169,7 +169,7 @@ def _laplace(nats: float, horizon: int, scale: float) -> MirrorParameters:
 
 
 def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) -> MirrorParameters:
-    # A segment of the comparator is a union of intervals of different levels, at most two of each level.
+    # A segment of the comparator is a union of dyadic intervals, with at most two intervals of each level.
     levels = int(math.log2(horizon)) + 1
     lengths = 2.0 ** np.arange(levels)
     of_privacy = np.sqrt(2 * (rho / (2 * levels)) / lengths)
@@ -183,5 +183,5 @@ def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) ->
 
 
 def level_switches(num_switches: int, horizon: int) -> int:
-    """Bounds how often the level changes if a comparator of S switches is split into dyadic intervals."""
+    """Bounds the number of level changes if a comparator with S switches is split into dyadic intervals."""
     return min(horizon - 1, math.ceil(2 * (num_switches + 1) * math.log2(horizon)))

@@ -1,6 +1,6 @@
-"""Form "sampling" of `mirror_descent`: weights use the exact losses; privacy comes only from the draw of each play.
+"""Form "sampling" of `mirror_descent`: weights use the exact losses; only the draws of plays are private mechanisms.
 
-The shares are the experts' weights, scaled to sum 1: the probabilities of the play.
+In this module, shares are the experts' weights, normalised to sum 1. They are the probabilities of the next play.
 """
 
 import math
@@ -34,16 +34,16 @@ from jaxdp.random import fine_index, weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
 SLACK = 1e-12  # relative tolerance for the rounding of the largest learning rate
-LONGEST_CLIPPED = 10**5  # largest horizon of clipped sampling in float32
+LONGEST_CLIPPED = 10**5  # maximum horizon of clipped sampling in float32
 GENTLE = 1 / 8  # up to this learning rate, steps are computed as increments of compensated sums
 
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
-        epsilon: [] float > 0; infinity selects the algorithm without privacy; all finite values have the same effect.
+        epsilon: [] float > 0. Infinity selects the non-private algorithm; all finite values have the same effect.
         learning_rate: [] float > 0.
     """
 
@@ -52,7 +52,7 @@ class Params:
 
 
 def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) -> Learner:
-    """Returns `mirror_descent` of form "sampling"; `mirror_descent` has checked the arguments."""
+    """Returns `mirror_descent` with the form "sampling", from arguments that `mirror_descent` has checked."""
     is_coarse = default_float() == np.float32
     if mixing == "clipped" and is_coarse and horizon > LONGEST_CLIPPED:
         raise ValueError(
@@ -65,15 +65,15 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "sampling"}
 
     def rate_leaf(epsilon: float, delta: float, learning_rate: float | None) -> np.floating:
-        """Checks that epsilon allows the learning rate, and returns the rate as a leaf, rounded down."""
+        """Checks that epsilon allows the learning rate, and returns the rate as a leaf that is rounded down."""
         rho = zcdp_rho(check_epsilon(epsilon), delta)
-        # Shares are read as floats. Their rounding widens the range of ln(w / w') at each draw.
+        # Shares are read as floats, and this rounding widens the range of ln(w / w') at each draw.
         rounding = 2 * float(np.finfo(default_float()).eps) * math.sqrt(horizon)
         budget = math.sqrt(2 * rho) - rounding
         largest = budget / math.sqrt(draws_per_vector)
         if largest > GENTLE and mixing == "fixed_share":
-            # A step at a larger rate rounds the shares, which widens the range by 8 float epsilons. Fixed share forgets
-            # these errors as it forgets losses.
+            # A step at a larger rate rounds the shares, which widens the range by 8 times the machine epsilon. Fixed
+            # share contracts these errors in the same way as losses.
             largest = max(GENTLE, (budget - 2 * rounding * rounds_kept) / math.sqrt(draws_per_vector))
         if budget <= 0:
             raise ValueError(
@@ -134,7 +134,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
 def step_of(
     mixing: str, num_experts: int, horizon: int, num_switches: int
 ) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """Returns the function (shares, losses times the learning rate) -> next shares, [num_experts], for this mixing."""
+    """Returns the update (shares, losses times the learning rate) -> next shares, [num_experts], for the mixing."""
     if mixing == "clipped":
         floor = num_switches / (num_experts * horizon)
         return lambda shares, scaled_losses: clipped_step(shares, scaled_losses, floor)
@@ -145,8 +145,8 @@ def step_of(
 def exact_step_of(
     mixing: str, num_experts: int, horizon: int, num_switches: int
 ) -> Callable[[compensated.Sum, jax.Array, jax.Array], compensated.Sum]:
-    """Returns the function (shares, losses, learning rate) -> next shares; shares are compensated sums."""
-    # Only fixed share needs compensated sums.
+    """Returns the update (shares, losses, learning rate) -> next shares, where shares are compensated sums."""
+    # Only the step of fixed share needs compensated sums.
     plain_step = step_of(mixing, num_experts, horizon, num_switches)
 
     def step_rounded(shares: compensated.Sum, scaled_losses: jax.Array) -> compensated.Sum:
@@ -171,7 +171,7 @@ def exact_step_of(
 
 
 def play_distribution(epsilon: Scalar, shares: jax.Array, drawn: jax.Array) -> jax.Array:
-    """Returns the released distribution of the play: one-hot at the drawn expert; at epsilon = inf, the shares."""
+    """Returns the released distribution of the play: one-hot at the drawn expert, or the shares at epsilon = inf."""
     one_hot = jax.nn.one_hot(drawn, shares.shape[-1], dtype=shares.dtype)
     return jnp.where(jnp.asarray(epsilon) < jnp.inf, one_hot, shares)
 

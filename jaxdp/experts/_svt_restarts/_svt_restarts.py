@@ -1,4 +1,4 @@
-"""Limited updates that restart when the sparse vector technique detects a change of the losses' distribution."""
+"""Limited updates that restart when the sparse vector technique detects a change in the distribution of losses."""
 
 import functools
 import math
@@ -37,24 +37,26 @@ from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.numerics.rounding import round_product
 from jaxdp.validation import check_choice, check_count, check_horizon, check_number, check_probability
 
-SENSITIVITY = 2.0  # sensitivity of a window's regret: a replaced loss vector moves one summand within [-1, 1]
-SHARE = 0.5  # the part of epsilon for selections; the rest is for queries
-# The indices of a round's keys: fold_in(key, i) equals split(key, 3)[i], and is computed where it is used.
+SENSITIVITY = 2.0  # sensitivity of a window's regret: a replaced loss vector changes one summand, which is in [-1, 1]
+SHARE = 0.5  # the fraction of epsilon for selections; the rest is for queries
+# The indices of a round's keys. fold_in(key, i) equals split(key, 3)[i], and is computed where the key is used.
 SELECTION, THRESHOLD, QUERY = range(3)
 
 
 @pytree_dataclass
 class Params:
-    """Traced values.
+    """The learner's parameters, which JAX traces.
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        block_slack: [num_blocks] float; entry k is the regret per round attributed to chance in rounds 2^k to 2^(k+1) -
-            1 of an epoch.
-        slack_before: [num_blocks] float; entry k is the regret attributed to chance in all rounds before block k.
-        window_slack: [] float; in a window of w rounds, sqrt(w) * window_slack more regret is attributed to chance.
-        margin: [] float; a restart requires that a window's regret exceeds all regret attributed to chance by this
-            margin.
+        block_slack: [num_blocks] float; entry k is the regret per round that is attributed to chance in rounds 2^k to
+            2^(k+1) - 1 of an epoch.
+        slack_before: [num_blocks] float; entry k is the regret that is attributed to chance in all rounds before block
+            k.
+        window_slack: [] float; in a window of w rounds, an additional regret of sqrt(w) * window_slack is attributed to
+            chance.
+        margin: [] float; a restart requires that a window's regret exceeds the total regret attributed to chance by
+            this margin.
     """
 
     epsilon: Scalar
@@ -65,15 +67,15 @@ class Params:
 
 
 class Private(NamedTuple):
-    """Statistics that only the curator sees.
+    """The curator's private state.
 
     Attributes:
         selection: private state of the limited updates.
-        monitor: the run of AboveThreshold.
-        regrets: [num_experts] sums over the epoch: losses of the plays minus the losses of each expert.
-        allowed: [] regret of the epoch that is attributed to chance, without the terms of windows; it depends only on
-            public values.
-        windows: the values of `regrets` and `allowed` at the times after which windows start.
+        monitor: the current run of AboveThreshold.
+        regrets: [num_experts] sums over the epoch of the losses of the plays minus the losses of each expert.
+        allowed: [] the regret of the epoch that is attributed to chance, without `window_slack` terms; it depends only
+            on public values.
+        windows: the stored values of `regrets` and `allowed` at the times after which windows start.
     """
 
     selection: selection.Private
@@ -103,54 +105,56 @@ def svt_restarts(
 ) -> Learner:
     r"""Plays `limited_updates`, and restarts it (a new epoch) when the regret in some window of rounds is too large.
 
-    A window's regret is the total loss of the plays in it minus the total loss of its best expert. The threshold of a
-    window is the largest regret that chance explains with probability 1 - failure_prob, plus `margin`. Every
-    check_every rounds, the sparse vector technique gets one query: the largest excess of regret over threshold among
-    the windows of this epoch that end in this round. After an answer "above", the next round starts a new epoch, with a
-    new run of the sparse vector technique. The first round of the new epoch still plays the expert of the old epoch.
+    The regret of a window is the total loss of the plays in the window minus the total loss of the best expert in the
+    window. The threshold of a window is the largest regret that chance explains with probability 1 - failure_prob, plus
+    `margin`. Every check_every rounds, the sparse vector technique receives one query. The query is the largest excess
+    of regret over threshold among the windows of this epoch that end in this round. After an answer "above", the next
+    round starts a new epoch with a new run of the sparse vector technique. The first round of the new epoch still plays
+    the expert of the old epoch.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        windows: the windows that a query covers, besides the whole epoch. "all": every window that starts in the round
-            after a query; this takes memory of 2 N T / check_every integers, and N t / check_every operations for a
-            query in round t. "dyadic": for each k, the windows that start after the last two queries with a number
-            divisible by 2^k; this takes memory and time O(N log T), but restarts are later. With T = 1e5, N = 10,
-            failure_prob = 0.01 and a shift of gap 0.5 in the middle, the median delay of "dyadic" is 4,200 rounds at
-            epsilon = 1 and 1,300 rounds at epsilon = 4. The median delay of "all" with check_every = 16 is 2,800 and
-            1,000 rounds.
-        check_every: number of rounds between two queries, >= 1, counted from the first round of the run. Every epoch
-            except the first therefore starts in the round after a query.
+        windows: the windows that a query covers, in addition to the whole epoch. "all": every window that starts in the
+            round after a query. This needs memory for 2 N T / check_every integers, and N t / check_every operations
+            for a query in round t. "dyadic": for each k, the windows that start after the last two queries with a
+            number divisible by 2^k. This needs memory and time O(N log T), but restarts are later. With T = 1e5, N =
+            10, failure_prob = 0.01 and a shift of gap 0.5 in the middle, the median delay of "dyadic" is 4,200 rounds
+            at epsilon = 1 and 1,300 rounds at epsilon = 4. The median delay of "all" with check_every = 16 is 2,800 and
+            1,000 rounds, respectively.
+        check_every: a query takes place after every check_every rounds, counted from the first round of the run; >= 1.
+            So every epoch except the first starts in the round after a query.
         noise: noise of the selections, as for `limited_updates`.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks if
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It supports blocks if
         check_every >= 3 and num_experts <= 341.
 
     Raises:
-        ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of the strings above;
+        ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of the names above;
             from `params`, if epsilon is not > 0, failure_prob is not in (0, 1), or margin is not finite.
 
     Values:
         epsilon: the privacy budget, > 0.
-        failure_prob: in (0, 1), bounds the probability, over all `horizon` rounds, that an epoch ends although the
-            losses' distribution has not changed since the epoch started.
-        margin: finite, by default 1 + 32 * (ln C + ln(2 T / b)) / epsilon, with C = T / check_every, rounded up, the
-            largest number of queries, and b = failure_prob / 5. With a smaller margin restarts are sooner, but
+        failure_prob: in (0, 1), a bound on the probability that, in any of the `horizon` rounds, an epoch ends although
+            the distribution of losses has not changed since the epoch started.
+        margin: finite, by default 1 + 32 * (ln C + ln(2 T / b)) / epsilon. Here C = T / check_every, rounded up, is the
+            maximum number of queries, and b = failure_prob / 5. With a smaller margin, restarts are earlier, but
             failure_prob is not guaranteed. Privacy does not depend on failure_prob or margin.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - For a given transcript, epochs are disjoint sets of rounds, and so are the blocks of an epoch. A loss vector
-          is used by one selection (epsilon / 2, sensitivity 1) and by one run of AboveThreshold (epsilon / 2), which
-          ends with its first answer "above". The selection and the run are interleaved; both are pure DP, so their
-          costs add up as if one followed the other. The new epoch starts in the round after that answer.
-        - A query has sensitivity 2. A window's regret is the largest, over experts, of sums of differences of losses.
-          Each difference is in [-1, 1], and a replaced loss vector changes one difference in each sum, by at most 2.
-          The plays are released, and so fixed.
-        - Slack: at least epsilon / 8, at all sizes: a run of AboveThreshold spends at most 3/4 of its budget. In the
-          registry's example, 0.576 of epsilon is spent. Proof: `docs/proofs/svt_restarts.md`.
+        - Given a transcript, epochs are disjoint sets of rounds, and so are the blocks of an epoch. A loss vector is
+          used by one selection (epsilon / 2, sensitivity 1) and by one run of AboveThreshold (epsilon / 2), which ends
+          with its first answer "above". The selection and the run are interleaved. Both satisfy pure DP, so their costs
+          add up as in sequential composition. The new epoch starts in the round after the answer "above".
+        - A query has sensitivity 2. A window's regret is the maximum over experts of sums of differences of losses.
+          Each difference is in [-1, 1], and a replaced loss vector changes one difference in each sum by at most 2. The
+          plays are released, so they are fixed.
+        - Slack: The privacy loss is at least epsilon / 8 below the claim for all sizes, because a run of AboveThreshold
+          spends at most 3/4 of its budget. In the registry's example, the privacy loss is 0.576 epsilon. Proof:
+          `docs/proofs/svt_restarts.md`.
         - Released: the experts, and the rounds in which epochs end.
         - Private: all of `private`.
 
@@ -158,14 +162,14 @@ def svt_restarts(
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 2 and Theorem 3.6.
 
     Deviations:
-        * Sensitivity 2 instead of the paper's 1, for which standard composition gives only 1.5 epsilon-DP.
-        * A new epoch starts in the round after the answer "above". The paper's epoch starts with the round of the
-          answer. The losses of this round then enter two runs and may enter two selections.
-        * One query for the largest excess of all windows, instead of one query for each window.
-        * Thresholds have the factor log T that the paper's Theorem 3.1 omits, with different constants, which
-          `docs/proofs/svt_restarts.md` derives.
+        * The sensitivity is 2. The paper uses 1, for which standard composition gives only 1.5 epsilon-DP.
+        * A new epoch starts in the round after the answer "above". In the paper it starts with the round of the answer,
+          so that the losses of this round enter two runs and may enter two selections.
+        * There is one query for the largest excess over all windows, instead of one query for each window.
+        * Thresholds include the factor log T that the paper's Theorem 3.1 omits. Their constants are different, and are
+          derived in `docs/proofs/svt_restarts.md`.
         * The play of a round is chosen before its losses are seen.
-        * Losses, and the regret attributed to chance, are rounded to multiples of 2^-20; regrets, sums of windows and
+        * Losses and the regret attributed to chance are rounded to multiples of 2^-20. Regrets, sums of windows and
           queries are integers. Noise is drawn as in `noisy_min` and `above_threshold`.
 
     Math:
@@ -261,16 +265,16 @@ def svt_restarts(
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
-        """Returns by how much the regret of `rounds` rounds must exceed `allowed` to cause a restart: [...] float64."""
+        """Returns the excess of regret over `allowed` in `rounds` rounds that causes a restart, [...] float64."""
         window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
         return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
     def query_time(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the number of queries in the first `round_` rounds, and whether the last of these rounds has one."""
+        """Returns the number of queries in the first `round_` rounds, and whether the last round has a query."""
         return round_ // check_every, round_ % check_every == 0
 
     def begin_round(key, params: Params, state: State) -> State:
-        """Starts a run of the sparse vector technique in the first round of an epoch, and stores sums for windows."""
+        """Starts a run of the sparse vector technique in the first round of an epoch; stores the sums for windows."""
         private, public = state
         is_first = public.selection.round == 0
 
@@ -283,17 +287,17 @@ def svt_restarts(
         return State(private._replace(monitor=monitor, windows=windows_), public)
 
     def add_losses(state: State, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
-        """Adds the losses of rounds in which `expert` is played to the sums of regrets and totals."""
+        """Adds the losses of rounds in which `expert` is played to the regrets and totals."""
         private, public = state
         is_first = public.selection.round == 0
         regrets = fixed_point.add(private.regrets, of_expert(losses, expert) - losses, restart=is_first)
         return bulk.Sums(regrets, limited_steps.add(State(private.selection, public.selection), losses))
 
     def advance(key, params: Params, state: State, sums: bulk.Sums, played: jax.Array) -> State:
-        """Advances by `played` rounds of one expert, after `add_losses`; makes the query if the last round has one."""
+        """Advances by `played` rounds of one expert after `add_losses`; makes a query if the last round has one."""
         private, public = state
         regrets, epoch_round, round_ = sums.regrets, public.selection.round, public.round + played
-        # Line 6 of Algorithm 2 (see Source): Algorithm 1 continues, with half of the budget.
+        # Line 6 of Algorithm 2 (see Source): Algorithm 1 continues with half of the budget.
         chosen = limited_steps.advance(
             lambda: jax.random.fold_in(key, SELECTION),
             selection_params(params),
@@ -307,9 +311,9 @@ def svt_restarts(
 
         of_window, grid = functools.partial(slack, params), grid_of(private.monitor)
         ending = memory.ending_at(of_window, time)
-        run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # lanes without a query do not answer
+        run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # lanes without a query give no answer
 
-        def ask_query() -> tuple[jax.Array, jax.Array]:  # lines 8 and 9: one query, the largest excess of all windows
+        def ask_query() -> tuple[jax.Array, jax.Array]:  # lines 8 and 9: one query, the largest excess over all windows
             largest = memory.largest(private.windows, regrets, allowed, of_window, ending, time, begin)
             query = windows_of.as_sum(largest * fixed_point.UNITS, round_.dtype) if is_open() else largest
             above = ask(jax.random.fold_in(key, QUERY), run, query, grid)[1]
@@ -319,7 +323,8 @@ def svt_restarts(
         halted, above = branch(any_lane(asks), ask_query, lambda: (private.monitor.halted, jnp.asarray(False)))
         monitor = private.monitor._replace(halted=halted)
 
-        # Lines 10 to 12: a new epoch starts with the next round, which finds 0 rounds played in its epoch.
+        # Lines 10 to 12: a new epoch starts with the next round, so the number of rounds played in the epoch is reset
+        # to 0.
         selected = chosen.public._replace(
             round=jnp.where(above, 0, chosen.public.round),
             expert=jnp.where(above, public.selection.expert, chosen.public.expert),
@@ -352,7 +357,7 @@ def svt_restarts(
 
 
 class Slack(NamedTuple):
-    """The regret that is attributed to chance, and the margin; numbers are float64.
+    """The regret that is attributed to chance, and the margin, in float64.
 
     Attributes:
         block: [num_blocks], the regret per round in block k of an epoch.
@@ -371,7 +376,7 @@ class Slack(NamedTuple):
         cls, num_experts: int, horizon: int, checks: int, epsilon: float, failure_prob: float, noise: str
     ) -> "Slack":
         """Computes the thresholds that `docs/proofs/svt_restarts.md` derives."""
-        event_prob = failure_prob / 5  # four bounds for the thresholds, one for the noise of queries
+        event_prob = failure_prob / 5  # four events for the thresholds, and one for the noise of queries
         budget = SHARE * epsilon
         spread, tail = math.log(2 * num_experts * horizon / event_prob), math.log(num_experts * horizon / event_prob)
         reach = (4 if noise == "laplace" else 2) * tail / budget

@@ -1,6 +1,6 @@
-"""Plays blocks of many rounds of `svt_restarts` at once; results equal the results of single rounds.
+"""Plays blocks of rounds of `svt_restarts` in one step; results are the same as round by round.
 
-One expert plays all rounds up to the next query, or up to the end of the current block of `limited_updates` if this is
+A single expert is played until the next query or the end of the current block of `limited_updates`, whichever is
 earlier. Both are known in advance, so one kernel adds the losses of these rounds.
 """
 
@@ -15,16 +15,16 @@ from jaxdp.experts._limited_updates import rounds_left
 from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.numerics.fixed_point import Sum
 
-# Rounds in a block: blocks of 3 save 10% of the time of single rounds, blocks of 4 save 20%.
+# Rounds in a block. Compared with single rounds, blocks of 3 rounds save 10% of the time, and blocks of 4 save 20%.
 FEWEST, MOST = 3, 32
-LARGEST = 1024  # largest number of losses of a lane in a block; more do not fit in the cache
+LARGEST = 1024  # maximum number of losses of a lane in a block; more would not fit in the cache
 
 
 class Sums(NamedTuple):
     """Sums of regrets and losses.
 
     Attributes:
-        regrets: [num_experts] sums over the epoch: losses of the plays minus the losses of each expert.
+        regrets: [num_experts] sums over the epoch of the losses of the plays minus the losses of each expert.
         totals: [num_experts] sums of losses in the current block of `limited_updates`.
     """
 
@@ -33,12 +33,14 @@ class Sums(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """The parts of the algorithm that its blocks use.
+    """The functions of the learner from which `blocks` are built.
 
     Attributes:
-        begin_round: (key, params, state) -> state before the next round's losses.
-        add_losses: (state, expert, [num_experts] sums of the losses of rounds that it plays, as integers) -> sums.
-        advance: (key, params, state, sums, rounds) -> state after this many rounds; the key is the last round's key.
+        begin_round: (key, params, state) -> the state before the next round's losses.
+        add_losses: (state, expert, [num_experts] integer sums of losses in rounds in which the expert is played) ->
+            sums.
+        advance: (key, params, state, sums, rounds) -> the state after this number of rounds; `key` is the last round's
+            key.
     """
 
     begin_round: Callable[..., State]
@@ -47,7 +49,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple[Blocks, ...]:
-    """Returns blocks up to the next query or selection; no blocks if they would be too short."""
+    """Returns blocks that end at the next query or selection; () if they would be too short."""
     length = min(check_every, MOST, LARGEST // num_experts)
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:

@@ -1,8 +1,7 @@
-"""The windows of rounds that `svt_restarts` examines, and the sums that it stores for them.
+"""The windows of rounds that `svt_restarts` examines, and the sums that are stored for these windows.
 
-The sums of regrets, [num_experts], are stored at rounds with queries. These rounds are numbered, and the numbers are
-called times: time 1 is the round of the first query. A window starts after one time and ends at a later time. Numbers
-"in units" are multiples of 2^-20.
+The sums of regrets, [num_experts], are stored at rounds with queries. Time i is the round of the i-th query, for i = 1,
+2, ... A window starts after one time and ends at a later time. Values "in units" are integer multiples of 2^-20.
 """
 
 from collections.abc import Callable
@@ -16,21 +15,21 @@ from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
 from jaxdp.numerics.kernels import lanes_last
 
-CHUNK = 128  # number of windows that are examined at once
-LARGEST = 2.0**51  # largest query in units; two words of 32 bits hold it
-LEAST = -(2.0**62)  # in units; lower than every excess
-Slack = Callable[[jax.Array], jax.Array]  # rounds of windows -> [...] float64, required excess over `allowed`
+CHUNK = 128  # number of windows that are examined at a time
+LARGEST = 2.0**51  # maximum of a query in units, which fits in two words of 32 bits
+LEAST = -(2.0**62)  # in units; below every possible excess
+Slack = Callable[[jax.Array], jax.Array]  # rounds in windows -> excess over `allowed` for a restart, [...] float64
 
 
 class Memory(NamedTuple):
-    """Sums at the times after which windows start, one column for each time.
+    """The sums at the times after which windows start, with one column for each time.
 
     Attributes:
-        low: [num_experts, columns] integers of the default type: the epoch's regrets so far in units, modulo the range
-            of the type.
-        whole: [num_experts, some columns] the same regrets rounded down to whole numbers. Columns at the front are
-            omitted if their windows are so short that differences of `low` suffice.
-        allowed: [columns] the regret that was attributed to chance, a public value.
+        low: [num_experts, columns] integers of the default dtype: the epoch's regrets up to this time in units, modulo
+            the range of the dtype.
+        whole: [num_experts, some columns] the same regrets rounded down to integers. The first columns are omitted if
+            their windows are so short that differences of `low` suffice.
+        allowed: [columns] the regret that was attributed to chance up to this time, which is public.
     """
 
     low: jax.Array
@@ -39,10 +38,10 @@ class Memory(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The windows that end at a time; they are the same in all lanes with a query at this time.
+    """The windows that end at a given time; they are the same in all lanes with a query at this time.
 
     Attributes:
-        starts: [columns] integers, the times after which the windows start.
+        starts: [columns] integer, the times after which the windows start.
         slack: [columns] float64, the excess of regret over `allowed` at which a window causes a restart, in units.
     """
 
@@ -51,46 +50,51 @@ class Ending(NamedTuple):
 
 
 def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
-    """Writes `now`, [num_experts], to the columns of memory, [num_experts, levels], that `written`, [levels], marks."""
+    """Replaces the columns of `memory` for which `written` is true by `now`.
+
+    `written` is [levels] bool, `now` is [num_experts], and `memory` and the result are [num_experts, levels].
+    """
     return jnp.where(written[None], now[:, None], memory)
 
 
 def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
-    """Returns the largest regret over experts since the time of each of the first `short` columns: [short], in units.
+    """Returns, for each of the first `short` columns, the maximum regret over experts since its time, [short] in units.
 
-    Differences of lower words are exact, even after overflow, because regrets of these windows fit in an integer.
+    Differences of low words are exact even after overflow, because the regrets of these windows do not overflow.
     """
     return jnp.max(low_words(regrets)[:, None] - memory[:, :short], axis=0).astype(jnp.float64)
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Returns the largest regret over experts since the time of each of the last columns, in units.
+    """Returns, for each of the last columns, the maximum regret over experts since the column's time, in units.
 
-    The result and the second axis of `whole` have the same length. Regrets may exceed the range of an integer.
+    The length of the result is the length of the second axis of `whole`. Regrets may exceed the range of integers.
     """
     part = low[:, -whole.shape[1] :] & (UNITS - 1)
     return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, part)), axis=0)
 
 
 def wide(sums: Sum) -> jax.Array:
-    """Returns sums in units, float64: exact up to 2^53."""
+    """Converts sums to units in float64, exact up to 2^53."""
     return sums.whole.astype(jnp.float64) * UNITS + sums.part.astype(jnp.float64)
 
 
 def low_words(sums: Sum) -> jax.Array:
-    """Returns sums in units, modulo the range of the integers."""
+    """Converts sums to units, modulo the range of the integer dtype."""
     return jnp.left_shift(sums.whole, BITS) | sums.part
 
 
 class Steps(NamedTuple):
-    """The operations on sums that windows use: plain functions, or kernels for CPUs.
+    """The operations on sums for windows: either plain functions or kernels for CPUs.
 
     Attributes:
         replace_columns: (written, now, memory) -> memory.
-        largest_short: (regrets, lower words of memory, number of columns) -> units of the first columns.
-        largest_long: (regrets, lower words of memory, its whole numbers) -> units of the last columns.
-        largest: ([n] float64) -> [], the largest.
-        as_kernel: (function, *inputs) -> function(*inputs), for trees of arrays.
+        largest_short: (regrets, `low` of the memory, number of columns) -> regrets since the first columns' times, in
+            units.
+        largest_long: (regrets, `low` of the memory, `whole` of the memory) -> regrets since the last columns' times, in
+            units.
+        largest: ([n] float64) -> [], the maximum.
+        as_kernel: (function, *inputs) -> function(*inputs), where inputs are trees of arrays.
     """
 
     replace_columns: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
@@ -107,15 +111,15 @@ KERNELS = Steps(
 
 
 class All(NamedTuple):
-    """Windows that start after any time. Memory: [num_experts, columns], a column for each time."""
+    """Windows that start after any time; the memory is [num_experts, columns] with one column for each time."""
 
     num_experts: int
     checks: int
     check_every: int
-    steps: Steps = KERNELS  # laid out for CPUs; right for any number of experts
+    steps: Steps = KERNELS  # in a layout for CPUs; correct for any number of experts
 
     def empty(self) -> Memory:
-        """Returns memory without sums."""
+        """Returns a memory without sums."""
         rows = CHUNK * (1 + self.checks // CHUNK)
         return Memory(*fixed_point.zero((self.num_experts, rows)), fixed_point.zero(rows))
 
@@ -126,7 +130,7 @@ class All(NamedTuple):
         return jax.tree.map(lambda words, value: words.at[..., column].set(value, mode="drop"), memory, news)
 
     def ending_at(self, slack: Slack, time: jax.Array) -> None:
-        """Returns None: `largest` computes the slack of each chunk of windows."""
+        """Returns None, because `largest` computes the slack of each chunk of windows itself."""
 
     @in_64_bits
     def largest(
@@ -139,9 +143,9 @@ class All(NamedTuple):
         time: jax.Array,
         begin: jax.Array,
     ) -> jax.Array:
-        """Returns the largest excess of all windows and of the epoch, [] float64, chunk by chunk."""
+        """Computes the largest excess over all windows and the epoch, [] float64, chunk by chunk."""
         del ending
-        # The loop starts at the run's first time, because lanes start their epochs at different times.
+        # The loop starts at the first time of the run, because epochs start at different times in different lanes.
         offsets = jnp.arange(CHUNK, dtype=time.dtype)
 
         def step(chunk: jax.Array, largest: jax.Array) -> jax.Array:
@@ -160,30 +164,30 @@ class All(NamedTuple):
 
 
 class Dyadic(NamedTuple):
-    """Windows that start after the last two times divisible by 2^k, for each k. Memory: [num_experts, levels].
+    """Windows that start, for each k, after the last two times divisible by 2^k; the memory is [num_experts, levels].
 
-    Column k of the memory, level k, is for the last time that is an odd multiple of 2^k. The last even multiple of 2^k
-    is an odd multiple of a higher power of two, and is stored at the level of this power.
+    Column k of the memory (level k) is for the last time that is an odd multiple of 2^k. The last even multiple of 2^k
+    is an odd multiple of a higher power of two, so it is stored at the level of this power.
     """
 
     num_experts: int
     checks: int
     check_every: int
-    steps: Steps = KERNELS  # laid out for CPUs; right for any number of experts
+    steps: Steps = KERNELS  # in a layout for CPUs; correct for any number of experts
 
     @property
     def levels(self) -> int:
-        """The number of powers of two up to the last query's time."""
+        """The number of powers of two that are at most the last query's time."""
         return self.checks.bit_length()
 
     @property
     def short(self) -> int:
-        """The number of levels with regrets that fit in one integer; a window of level k has <= 2^(k + 1) queries."""
+        """The number of levels with regrets that do not overflow; a window of level k has <= 2^(k + 1) queries."""
         longest = 2 ** (jnp.iinfo(jnp.result_type(int)).bits - 1 - BITS) - 1
         return min(max((longest // self.check_every).bit_length() - 1, 0), self.levels)
 
     def empty(self) -> Memory:
-        """Returns memory without sums."""
+        """Returns a memory without sums."""
         low, whole = fixed_point.zero((self.num_experts, self.levels))
         return Memory(low, whole[:, self.short :], fixed_point.zero(self.levels))
 
@@ -198,9 +202,9 @@ class Dyadic(NamedTuple):
 
     @in_64_bits
     def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
-        """Returns a window per level, from the level's last time before `time`, as if the epoch began in round 1."""
+        """Returns one window per level, which starts at the level's last time before `time` (in any epoch)."""
         level = jnp.arange(self.levels, dtype=time.dtype)
-        last = jnp.right_shift(time - 1, level)  # multiples before this query's time
+        last = jnp.right_shift(time - 1, level)  # number of multiples before this query's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)
         return Ending(starts, lanes_last(units(slack((time - jnp.maximum(starts, 0)) * self.check_every))))
 
@@ -215,8 +219,8 @@ class Dyadic(NamedTuple):
         time: jax.Array,
         begin: jax.Array,
     ) -> jax.Array:
-        """Returns the largest excess, regret - allowed - slack, of all windows and of the epoch, [] float64."""
-        # `short` is read from the memory, because `self.short` would count all levels in this 64-bit function.
+        """Returns the largest excess, regret - allowed - slack, over all windows and the epoch, [] float64."""
+        # `short` is computed from the memory, because in this 64-bit function `self.short` would include all levels.
         short, since = memory.low.shape[1] - memory.whole.shape[1], []
         if short > 0:
             since.append(self.steps.largest_short(regrets, memory.low, short))  # XLA would store a slice made here
@@ -251,17 +255,17 @@ KINDS = {"all": All, "dyadic": Dyadic}
 
 
 def units(slack: jax.Array) -> jax.Array:
-    """Converts public values, [...] float64, to whole units, by rounding."""
+    """Rounds public values, [...] float64, to integer units."""
     return jnp.round(jnp.clip(slack * UNITS, -LARGEST, LARGEST))
 
 
 def _in_ranges(query: jax.Array) -> jax.Array:
-    """Divides a query in units by `UNITS`, exactly; clips it as `as_sum` does."""
+    """Clips a query in units like `as_sum`, and divides it by `UNITS` exactly."""
     return jnp.clip(query, -LARGEST, LARGEST - 1) * (1 / UNITS)
 
 
 def as_sum(query: jax.Array, dtype: jnp.dtype) -> Sum:
-    """Converts a query in units to a sum; clips it to the range of two words, which does not raise the sensitivity."""
+    """Converts a query in units to a sum, clipped to two words; clipping does not increase the sensitivity."""
     clipped = jnp.clip(query, -LARGEST, LARGEST - 1)
     whole = jnp.floor(clipped * (1 / UNITS))
     return Sum(whole.astype(dtype), (clipped - whole * UNITS).astype(dtype))

@@ -1,7 +1,7 @@
-"""The steps of `windows`, laid out for XLA on CPU; tests check that they equal the plain steps bit for bit.
+"""The functions of `windows` in a layout for XLA on CPU; tests check that results are the same, bit for bit.
 
-Up to 16 experts and levels, the lanes of `jax.vmap` are contiguous in memory (the fast axis), and maxima over the first
-axis are unrolled: XLA on CPU reduces short rows slowly.
+For at most 16 experts and levels, the `jax.vmap` batch axis is contiguous in memory (the fast axis). Maxima over the
+first axis are unrolled, because XLA on CPU reduces short rows slowly.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, own_kernel, tree_re
 
 
 def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
-    """Writes `now`, [num_experts], to the columns of memory, [num_experts, levels], that `written`, [levels], marks."""
+    """Replaces the columns of `memory` for which `written` is true by `now`, as `windows.replace_columns`."""
     return lanes_last(jnp.where(written[None], lanes_last(now)[:, None], lanes_last(memory)))
 
 
 def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
-    """Returns the largest regret over experts since the times of the first `short` columns: [short], in units."""
+    """Returns, for each of the first `short` columns, the maximum regret over experts since its time, in units."""
 
     def since(regrets: Sum, memory: jax.Array) -> jax.Array:
         low = jnp.left_shift(lanes_last(regrets.whole), BITS) | lanes_last(regrets.part)
@@ -30,9 +30,9 @@ def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Returns the largest regret over experts since the time of each of the last columns, in units.
+    """Returns, for each of the last columns, the maximum regret over experts since the column's time, in units.
 
-    The result and the second axis of `whole` have the same length. Regrets may exceed the range of an integer.
+    The length of the result is the length of the second axis of `whole`. Regrets may exceed the range of integers.
     """
 
     def since(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
@@ -47,12 +47,12 @@ def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
 
 
 def largest(values: jax.Array) -> jax.Array:
-    """Returns the largest of values [n, ...] along the first axis: [...]."""
+    """Returns the maximum of values, [n, ...], along the first axis, [...]."""
     return tree_reduce(jnp.maximum, values) if len(values) <= MAX_UNROLLED else values.max(axis=0)
 
 
 def as_kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Computes a scalar function of trees of arrays as a separate kernel, with lanes as the fast axis."""
+    """Computes a scalar function of trees of arrays in a separate kernel, with the batch axis as the fast axis."""
 
     def inside(*inputs: Any) -> jax.Array:
         return function(*jax.tree.map(lanes_last, inputs))
