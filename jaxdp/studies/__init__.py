@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jaxdp.studies.declared import Study
 
-# The first sentence of each study's module (a test compares them). So help needs no study's module.
+# The first sentence of each study's module; a test compares them. Therefore help does not import a study's module.
 STUDIES = {
     "advise": "Simulate and rank the registered private algorithms on your problem.",
     "reward-estimation": "Cost of label privacy in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).",

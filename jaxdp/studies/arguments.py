@@ -1,4 +1,4 @@
-"""Arguments that many studies declare."""
+"""Command-line arguments that many studies share."""
 
 from collections.abc import Container, Sequence
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from jaxdp.validation import warn_large_delta
 
 
 def grid(help: str, *names: str) -> Any:
-    """Returns an option for an axis of a study's grid; help lists it under "Grid".
+    """Returns a command-line option for one axis of a study's grid; `--help` lists it under "Grid".
 
     Args:
         help: the option's help text.
@@ -39,8 +39,8 @@ def fixed_delta(names: Container[str], delta: float, num_records: int) -> dict[s
 
     Args:
         names: names of the learner's values.
-        delta: in (0, 1).
-        num_records: number of rounds, which are the records of different users.
+        delta: the delta of the claim, in (0, 1).
+        num_records: number of rounds; each round is the record of another user.
     """
     if "delta" not in names:
         return {}

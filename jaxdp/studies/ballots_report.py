@@ -1,4 +1,4 @@
-"""The report of the ballot study: the winner, how often learners name it, and how many voters they need."""
+"""The report of the ballot study: the winner, how often learners name the winner, and how many voters they need."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ ONE_COIN = "A voter who did not rank both alternatives tosses a fair coin."
 
 
 def winner_of(ballots: Ballots) -> tuple[int, str]:
-    """Returns the winner of the ballots, and the rule: "Condorcet" if there is a Condorcet winner, else "Borda"."""
+    """Returns the winner and the rule, which is "Condorcet" if there is a Condorcet winner and else "Borda"."""
     matrix = ballot_matrix(ballots)
     winner = condorcet_winner(matrix)
     return (winner, "Condorcet") if winner >= 0 else (int(np.argmax(borda_scores(matrix))), "Borda")
@@ -56,7 +56,7 @@ def report(results: xr.Dataset, ballots: Ballots, *, unranked: str = "unknown") 
 
 
 def election(ballots: Ballots, results: xr.Dataset) -> str:
-    """Formats the winner of the ballots without privacy, and its margin."""
+    """Formats the non-private winner of the election and the winning margin."""
     matrix, winner = ballot_matrix(ballots), str(results.winner.values)
     winner_index = ballots.items.index(winner)
     head = f"{len(ballots.items)} alternatives, {ballots.num_ballots:,} voters. {ONE_COIN}"
@@ -76,7 +76,7 @@ def election(ballots: Ballots, results: xr.Dataset) -> str:
 
 
 def other_reading(ballots: Ballots, unranked: str) -> str:
-    """Formats how many ballots state no preference, and the winner under the other reading of unranked items.
+    """Formats the number of ballots without a preference, and the winner by the other reading of unranked items.
 
     The text is empty if every ballot ranks all items.
     """
@@ -96,7 +96,7 @@ def other_reading(ballots: Ballots, unranked: str) -> str:
 
 
 def these_voters(results: xr.Dataset, seeds: str) -> str:
-    """Formats how often each learner and each estimator names the winner, if exactly the voters of the ballots answer.
+    """Formats how often each learner and each estimator names the winner if only the voters of the ballots answer.
 
     `seeds` is the number of seeds, as text.
     """
@@ -118,17 +118,17 @@ def these_voters(results: xr.Dataset, seeds: str) -> str:
 
 
 def fewest_seeds(num_learners: int) -> int:
-    """Returns the fewest seeds that can show that the best of `num_learners` names the winner 95% of the time."""
+    """Returns the number of seeds needed to show that the best of `num_learners` names the winner in 95% of runs."""
     return seeds_needed(SURELY, confidence=_confidence(num_learners), sides=2)
 
 
 def _confidence(num_learners: int) -> float:
-    """Returns the confidence of each of `num_learners` intervals, such that all hold together with 95% (Bonferroni)."""
+    """Returns the confidence of each of `num_learners` intervals for a simultaneous confidence of 95% (Bonferroni)."""
     return 1 - 0.05 / num_learners
 
 
 def verdicts(results: xr.Dataset) -> str:
-    """Formats, for each budget, the winner by the best learner, or the number of voters that learners need."""
+    """Formats, for each budget, the winner that the best learner names, or the number of voters that learners need."""
     learners, seeds = results.sizes["learner"], results.sizes["seed"]
     if seeds < (needed := fewest_seeds(learners)):
         return f"Whether duels name the winner in {SURELY:.0%} of the repetitions: {no_verdict(seeds, needed)}"
@@ -170,7 +170,7 @@ def verdicts(results: xr.Dataset) -> str:
 
 
 def larger(results: xr.Dataset) -> str:
-    """Formats the number of voters from which on each learner names the winner 95% of the time."""
+    """Formats, for each learner, the number of voters from which on it names the winner at least 95% of the time."""
     seeds = results.sizes["seed"]
     if seeds < (needed := fewest_seeds(1)):
         return f"Number of voters from which on duels name the winner in {SURELY:.0%}: {no_verdict(seeds, needed)}"
@@ -189,7 +189,7 @@ def larger(results: xr.Dataset) -> str:
 
 
 def notes(results: xr.Dataset, count: int) -> list[str]:
-    """Returns the notes of the report: the meaning of the numbers, and the deltas; `count` is the number of ballots."""
+    """Returns the report's notes on the meaning of the numbers and on delta; `count` is the number of ballots."""
     texts = [
         "A resampled electorate votes like these voters. It shows how many answers privacy needs, and nothing about "
         "the votes of other people:\nthese numbers do not include the sampling error of the ballots.",
@@ -237,8 +237,8 @@ def _share_rows(labels: Mapping[Any, str], shares: xr.Dataset, by: str) -> list[
 def _sufficient_voters(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
     """Returns the smallest number of voters from which on the winner is named in at least `SURELY` of the seeds.
 
-    The lower limit of an interval of this confidence must reach `SURELY` at this and all larger numbers of voters. The
-    result is 0 where there is no such number.
+    At this and all larger numbers of voters, the lower limit of an interval with this confidence must be at least
+    `SURELY`. The result is 0 where there is no such number.
     """
     low = share_interval(results.correct, confidence=confidence).low.transpose(..., "voters")
     is_played = low.notnull().values
@@ -250,13 +250,13 @@ def _sufficient_voters(results: xr.Dataset, confidence: float = 0.95) -> xr.Data
 
 
 def _largest_played(results: xr.Dataset) -> int:
-    """Returns the largest number of voters that any learner was simulated with."""
+    """Returns the largest number of voters with which any learner was simulated."""
     played = results.named.notnull().any(("learner", "epsilon", "seed"))
     return int(results.voters.values[played.values].max())
 
 
 def _most_often(named: xr.DataArray, results: xr.Dataset) -> str:
-    """Returns the alternative that most seeds name, given the indices `named` [seed]; "nobody" if most name none."""
+    """Returns the alternative that is most frequent among the indices `named` [seed]; "nobody" if this is `NONE`."""
     arms, counts = np.unique(named.values.astype(int), return_counts=True)
     arm = int(arms[counts.argmax()])
     return "nobody" if arm == NONE else str(results["item"].values[arm])

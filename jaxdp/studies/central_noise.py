@@ -1,8 +1,8 @@
-"""The choice between Gaussian and K-norm noise of a central estimator, by the error predicted from public values.
+"""The choice between Gaussian and K-norm noise of a central estimator, by an error predicted from public values.
 
-A study runs both kinds of noise, as two estimators with separate claims. At each epsilon it shows the estimator with
-the smaller predicted error, even if its observed error is larger. The coordinate `noise` of the results records the
-choice.
+A study runs two estimators with separate claims, one for each kind of noise. At each epsilon, the study shows the
+estimator with the smaller predicted error, even if the observed error of this estimator is larger. The coordinate
+`noise` of the results records the choice.
 """
 
 import textwrap
@@ -12,7 +12,7 @@ import xarray as xr
 
 from jaxdp.estimation import quieter_noise
 
-SUFFIX = "_k_norm"  # in the names of estimators with K-norm noise
+SUFFIX = "_k_norm"  # ends the names of estimators with K-norm noise
 NONE = "none"
 
 
@@ -20,11 +20,11 @@ def with_noise(results: xr.Dataset, dim: int) -> xr.Dataset:
     """Adds a coordinate that names the noise to show at each epsilon.
 
     Args:
-        results: results with both kinds of noise, with the dimension epsilon and the scalar coordinate delta.
-        dim: number of coordinates that noise is added to.
+        results: results for both kinds of noise, with the dimension epsilon and the scalar coordinate delta.
+        dim: number of coordinates to which noise is added.
 
     Returns:
-        The results with the coordinate `noise` along epsilon: "gaussian", "k_norm", or "none" without privacy.
+        The results with the coordinate `noise` along epsilon: "gaussian", "k_norm", or "none" if epsilon is infinite.
     """
     delta, budgets = float(results.delta), results.epsilon.values.tolist()
     noises = [
@@ -40,8 +40,8 @@ def merge_noises(results: xr.Dataset) -> xr.Dataset:
         results: results of `with_noise`, or of this function.
 
     Returns:
-        The results without separate K-norm estimators. At each epsilon, an estimator has the values for the noise that
-        the coordinate `noise` names.
+        The results without separate K-norm estimators. At each epsilon, a merged estimator has the values for the noise
+        that the coordinate `noise` names.
     """
     names = results.estimator.values.tolist()
     merged_names = [name for name in names if not name.endswith(SUFFIX)]
@@ -61,7 +61,7 @@ def merge_noises(results: xr.Dataset) -> xr.Dataset:
 
 
 def describe_noise(results: xr.Dataset) -> str:
-    """Returns a sentence that names the central estimator's noise at each epsilon; empty if no epsilon has noise.
+    """Returns a sentence that names the central estimator's noise at each epsilon; "" if no epsilon has noise.
 
     Args:
         results: results of `with_noise` or of `merge_noises`.
@@ -76,5 +76,5 @@ def describe_noise(results: xr.Dataset) -> str:
 
 
 def noise_lines(results: xr.Dataset) -> list[str]:
-    """Returns the sentence of `describe_noise`, wrapped to lines."""
+    """Returns the lines of the sentence by `describe_noise`, wrapped to 118 characters."""
     return textwrap.wrap(describe_noise(results), 118)

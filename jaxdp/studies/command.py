@@ -20,7 +20,7 @@ def root_key(seed: Seed = 0) -> "jax.Array":
     """Returns the root key of a study.
 
     Args:
-        seed: in [0, 2**32). In this range it gives the same key in 32-bit and in 64-bit JAX.
+        seed: in [0, 2**32). In this range a seed gives the same key in 32-bit mode and in 64-bit mode.
 
     Raises:
         ValueError: if seed is out of range.
@@ -33,7 +33,7 @@ def root_key(seed: Seed = 0) -> "jax.Array":
 
 
 def mean_and_half_width(values: "xr.DataArray") -> tuple["xr.DataArray", "xr.DataArray"]:
-    """Returns the mean over seeds, and the half width of its 95% confidence interval by Student's t."""
+    """Returns the mean over seeds, and the half width of the mean's 95% confidence interval by Student's t."""
     from jaxdp.stats import mean_interval
 
     interval = mean_interval(values)
@@ -41,7 +41,7 @@ def mean_and_half_width(values: "xr.DataArray") -> tuple["xr.DataArray", "xr.Dat
 
 
 def convergence_notes(results: "xr.Dataset") -> list[str]:
-    """Returns a list with one note if minimisations failed or stopped before they converged, else an empty list.
+    """Returns a list with one note if minimisations failed or did not converge, else an empty list.
 
     Args:
         results: a dataset with `certificate` and `converged`. The certificate is infinite for an algorithm without

@@ -1,4 +1,4 @@
-"""Tools for studies that compare learners: sweeps, tables of text, and panels of a figure."""
+"""Helpers for studies that compare learners: sweeps, text tables, and panels of a figure."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ from jaxdp.studies.tables import table_of
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice
 
-WITHIN = 0.1  # largest excess regret, relative to the regret without privacy
+WITHIN = 0.1  # maximum excess regret, relative to the non-private regret
 UNIFORM = "uniform play"
 UTILITY_REGRET = "cumulative regret (in utility)"
 
@@ -42,21 +42,22 @@ def compare(
     order: Sequence[str] = (),
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Runs a sweep over epsilon, and over learners, problems and sizes, which need separate programs.
+    """Runs a sweep over epsilon and over static axes: learners, problems and sizes, which need separate programs.
 
     Args:
-        build: (point of `static_axes`) -> the run of a learner on a problem.
-        static_axes: the learners, problems and sizes that are compared.
+        build: function from a point of `static_axes` to the run of a learner on a problem.
+        static_axes: the learners, problems and sizes to compare.
         num_seeds: number of repetitions.
-        key: root key.
-        tile: number of lanes that are computed together on a CPU.
+        key: root PRNG key.
+        tile: tile size (number of lanes) on a CPU.
         epsilon: privacy budgets.
-        fixed: values of parameters that are the same in all runs; they become scalar coordinates.
-        order: the first dimensions, in order; by default the keys of `static_axes`.
+        fixed: parameter values that are the same in all runs; they become scalar coordinates.
+        order: the first dimensions of the results, in order; by default the keys of `static_axes`.
         **scheduling: further arguments of `sweep`.
 
     Returns:
-        The outputs of the runs, with the dimensions (*order, epsilon, round, seed); without round if runs have none.
+        The outputs of the runs, with the dimensions (*order, epsilon, round, seed); without round if runs have no
+        rounds.
     """
     fixed = fixed or {}
     results = sweep(
@@ -81,14 +82,14 @@ def select_names(names: Sequence[str], known: Iterable[str], name: str = "learne
 
 
 def bind_values(run: Run, values: Mapping[str, Any]) -> Run:
-    """Returns the run with the arguments `values` of its `params` and `guarantee` fixed."""
+    """Returns the run after fixing the arguments `values` of its `params` and `guarantee`."""
     return dataclasses.replace(run, params=partial(run.params, **values), guarantee=partial(run.guarantee, **values))
 
 
 def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any]) -> Run:
-    """Returns the run with the arguments `values` of `params` and `guarantee` fixed, and fewer outputs.
+    """Returns a run with only the named `outputs`, each only after the last round.
 
-    The new run has only the named `outputs`, each with only the value after the last round.
+    The arguments `values` of the run's `params` and `guarantee` are fixed.
     """
     simulate = run.simulate
 
@@ -102,9 +103,10 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
 def distinct_learners(
     left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
 ) -> dict[str, LearnerEntry]:
-    """Returns registered learners by name, without the keywords `left_out` in their variants, if `is_candidate` holds.
+    """Returns the registered learners for which `is_candidate` holds, by name.
 
-    If two of these entries have the same factory and variant, only the first is returned.
+    The keywords `left_out` are first removed from the entries' variants. If several entries then have the same factory
+    and variant, only the first entry is returned.
     """
     candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
@@ -117,9 +119,9 @@ def distinct_learners(
 
 
 def resize(entry: Any, horizon: int, **sizes: int) -> Any:
-    """Returns the entry for `horizon` rounds or labels; `num_arms` is the number of arms or of experts.
+    """Returns the entry resized for `horizon` rounds or labels; `num_arms` in `sizes` also gives `num_experts`.
 
-    Other sizes get the defaults of their factory, except `explore_rounds`, which becomes about `horizon`^(2/3).
+    Sizes that are not given have the defaults of the factory, except `explore_rounds`, which is about `horizon`^(2/3).
     """
     known = {**sizes, "num_experts": sizes.get("num_arms"), "num_samples": horizon, "horizon": horizon}
     names = (*entry.sizes, "horizon") if isinstance(entry, LearnerEntry) else entry.sizes
@@ -139,9 +141,10 @@ def entry_run(
     delta: float,
     engine: Any = "auto",
 ) -> Run:
-    """Returns the run of a registered learner in `world`, made for `num_arms` arms and `horizon` rounds.
+    """Returns the run of a registered learner in `world`, with `num_arms` arms and `horizon` rounds.
 
-    The run plays by counts if the learner supports them, else by `engine`. A learner that takes a delta gets `delta`.
+    The run is simulated by counts if the learner supports counts, and otherwise by `engine`. `delta` is passed to
+    learners that take a delta.
     """
     entry = resize(entry, horizon, num_arms=num_arms)
     learner = entry.make()
@@ -155,7 +158,7 @@ def trust_models_of(entries: Mapping[str, LearnerEntry], names: Sequence[str]) -
 
 
 def learner_labels(groups: xr.DataArray) -> dict[str, str]:
-    """Returns "GROUP: DISPLAY NAME" for every learner, for legends and tables that mix groups.
+    """Returns "GROUP: DISPLAY NAME" for every learner, for legends and tables with several groups.
 
     Args:
         groups: a coordinate along one dimension of names, such as `results.trust_model` along `learner`.
@@ -191,13 +194,13 @@ def mean_rows(
     digits: int = 0,
     dash: bool = False,
 ) -> list[list[str]]:
-    """Formats a row of `mean +- half width` for each label: means over seeds with 95% intervals.
+    """Formats a row of `mean +- half width` for each label, with means over seeds and their 95% intervals.
 
     Args:
         values: values with the dimensions `by`, seed, and one dimension for the columns.
-        labels: labels of the rows, by values of `by`, in order.
+        labels: maps values of `by` to labels of the rows, in the order of the rows.
         by: dimension of the rows.
-        half: half widths of the intervals; by default by Student's t over seeds.
+        half: half widths of the intervals. None computes them by Student's t over seeds.
         digits: digits after the decimal point.
         dash: whether a NaN mean is printed as a dash.
     """
@@ -216,8 +219,8 @@ def format_rows(
     """Formats a row for each label.
 
     Args:
-        labels: labels of the rows, by values of `by`, in order.
-        form: (one number of each of `values`) -> the text of a cell.
+        labels: maps values of `by` to labels of the rows, in the order of the rows.
+        form: function that formats a cell from one number of each of `values`.
         *values: arrays with the dimension `by` and one dimension for the columns.
         by: dimension of the rows.
     """
@@ -233,11 +236,10 @@ def mean_table(
     head: Sequence[str] | None = None,
     **form: Any,
 ) -> str:
-    """Formats the rows of `mean_rows` below a title, and then the rows `below`.
+    """Formats a table with a title, the rows by `mean_rows`, and then the rows `below`.
 
-    Each row of `below` has one number for each column, or one number for all columns.
-
-    The columns are values of epsilon, unless `head` has their headings.
+    Each row of `below` has one number for each column, or one number for all columns. The columns are values of
+    epsilon, unless `head` has other headings. `form` are further arguments of `mean_rows`.
     """
     head = epsilon_headers(values) if head is None else head
     rows = mean_rows(values, labels, **form)
@@ -247,9 +249,10 @@ def mean_table(
 
 
 def exponent(values: xr.DataArray, x: str, is_used: np.ndarray | None = None, sign: int = 1) -> str:
-    """Formats the fitted exponent a of mean ~ x^a with its 95% interval; a dash for fewer than two used points.
+    """Formats the fitted exponent a of mean ~ x^a with its 95% interval; a dash if fewer than two points are used.
 
-    `x` names a dimension of the values, `is_used` selects points along it (None: all), and sign = -1 formats -a.
+    `x` names a dimension of the values. `is_used` selects points along it; None selects all points. With sign = -1, the
+    text has -a.
     """
     values = values if is_used is None else values.isel({x: np.flatnonzero(is_used)})
     if values.sizes[x] < 2:
@@ -261,7 +264,7 @@ def exponent(values: xr.DataArray, x: str, is_used: np.ndarray | None = None, si
 
 
 def has_infinity(results: xr.Dataset) -> bool:
-    """Returns whether the results include runs without privacy."""
+    """Returns whether the results include non-private runs (an infinite epsilon)."""
     return bool(np.isinf(results.epsilon.values).any())
 
 
@@ -281,10 +284,10 @@ def sufficient_epsilon_table(
     *,
     ending: str = "",
 ) -> str:
-    """Formats the smallest epsilon from which on regret is shown to exceed `free` by at most a tenth.
+    """Formats the smallest epsilon from which on the regret is shown to exceed `free` by at most 10%.
 
-    `free` is the regret without privacy. `rows` makes the table's rows from an array of these epsilons over all other
-    dimensions. `ending` is appended to the title.
+    `free` is the non-private regret. `rows` makes the table's rows from an array of these epsilons, which has all other
+    dimensions of the regret. `ending` is appended to the title.
     """
     if (seeds := regret.sizes["seed"]) < FEWEST_FOR_A_MEAN:
         return f"{title}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
@@ -308,7 +311,7 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A panel: values against `x`, or against epsilon if `x` is empty; additional lines; keywords for plotting."""
+    """A panel with values against `x`, or against epsilon if `x` is empty; additional lines; keywords for plotting."""
 
     values: xr.DataArray
     x: str = ""
@@ -317,9 +320,10 @@ class Panel(NamedTuple):
 
 
 def draw_growth(regret: xr.DataArray, hue: str, col: str, also: Callable[..., Any], **style: Any) -> tuple[Figure, Any]:
-    """Draws regret against rounds, a panel for each value of `col`; returns the figure and the axes of an empty panel.
+    """Draws regret against rounds on logarithmic axes, with one panel for each value of `col`.
 
-    Axes are logarithmic. `also` draws more on each panel, as in `plotting.facets`; `style` are keywords for all panels.
+    Returns the figure and the axes of an additional empty panel. `also` draws more on each panel, as in
+    `plotting.facets`; `style` are keywords for all panels.
     """
     options = {"also": also, "spare": 1, "sharex": False, "xscale": "log", "yscale": "log"}
     figure = plotting.facets(regret, x="round", hue=hue, col=col, ylabel=UTILITY_REGRET, **options, **style)
@@ -339,5 +343,5 @@ def draw(figure: Figure, panels: Iterable[Panel], **shared: Any) -> None:
 
 
 def draw_line(ax: Any, line: Line) -> None:
-    """Draws a bound on axes: a grey line, or if `line.through` is given, a dotted line scaled through a first mark."""
+    """Draws a bound as a grey line or, if `line.through` is given, as a dotted line scaled through a first mark."""
     plotting.bound(ax, line.at, line.heights, through=line.through, label=line.label)

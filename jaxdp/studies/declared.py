@@ -1,4 +1,4 @@
-"""Declarations of studies: annotated functions with parameters that are the options of a command."""
+"""Declarations of studies, which are annotated functions. The parameters of a study are the options of a command."""
 
 import functools
 import inspect
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Derived(NamedTuple):
-    """Marks an argument that is computed from options: `Annotated[jax.Array, Derived(root_key)]`.
+    """Marks an argument that is computed from options, as in `Annotated[jax.Array, Derived(root_key)]`.
 
     Attributes:
-        by: function that computes the argument; its parameters are declared like the parameters of a study's function.
+        by: function that computes the argument; its parameters are declared in the same way as a study's parameters.
     """
 
     by: Callable[..., Any]
@@ -31,11 +31,12 @@ class BoundStudy(NamedTuple):
     """A study with values for all of its options.
 
     Attributes:
-        simulate: (**scheduling) -> results; it takes arguments of `sweep`, such as progress and store.
-        figure: draws the results.
-        report: formats the results as text.
-        files: (results, folder) -> text; writes further files to the folder of `run`, and returns text that says how to
-            use them. None if there are no further files.
+        simulate: function(**scheduling) that returns the results; it takes arguments of `sweep`, such as progress and
+            store.
+        figure: function that draws the results.
+        report: function that formats the results as text.
+        files: function(results, folder) that writes further files to the folder of `run`, and returns text that says
+            how to use them. None if there are no further files.
     """
 
     simulate: "Callable[..., xr.Dataset]"
@@ -45,10 +46,10 @@ class BoundStudy(NamedTuple):
 
 
 class TextOnly(NamedTuple):
-    """The result of options that only print a text: nothing is simulated or written.
+    """The result of options with which the command only prints a text, without simulation and output folder.
 
     Attributes:
-        text: () -> the text that the command prints.
+        text: function without arguments that returns the text to print.
     """
 
     text: Callable[[], str]
@@ -56,23 +57,25 @@ class TextOnly(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """A study: an annotated function, its figure and its report. A command is derived from it.
+    """A study: an annotated function, its figure and its report. The study's command is derived from them.
 
     A function's argument that is `Annotated` with a `typer.Option` becomes an option of the command, with the
-    argument's name (or the name in the `Option`), type, default and help; a sequence becomes an option to repeat. An
-    argument annotated with `Derived` is computed from options. Any other argument of `figure`, `report` and `instead`
-    gets the option or the argument of `simulate` with the same name; if there is none, it keeps its default. Each
-    option is declared by only one function. The docstring of the module of `simulate` is the command's help text.
+    argument's name (or the name in the `Option`), type, default and help. A sequence becomes an option that can be
+    repeated. An argument annotated with `Derived` is computed from options. Any other argument of `figure`, `report`
+    and `instead` gets the option or the argument of `simulate` with the same name, or if there is none, keeps its
+    default. Each option is declared by only one function. The docstring of the module that defines `simulate` is the
+    command's help text.
 
     Attributes:
-        simulate: (**arguments, **scheduling) -> results.
-        figure: (results, **arguments) -> the figure of the results.
-        report: (results, **arguments) -> the results as text.
-        instead: (options by name, **options) -> `TextOnly` if the options replace the simulation by a text, else None;
-            None if the study has no such options.
+        simulate: function(**arguments, **scheduling) that returns the results.
+        figure: function(results, **arguments) that returns the figure of the results.
+        report: function(results, **arguments) that returns the results as text.
+        instead: function(options by name, **options) that returns a `TextOnly` if the options replace the simulation by
+            a text, else None. The attribute is None if the study has no such options.
         files: as in `BoundStudy`.
-        quick: values of options, by parameter name, that replace defaults with --quick, for a first look.
-        minutes: how long the study takes with its defaults on two cores, with compilation; None if it depends on data.
+        quick: values of options, by parameter name, that replace the defaults with --quick, for a first look.
+        minutes: time in minutes, including compilation, that the study takes with its defaults on two cores; None if
+            the time depends on data.
     """
 
     simulate: "Callable[..., xr.Dataset]"
@@ -104,10 +107,10 @@ class Study:
         return list(options.values())
 
     def bind(self, **options: Any) -> BoundStudy | TextOnly:
-        """Returns the study with these options, and with defaults for all other options.
+        """Returns the study with values for all options.
 
         Args:
-            **options: values of options, by parameter name.
+            **options: values of options, by parameter name; all other options have their defaults.
         """
         bound = inspect.Signature(self.options).bind(**options)
         bound.apply_defaults()
@@ -132,7 +135,7 @@ def _maker(parameter: inspect.Parameter) -> Callable[..., Any] | None:
 
 
 def _extras(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    """Returns the metadata of a parameter's `Annotated` type; () for any other annotation."""
+    """Returns the metadata of a parameter's `Annotated` type; () if the annotation is another type."""
     return getattr(parameter.annotation, "__metadata__", ())
 
 
@@ -150,7 +153,7 @@ def _declared_options(function: Callable[..., Any]) -> Iterator[inspect.Paramete
 
 
 def _with_lists(kind: Any) -> Any:
-    """Replaces `Sequence` by `list` in a type, because Typer only knows lists."""
+    """Replaces `Sequence` by `list` in a type, because Typer supports only lists."""
     if get_origin(kind) is Sequence:
         return list[get_args(kind)]
     if isinstance(kind, types.UnionType):
@@ -159,9 +162,10 @@ def _with_lists(kind: Any) -> Any:
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a function by name: computes those marked with `Derived`, takes others from `values`.
+    """Returns the arguments of a function by name.
 
-    Arguments that are neither marked nor among `values` are left out, so that they keep their defaults.
+    Arguments marked with `Derived` are computed, and other arguments are taken from `values`. Arguments that are
+    neither marked nor in `values` are left out, so that they keep their defaults.
     """
     arguments = {}
     for name, parameter in inspect.signature(function).parameters.items():

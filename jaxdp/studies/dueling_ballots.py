@@ -38,9 +38,9 @@ from jaxdp.validation import check_choice, check_count, check_delta, check_posit
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 NUM_SEEDS = 160  # with nine learners and one miss, the lower limit is still above 95%
 DELTA = 1e-6
-STEPS = (1, 2, 5)  # electorates have these numbers times powers of ten times as many voters as the ballots
-LARGEST = 1e7  # largest electorate, as a multiple of the number of voters
-ROUNDS = 10_000  # largest number of rounds that a learner plays one by one
+STEPS = (1, 2, 5)  # electorate sizes are the number of voters times these factors times powers of ten
+LARGEST = 1e7  # maximum electorate size, as a multiple of the number of voters
+ROUNDS = 10_000  # maximum number of rounds that a learner plays one by one
 MOST_ROUNDS = 2**31 - 1
 TILE_SIZE = 50
 NOT_PLAYED = -2
@@ -49,9 +49,9 @@ ABILITIES = {"ann": 0.8, "bob": 0.3, "cem": 0.0, "dee": -0.3, "eve": -0.8}
 
 
 def synthetic_election() -> Ballots:
-    """Returns 1,000 synthetic ballots for five candidates, the same ballots in every call.
+    """Returns 1,000 synthetic ballots for five candidates; every call returns the same ballots.
 
-    Voters rank by the Plackett-Luce model; a third of them rank only their first three candidates.
+    Voters rank by the Plackett-Luce model; a third of the voters rank only their first three candidates.
     """
     names, abilities = zip(*ABILITIES.items(), strict=True)
     utilities = jnp.tile(jnp.asarray(abilities, jnp.float32), (SYNTHETIC_VOTERS, 1))
@@ -65,7 +65,7 @@ def synthetic_election() -> Ballots:
 
 
 def naming_learners() -> dict[str, LearnerEntry]:
-    """Returns the registered dueling bandits for which `named_arm` finds a winner in the releases, by name."""
+    """Returns, by name, the registered dueling bandits for which `named_arm` can find a winner in the releases."""
     learners = {}
     for name, entry in LEARNERS.items():
         num_arms, learner = entry.sizes.get("num_arms", 0), entry.make()
@@ -80,7 +80,7 @@ def naming_learners() -> dict[str, LearnerEntry]:
 
 
 def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
-    """Returns the names of the default learners among `known`: the first of those that differ only in their noise."""
+    """Returns the default learners among `known`; of learners that differ only in their noise, only the first."""
     firsts: dict[Any, str] = {}
     for name, entry in known.items():
         firsts.setdefault((entry.factory, entry.variant.get("release")), name)
@@ -88,7 +88,7 @@ def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
 
 
 def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) -> Learner:
-    """Makes a learner for `num_arms` alternatives and `horizon` rounds; features, if needed, are unit vectors."""
+    """Makes a learner for `num_arms` alternatives and `horizon` rounds; features, if required, are unit vectors."""
     factory = getattr(dueling, name, None)
     if factory is not None and "features" in parameters(factory):
         return factory(features=np.eye(num_arms), **entry.variant)
@@ -96,16 +96,19 @@ def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) ->
 
 
 def leads_of(public: Any) -> Any:
-    """Returns M, [num_arms, num_arms], with arm i's public lead over arm j in M[i, j] - M[j, i]; None if not public."""
+    """Returns M, [num_arms, num_arms], where M[i, j] - M[j, i] is arm i's public lead over arm j.
+
+    Returns None if the leads are not public.
+    """
     return getattr(public, "wins", getattr(getattr(public, "released", None), "lead", None))
 
 
 def named_arm(snapshot: Snapshot) -> jax.Array:
-    """Returns the arm that a learner's releases name as the winner, [] int32; -1 if they name no arm.
+    """Returns the arm that a learner's releases name as the winner, [] int32; -1 if the releases name no arm.
 
-    If the learner drops arms for good, the winner is the last arm that is left. Otherwise the winner is the arm that
-    leads against the most other arms, by reported or released wins; if several do, the one with the largest sum of
-    leads.
+    If the learner eliminates arms, the winner is the only active arm. Otherwise the winner is the arm that leads
+    against the largest number of other arms, by reported or released wins; among several such arms, the arm with the
+    largest sum of leads.
     """
     public = snapshot.public
     if hasattr(public, "active"):
@@ -127,7 +130,7 @@ def votes(
         ),
     ] = None,
 ) -> Ballots:
-    """Reads the ballots of a file; without a file, makes synthetic ballots."""
+    """Reads the ballots of a file; makes synthetic ballots if `ballots` is None."""
     return synthetic_election() if ballots is None else read_ballots(ballots)
 
 
@@ -170,20 +173,20 @@ def dueling_ballots(
 
     Seeds differ in the privacy noise, the order of voters, their coins and, in larger electorates, the sampled voters.
 
-    The first electorate consists of the ballots: every voter answers `answers` duels (`ballot_duels`). Larger
-    electorates are resampled: for each answer, a new voter is drawn from the ballots with replacement. So answers come
-    from `matrix_duels` on the matrix of the ballots, as totals if the learner supports counts. Larger electorates show
-    the results for more voters who vote like these voters, and contain no more information about their opinions. The
+    In the first electorate, every voter of the ballots answers `answers` duels (`ballot_duels`). Larger electorates are
+    resampled: for each answer, a new voter is drawn from the ballots with replacement. Therefore the answers come from
+    `matrix_duels` on the matrix of the ballots, as totals if the learner supports counts. Larger electorates show the
+    results for more voters who vote like these voters, but contain no more information about the voters' opinions. The
     budget of a voter is `answers` times the budget of one answer. The estimators' privacy unit is a ballot, and their
     budget is a voter's budget.
 
     Returns:
-        A dataset with `named` (learner, epsilon, voters, seed), the index of the named alternative, -1 if none is
-        named, NaN where nothing was simulated; `correct`, whether the named alternative is the winner of the ballots,
-        NaN as in `named`; and `first` (estimator, epsilon, seed), the alternative that each estimator of
-        `private_ranking` ranks first, on the ballots. It has the coordinates `voters` and `item`, `voter_epsilon` and
-        `noise` (of the estimators) along epsilon, `trust_model` along learner, and the scalars `winner`, `rule`,
-        `answers`, `delta` and `estimator_delta`.
+        A dataset with `named` (learner, epsilon, voters, seed), the index of the named alternative (-1 if no
+        alternative is named, NaN where nothing was simulated); `correct`, whether the named alternative is the winner
+        of the ballots (NaN where `named` is NaN); and `first` (estimator, epsilon, seed), the alternative that each
+        estimator of `private_ranking` ranks first on the ballots. The dataset has the coordinates `voters` and `item`,
+        `voter_epsilon` and the estimators' `noise` along epsilon, `trust_model` along learner, and the scalars
+        `winner`, `rule`, `answers`, `delta` and `estimator_delta`.
 
     Raises:
         ValueError: if a value is out of range.
@@ -238,8 +241,8 @@ def dueling_ballots(
 def electorates(num_voters: int, answers: int, largest: float) -> list[int]:
     """Returns the sizes of electorates: 1, 2, 5, 10, ... times `num_voters`.
 
-    Factors are at most `largest`. Voters give `answers` answers each, and at most `MOST_ROUNDS` together. The factor 1
-    is always included.
+    Factors above 1 are at most `largest`, and so small that the voters, who give `answers` answers each, give at most
+    `MOST_ROUNDS` answers in total. The factor 1 is always included.
     """
     factors = [step * 10**power for power in range(10) for step in STEPS]
     limit = min(largest, MOST_ROUNDS / (answers * num_voters))
@@ -257,10 +260,10 @@ def _run(
     rounds: int,
     delta: float,
 ) -> Run:
-    """Returns a run with the output `named` [len(voters)], the arm that a learner names for each size of electorate.
+    """Returns a run with the output `named` [len(voters)], the arm that a learner names for each electorate size.
 
-    The first size plays the ballots (`ballot_world`). A larger size plays `resampled_world` if the learner has counts
-    or the size needs at most `rounds` rounds; otherwise the output is `NOT_PLAYED`.
+    For the first size, the learner plays in `ballot_world`. For a larger size, the learner plays in `resampled_world`
+    if it supports counts or the size needs at most `rounds` rounds; otherwise the output is `NOT_PLAYED`.
     """
     fixed = fixed_delta(entry.values, delta, voters[0])
     record = {"named": named_arm}
@@ -301,7 +304,7 @@ def _run(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws how often the winner is named against the number of voters, one panel for every budget."""
+    """Draws how often the winner is named against the number of voters, with one panel for every budget."""
     winner = str(results.winner.values).replace("$", r"\$")
     return plotting.facets(
         results.correct.drop_vars(

@@ -42,7 +42,7 @@ CORRECTED = "the same with d^3 in place of d^6 (corrected)"
 
 
 def instance(num_arms: int, dim: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns random features [num_arms, dim] and weights [dim], uniform on the unit sphere; `number` is their seed.
+    """Returns features [num_arms, dim] and weights [dim], drawn uniformly from the unit sphere with the seed `number`.
 
     With dim = 1, the features are evenly spaced in [-1, 1], and the weight is 1.
     """
@@ -68,13 +68,13 @@ def dueling_linear(
     """Simulates the regret of elimination by optimal designs, for every dimension, epsilon, number of rounds and seed.
 
     Arms and weights are points of the unit sphere (for dim = 1: arms in [-1, 1]), the same for every seed and epsilon.
-    The learner uses the constants of its proof and failure_prob = 0.05, and plays by counts.
+    The learner uses the constants of its proof and failure_prob = 0.05, and is simulated by counts.
 
     Returns:
         A dataset with `pseudo_regret` (the sum of 2 max r - r[left] - r[right]), `num_left` (the number of active arms)
         and `correct` (whether the recommendation is the best arm), of dimensions (dim, epsilon, round, seed), and
-        `uniform_regret`, the expected regret of duels of random arms, of (dim, round). The coordinate `gap` along dim
-        is the best utility minus the second best utility.
+        `uniform_regret`, the expected regret of duels of random arms, of dimensions (dim, round). The coordinate `gap`
+        along dim is the best utility minus the second best utility.
     """
     num_arms, number = check_count("num_arms", num_arms, 2), check_count("number", number, 0)
     dims = sorted({check_count("dim", value) for value in dim})
@@ -137,7 +137,7 @@ def decisions(results: xr.Dataset) -> str:
 
 
 def costs(results: xr.Dataset) -> str:
-    """Formats the excess regret over no privacy, paired by seed, relative to the regret without privacy."""
+    """Formats the excess regret over the non-private regret, paired by seed, relative to the non-private regret."""
     if not shared.has_infinity(results) or results.sizes["epsilon"] < 2 or results.sizes["seed"] < FEWEST_FOR_A_MEAN:
         return ""
     last = results.pseudo_regret.isel(round=-1).astype(float)
@@ -153,7 +153,7 @@ def costs(results: xr.Dataset) -> str:
 
 
 def sufficient_epsilons(results: xr.Dataset) -> str:
-    """Formats the smallest epsilon from which on regret is shown to be within 10% of no privacy, by rounds."""
+    """Formats, by rounds, the smallest epsilon from which on regret is shown to be within 10% of non-private regret."""
     if not shared.has_infinity(results):
         return ""
     rounds = results["round"].values
@@ -176,7 +176,7 @@ def sufficient_epsilons(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats regret, decisions, the cost of privacy, the epsilon from which on it is small, and notes."""
+    """Formats regret, decisions, the cost of privacy, the epsilon from which on this cost is small, and notes."""
     gaps = ", ".join(f"{gap:.3f} (d = {dim})" for gap, dim in zip(results.gap.values, results.dim.values, strict=True))
     notes = [
         f"+- and intervals: 95% confidence (Student's t) over {plotting.seed_count(results.sizes['seed'])}. The best "

@@ -32,7 +32,7 @@ NUM_CHECKPOINTS = 10  # in the last three decades of rounds
 DELTA = 1e-6
 TILE_SIZE = 20
 ABREAST = 3  # panels side by side
-LEAST_HORIZON = 100  # so that there is a decade to fit
+LEAST_HORIZON = 100  # exponents are fitted over a decade of rounds
 
 UPPER_LABEL = "Thm 1 (upper bound of DP-EBS, central), constants as printed"
 LOWER_LABEL = "order of Thm 2 (lower bound), through the lowest first mark"
@@ -58,15 +58,15 @@ def dueling_regret(
 ) -> xr.Dataset:
     """Simulates the regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
 
-    Learners use the constants of their proofs, if there are proofs, and failure_prob = 0.05. A learner that supports
-    counts plays by counts (totals over many rounds); all others play by blocks or rounds. The two groups see different
-    random outcomes of duels.
+    Learners use the constants of their proofs, if there are proofs, and failure_prob = 0.05. Learners that support
+    counts are simulated from counts, which are totals over many rounds; all other learners are simulated block by block
+    or round by round. The two groups see different random outcomes of duels.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
-        of dimensions (learner, epsilon, round, seed). Rounds are spaced evenly on a logarithmic scale, from a
-        thousandth of the horizon (but at least num_arms + 1) to the horizon. It has the coordinates `utility` along
-        arm, `trust_model` along learner, and `delta`.
+        of dimensions (learner, epsilon, round, seed). Rounds are evenly spaced on a logarithmic scale, from a
+        thousandth of the horizon (but at least num_arms + 1) to the horizon. The dataset has the coordinates `utility`
+        along arm, `trust_model` along learner, and `delta`.
     """
     check_delta(delta)
     known = duel_learners()
@@ -137,7 +137,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def growth(results: xr.Dataset) -> str:
-    """Formats fitted exponents of T, over the last decade for every epsilon, and of 1 / epsilon after all rounds."""
+    """Formats the fitted exponents of T, in the last decade at each epsilon, and of 1 / epsilon after all rounds."""
     regret = results.pseudo_regret
     horizon = int(regret["round"][-1])
     decade = regret.sel(round=regret["round"] >= 0.99 * horizon / 10)

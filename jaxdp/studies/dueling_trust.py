@@ -33,8 +33,8 @@ NUM_SEEDS = 8
 DELTA = 1e-6
 LEAST_HORIZON = 100
 SECONDS_OF_COMPILING = 5.5  # per program, on two cores
-FEW_ROUNDS = 50_000  # up to this number, single rounds take less time than compiling blocks of rounds
-ELIMINATIONS = ("ebs_phased", "ebs_elimination", "ebs_shuffle", "ebs_local")  # DP-EBS, for every trust model
+FEW_ROUNDS = 50_000  # up to this number, simulating single rounds takes less time than compiling blocks of rounds
+ELIMINATIONS = ("ebs_phased", "ebs_elimination", "ebs_shuffle", "ebs_local")  # forms of DP-EBS, for every trust model
 OTHERS = ("rucb_blocks", "rucb", "double_thompson_blocks", "double_thompson")
 MODELS = ("central", "shuffle", "local")
 ADVICE = (
@@ -44,7 +44,7 @@ ADVICE = (
 
 
 def learners() -> list[str]:
-    """Returns the names of the compared learners that are registered."""
+    """Returns the names of the registered learners to compare."""
     return [name for name in (*ELIMINATIONS, *OTHERS) if name in LEARNERS]
 
 
@@ -63,13 +63,13 @@ def dueling_trust(
     """Simulates dueling bandits in three trust models, for every learner, number of arms, epsilon and seed.
 
     Utilities are evenly spaced from `span` to 0, and the link is logistic. A learner with a proof uses the constants of
-    its proof; failure_prob is 0.05. A learner that supports counts is simulated by counts, which are totals over many
-    rounds. Its random outcomes differ from the outcomes of learners that are simulated by blocks or by rounds.
+    its proof; failure_prob is 0.05. Learners that support counts are simulated from counts, which are totals over many
+    rounds. Their random outcomes differ from the outcomes of learners that are simulated by blocks or by rounds.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
-        of dimensions (num_arms, learner, epsilon, round, seed), after a tenth of the rounds and after all. Further
-        coordinates are `span`, `delta`, and the `trust_model` of each learner.
+        of dimensions (num_arms, learner, epsilon, round, seed). The values are after a tenth of the rounds and after
+        all rounds. Further coordinates are `span`, `delta`, and the `trust_model` of each learner.
     """
     check_delta(delta)
     names = shared.select_names(learner, learners())
@@ -111,7 +111,7 @@ def dueling_trust(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws regret after all rounds against epsilon, a panel for each number of arms."""
+    """Draws regret after all rounds against epsilon, with one panel for each number of arms."""
     results = results.sortby("epsilon")
     sizes = results.num_arms.values
     figure = plotting.panels(1, len(sizes), height=4.0)
@@ -151,10 +151,10 @@ def table(results: xr.Dataset, num_arms: int) -> str:
 
 
 def winners(results: xr.Dataset) -> str:
-    """Formats, for every number of arms and epsilon, the learner with the least regret, overall and by trust model.
+    """Formats the learner with the smallest regret, overall and by trust model, for every number of arms and epsilon.
 
-    Further columns have the learner with the second least regret and the best form of DP-EBS, each with its paired
-    difference from the learner with the least regret.
+    Further columns have the learner with the second smallest regret and the best form of DP-EBS, each with its paired
+    difference from the learner with the smallest regret.
     """
     regret, models = results.pseudo_regret.isel(round=-1), results.trust_model.values
     trust = dict(zip(regret.learner.values.tolist(), models.tolist(), strict=True))
@@ -181,7 +181,7 @@ def winners(results: xr.Dataset) -> str:
 
 
 def _format_excess(regret: xr.DataArray, name: str, best: str) -> str:
-    """Formats the regret of learner `name` minus the regret of learner `best`, paired by seed, with its interval."""
+    """Formats the regret of learner `name` minus the regret of learner `best`, paired by seed, with an interval."""
     excess = paired(regret.sel(learner=[best, name]), "learner", against=best).isel(learner=0)
     return f"{float(excess.difference):+,.0f} ({float(excess.low):+,.0f} to {float(excess.high):+,.0f})"
 

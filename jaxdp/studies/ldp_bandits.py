@@ -27,7 +27,7 @@ EPSILONS = (0.25, 0.5, 1.0, 4.0, float("inf"))
 HORIZONS = (10_000, 100_000)
 NUM_SEEDS = 20
 TILE_SIZE = 50
-SMALL = 1.0  # epsilon up to which noise dominates the second moment of a report
+SMALL = 1.0  # largest epsilon at which noise dominates the second moment of a report
 LEARNS = 0.3  # exponents are fitted where the bound is below this number times the trivial regret
 ORDER_LABEL = "order as tuned, through the first mark"
 
@@ -47,8 +47,9 @@ def ldp_bandits(
     Reports are randomized responses, which have the smallest second moment. Step sizes are tuned to this moment.
 
     Returns:
-        A dataset with `pseudo_regret` of dimensions (problem, horizon, epsilon, seed); `upper`, the bound on its mean,
-        of (problem, horizon, epsilon); and `trivial`, the regret without learning, of (problem, horizon).
+        A dataset with `pseudo_regret`, of dimensions (problem, horizon, epsilon, seed); `upper`, the bound on the
+        expected regret, of dimensions (problem, horizon, epsilon); and `trivial`, the regret without learning, of
+        dimensions (problem, horizon).
     """
     requested = [] if list(problem) == ["all"] else list(dict.fromkeys(problem))
     names = shared.select_names(requested, PROBLEMS, "problem")
@@ -86,9 +87,9 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def by_cost(values: xr.Dataset) -> xr.Dataset:
-    """Replaces the dimension epsilon by the dimension `cost`, c = (e^epsilon + 1) / (e^epsilon - 1), sorted.
+    """Replaces the dimension epsilon by the sorted dimension `cost`, c = (e^epsilon + 1) / (e^epsilon - 1).
 
-    Runs without privacy are dropped.
+    Non-private runs are dropped.
     """
     values = values.sel(epsilon=np.isfinite(values.epsilon.values))
     cost = theory.noise_factor(values.epsilon.values).round(3)
@@ -123,9 +124,9 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def _growth(name: str, x: str, points: np.ndarray) -> np.ndarray:
-    """Returns the order of a problem's regret, up to a factor, at these values of T (x = "horizon") or c (x = "cost").
+    """Returns the regret bound of a problem with tuned step sizes, up to a constant factor.
 
-    Step sizes are tuned.
+    `points` are values of T if x is "horizon", or values of c if x is "cost".
     """
     order = theory.TUNED[name]
     if x == "cost":
@@ -152,7 +153,7 @@ def learning(results: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def exponents(results: xr.Dataset) -> str:
-    """Formats fitted exponents of T and c, where learners learn, and the exponents of Table 1."""
+    """Formats the fitted exponents of T and c at points where learners learn, and the exponents of Table 1."""
     at = shared.nearest_epsilon(results)
     shown_epsilons = list(dict.fromkeys([at, *(value for value in results.epsilon.values if np.isinf(value))]))
     head = [
@@ -180,12 +181,12 @@ def exponents(results: xr.Dataset) -> str:
 
 
 def _privacy_exponent(order: Order | None) -> str:
-    """Formats an order's exponent of 1/epsilon; a dash if there is no order."""
+    """Formats the exponent of 1/epsilon in an order; a dash if the order is None."""
     return "-" if order is None else f"{order.privacy:.2f}"
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats regret, bounds, exponents, and notes on them."""
+    """Formats the regret, its bounds and exponents, and notes."""
     seeds = plotting.seed_count(results.sizes["seed"])
     above = [
         name
@@ -216,7 +217,7 @@ def report(results: xr.Dataset) -> str:
 
 
 def _mean_plus_errors(results: xr.Dataset) -> xr.DataArray:
-    """Returns the mean regret over seeds plus 3 standard errors; the mean alone if there is one seed."""
+    """Returns the mean regret over seeds plus 3 standard errors; only the mean if there is only one seed."""
     regret = results.pseudo_regret
     count = regret.sizes["seed"]
     return regret.mean("seed") + (3 * regret.std("seed", ddof=1) / np.sqrt(count) if count > 1 else 0.0)

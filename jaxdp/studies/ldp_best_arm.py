@@ -43,7 +43,7 @@ ARMS = 2
 GAP = 0.4
 FAILURE_PROB = 0.05
 HORIZON = 10**8
-DELTA = 1e-9  # a tenth of 1 / horizon; each round has a different user
+DELTA = 1e-9  # a tenth of 1 / horizon, because each round has a different user
 NUM_SEEDS = 200
 TILE_SIZE = 100
 RESAMPLES = 400
@@ -65,12 +65,12 @@ def ldp_best_arm(
 ) -> xr.Dataset:
     """Simulates stopping times and errors of learners that find the best of several binary arms.
 
-    The best arm's mean is (1 + gap) / 2, the other arms' mean is (1 - gap) / 2.
+    The mean of the best arm is (1 + gap) / 2, and the mean of every other arm is (1 - gap) / 2.
 
     Returns:
-        A dataset with `rounds` played, `censored` (1 if a run was cut off) and `wrong` (1 if it stopped with an arm
-        that is not the best), of dimensions (learner, epsilon, seed), and the scalar coordinates `gap`, `failure_prob`,
-        `delta`, `num_arms` and `horizon`.
+        A dataset with `rounds` (the number of rounds played), `censored` (1 if a run was cut off) and `wrong` (1 if a
+        run stopped with an arm that is not the best), of dimensions (learner, epsilon, seed), and the scalar
+        coordinates `gap`, `failure_prob`, `delta`, `num_arms` and `horizon`.
     """
     check_delta(delta)
     names = select_names(learner, LEARNERS)
@@ -96,7 +96,10 @@ def ldp_best_arm(
 
 
 def keep_stopping_outputs(run: Run) -> Run:
-    """Returns the run, which has one checkpoint and may stop earlier, with only the outputs `METRICS`, each []."""
+    """Returns `run` with only the outputs `METRICS`, each a scalar.
+
+    `run` must have a single checkpoint, and may stop before it.
+    """
 
     def simulate(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
         outputs = run.simulate(key, params)
@@ -107,13 +110,13 @@ def keep_stopping_outputs(run: Run) -> Run:
 
 
 def medians(results: xr.Dataset) -> xr.DataArray:
-    """Returns median stopping times; infinite where half of the runs were cut off."""
+    """Returns median stopping times, which are infinite where half of the runs were cut off."""
     rounds = results.rounds.astype(np.float64).where(~results.censored.astype(bool), np.inf)
     return rounds.median("seed")
 
 
 def slope(results: xr.Dataset) -> xr.Dataset:
-    """Fits a line to the logarithm of the median stopping time against the logarithm of c^2, over finite epsilons.
+    """Fits the slope of the log median stopping time against ln(c^2), over finite epsilons.
 
     The noise grows like c = (e^epsilon + 1) / (e^epsilon - 1).
 
@@ -121,8 +124,9 @@ def slope(results: xr.Dataset) -> xr.Dataset:
         results: results of `ldp_best_arm`.
 
     Returns:
-        `slope`, `low` and `high` (95% limits: percentiles over resampled seeds), of dimension learner. NaN if there are
-        fewer than two finite epsilons, or if half of the runs at one of them were cut off.
+        `slope`, `low` and `high`, of dimension learner. The limits have 95% confidence, and are percentiles over
+        resampled seeds. The slope is NaN if there are fewer than two finite epsilons, or if half of the runs at one of
+        these epsilons were cut off.
     """
     finite = results.sel(epsilon=np.isfinite(results.epsilon))
     names, draw = results.learner.values, np.random.default_rng(0)
@@ -155,7 +159,7 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def table(results: xr.Dataset) -> str:
-    """Formats median rounds, runs cut off and errors of each learner and epsilon, and the slopes."""
+    """Formats the median rounds, the number of runs cut off and the errors at each epsilon, and the slopes."""
     middle, labels = medians(results), labels_of(results)
     wrong, head = share_interval(results.wrong.astype(np.float64)), epsilon_headers(results)
     errors = "share of runs that err (its upper limit at 95% confidence)"
@@ -175,7 +179,7 @@ def _format_slope(middle: float, low: float, high: float) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats rounds, errors, slopes, and notes on them."""
+    """Formats rounds, errors, slopes and notes."""
     return "\n\n".join(
         [
             table(results),
@@ -190,7 +194,7 @@ def report(results: xr.Dataset) -> str:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws rounds and errors against epsilon."""
+    """Draws stopping times and errors against epsilon."""
     results = results.sortby("epsilon")
     figure = plotting.panels(1, 2, height=3.2)
     rounds, errors = figure.axes

@@ -41,8 +41,8 @@ THETA_NORM = 0.5
 TILE_SIZE = 64
 LEARNS = 0.5  # exponents are fitted where regret is below this number times uniform play's regret
 ORDER_LABEL = "order of a theorem, through the first mark"
-LARGEST_FITTED = 4.0  # epsilon up to which noise causes most of the regret
-BASELINE = "gaussian"  # the regret of this learner at an infinite epsilon is the regret without privacy
+LARGEST_FITTED = 4.0  # largest epsilon at which noise causes most of the regret
+BASELINE = "gaussian"  # the regret of this learner at an infinite epsilon is the non-private regret
 
 
 def read_contexts(
@@ -57,7 +57,7 @@ def read_contexts(
         ),
     ] = None,
 ) -> logged.Data | None:
-    """Reads the user's contexts and rewards; None for random contexts."""
+    """Reads the user's contexts and rewards; returns None, for random contexts, if `path` is None."""
     return None if path is None else logged.read_contexts(path)
 
 
@@ -76,16 +76,17 @@ def ldp_linear(
 ) -> xr.Dataset:
     """Simulates the regret of optimistic learners in a linear model, for every dimension, epsilon, round and seed.
 
-    Contexts are uniform on the sphere; |theta*| = 1/2; rewards have uniform noise in [-1/2, 1/2]. Learners are made for
-    `horizon` rounds.
+    Contexts are uniform on the sphere, |theta*| = 1/2, and rewards have uniform noise in [-1/2, 1/2]. Learners are made
+    for `horizon` rounds.
 
-    With the user's `contexts` the results come from `ldp_linear_logged`; then dim, num_arms and horizon must keep their
+    With the user's `contexts` the results come from `ldp_linear_logged`, and dim, num_arms and horizon must have their
     defaults.
 
     Returns:
-        A dataset with `pseudo_regret` and `theta_error`, the distance of the model from theta*, of dimensions (dim,
-        learner, epsilon, round, seed), and `uniform_regret`, the expected regret of uniform play, of (dim, round). The
-        learner "paper" has NaN where its noise is not proved to suffice (a finite epsilon of 1.5 or more).
+        A dataset with `pseudo_regret` and `theta_error` (the distance of the estimated parameter from theta*), of
+        dimensions (dim, learner, epsilon, round, seed), and `uniform_regret`, the expected regret of uniform play, of
+        dimensions (dim, round). The learner "paper" has NaN where its noise is not proved to suffice, which is the case
+        for finite epsilons of 1.5 or more.
     """
     check_delta(delta)
     if contexts is not None:
@@ -129,9 +130,9 @@ def ldp_linear(
 
 
 def uniform_regret(num_arms: int, dim: int) -> float:
-    """Returns the expected regret of uniform play per round, if contexts are uniform on the sphere.
+    """Returns the expected regret per round of uniform play, if contexts are uniform on the sphere.
 
-    It is the expected largest of `num_arms` means, because the mean of a random arm has expectation 0.
+    The regret is the expected maximum of `num_arms` means, because the mean of a random arm has expectation 0.
     """
     from scipy.stats import beta
 
@@ -145,12 +146,12 @@ def uniform_regret(num_arms: int, dim: int) -> float:
 
 # ---- report ----------------------------------------------------------------------------------------------------------
 def has_user_contexts(results: xr.Dataset) -> bool:
-    """Returns whether the results are of the user's contexts, for which another figure and report are made."""
+    """Returns whether the results are for the user's contexts, which have another figure and another report."""
     return "is_logged" in results.coords
 
 
 def learning(results: xr.Dataset) -> xr.DataArray:
-    """Returns whether the mean regret is below `LEARNS` times uniform play's, bool without the dimension seed."""
+    """Returns whether the mean regret over seeds is below `LEARNS` times the regret of uniform play."""
     return results.pseudo_regret.mean("seed") < LEARNS * results.uniform_regret
 
 
@@ -167,7 +168,10 @@ def _dimensions(results: xr.Dataset) -> list[str]:
 
 
 def gains(results: xr.Dataset) -> str:
-    """Formats the regret with the published constants divided by other learners' regret, at the epsilon nearest 1."""
+    """Formats the ratio of the regret with the published constants to each other learner's regret.
+
+    The epsilon is the finite epsilon nearest to 1 on a logarithmic scale.
+    """
     at = shared.nearest_epsilon(results)
     last = results.pseudo_regret.sel(epsilon=at).isel(round=-1)
     compared = [name for name in ("gaussian", "ball", "joint") if name in last.learner.values]
@@ -181,7 +185,7 @@ def gains(results: xr.Dataset) -> str:
 
 
 def differences(results: xr.Dataset) -> str:
-    """Formats joint minus local regret, paired by seed, with intervals."""
+    """Formats the regret of the joint learner minus the regret of the local learner, paired by seed, with intervals."""
     if not {"gaussian", "joint"} <= set(results.learner.values) or results.sizes["seed"] < 2:
         return ""
     last = results.pseudo_regret.sel(learner=["gaussian", "joint"]).isel(round=-1)
@@ -194,7 +198,7 @@ def differences(results: xr.Dataset) -> str:
 
 
 def exponents(results: xr.Dataset) -> str:
-    """Formats fitted exponents of T and of 1 / epsilon, where learners learn, and the claimed exponents."""
+    """Formats the fitted exponents of T and 1 / epsilon at points where learners learn, and the claimed exponents."""
     rounds, budgets = results["round"].values, results.epsilon.values
     is_last_decade, is_fitted = rounds >= rounds.max() / 10, budgets <= LARGEST_FITTED
     shown_epsilons = [value for value in budgets if value <= LARGEST_FITTED or np.isinf(value)]
@@ -218,10 +222,10 @@ def exponents(results: xr.Dataset) -> str:
 
 
 def sufficient_epsilons(results: xr.Dataset) -> str:
-    """Formats the smallest epsilon from which on each learner is shown to be within 10% of the regret without privacy.
+    """Formats, for each learner, the smallest epsilon from which on it is shown to be within 10% of non-private regret.
 
     All learners are compared with `BASELINE` at an infinite epsilon. If a learner with wide confidence bounds were
-    compared with itself at an infinite epsilon, it would seem to need only a small epsilon.
+    compared with itself at an infinite epsilon, the learner would seem to need only a small epsilon.
     """
     if not shared.has_infinity(results) or BASELINE not in results.learner.values:
         return ""
@@ -237,7 +241,7 @@ def sufficient_epsilons(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats regret, ratios, differences, exponents, budgets, and notes on them."""
+    """Formats regret, ratios, differences, exponents, budgets and notes."""
     if has_user_contexts(results):
         return logged.report(results)
     notes = [
@@ -262,7 +266,7 @@ def report(results: xr.Dataset) -> str:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws regret against epsilon, against T at one epsilon, and against d if there are several."""
+    """Draws regret against epsilon, against T at one epsilon, and against d if there are several values of d."""
     if has_user_contexts(results):
         return logged.figure(results)
     results = results.sortby("epsilon")

@@ -30,12 +30,13 @@ class Data(NamedTuple):
     """A user's contexts and rewards.
 
     Attributes:
-        contexts: [horizon, num_arms, dim] numbers, each context of norm at most 1.
+        contexts: [horizon, num_arms, dim] numbers; the norm of each context is at most 1.
         rewards: [horizon, num_arms], the reward of every arm; or [horizon], the logged rewards.
-        actions: [horizon] whole numbers, the logged arms; None if the rewards of all arms are known.
+        actions: [horizon] integers, the logged arms; None if the rewards of all arms are known.
         propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose arms; or
-            [horizon], the probabilities of the logged arms; None for uniform arms.
-        min_propensity: [] number, the smallest propensity of any arm in any round, as for `logged_contexts`; or None.
+            [horizon], the probabilities of the logged arms. None if logged arms were drawn uniformly.
+        min_propensity: [] number, the smallest propensity of any arm in any round, as for `logged_contexts`; None if it
+            is not given.
     """
 
     contexts: np.ndarray
@@ -46,12 +47,13 @@ class Data(NamedTuple):
 
 
 def read_contexts(path: str | os.PathLike[str]) -> Data:
-    """Reads contexts and rewards from an `.npz` file, as `numpy.savez` writes it, or contexts from an `.npy` file.
+    """Reads contexts and rewards from an `.npz` file, or only contexts from an `.npy` file.
 
-    An `.npz` file holds `contexts` [horizon, num_arms, dim], and either `rewards` [horizon, num_arms], or logged
-    `actions` [horizon] and `rewards` [horizon]. A log may also hold `propensities` [horizon, num_arms] or [horizon],
-    and `min_propensity` []. An `.npy` file, as `numpy.save` writes it, holds only contexts; the rewards then follow a
-    linear model (`linear_rewards`). `context_sequence` and `logged_contexts` check the values.
+    An `.npz` file (of `numpy.savez`) contains `contexts` [horizon, num_arms, dim], and either `rewards` [horizon,
+    num_arms], or logged `actions` [horizon] and `rewards` [horizon]. A log may also contain `propensities` [horizon,
+    num_arms] or [horizon], and `min_propensity` []. An `.npy` file (of `numpy.save`) contains only contexts; in this
+    case the rewards follow a linear model (`linear_rewards`). `context_sequence` and `logged_contexts` check the values
+    later.
 
     Args:
         path: the file.
@@ -103,7 +105,7 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
 
 
 def _check_names(name: str, arrays: Sequence[str]) -> None:
-    """Raises ValueError if a name in `arrays` is not a field of `Data`; `name` is the file's name, for the message."""
+    """Raises ValueError if a name in `arrays` is not a field of `Data`; the message shows `name`, the file's name."""
     unknown = [array for array in arrays if array not in Data._fields]
     if unknown:
         raise file_error(
@@ -129,31 +131,32 @@ def ldp_linear_logged(
 ) -> xr.Dataset:
     """Simulates the rewards of learners on the user's contexts, for every learner, epsilon and seed.
 
-    If the rewards of all arms are known, learners play every round. On logged data they are evaluated by replay: a
-    round counts only if the learner plays the logged arm and, with propensities, if a coin keeps the round. Learners
-    learn only from rounds that count. This is a simulation, and its output is not private. Seeds differ only in the
-    learners' randomness and in the coins.
+    If the rewards of all arms are known, learners play every round. On logged data learners are evaluated by replay: a
+    round counts only if the learner chooses the logged arm and, when propensities are given, the round is also accepted
+    by rejection sampling. Learners learn only from rounds that count. This is a simulation, and its output is not
+    private. Seeds differ only in the learners' randomness and in the rejection sampling.
 
     Args:
         data: the user's data.
-        learner: names in `LEARNERS`; empty for all.
-        epsilon: privacy budgets, > 0; infinity for no privacy.
+        learner: names in `LEARNERS`; empty for all learners.
+        epsilon: privacy budgets, > 0; infinity for a non-private learner.
         delta: delta of learners with Gaussian noise, in (0, 1).
-        num_seeds: repetitions.
-        key: root key.
+        num_seeds: number of repetitions.
+        key: root PRNG key.
         **scheduling: further arguments of `sweep`, such as `progress` and `store`.
 
     Returns:
-        A dataset with `played`, the number of rounds that count, and `reward`, their mean reward, of dimensions
-        (learner, epsilon, seed); NaN if no round counts, or if the learner's privacy is not proved. `mean_reward` is
-        the mean reward of uniform play; for logged data it is the mean reward of the logging policy, with the standard
-        error `mean_error`. `best_reward` is the mean reward of the best arm of each round; NaN for logged data. Logged
-        data also have `round_error`, the standard error of `reward` over the rounds that count, and `shared_error`, the
-        part of `round_error` that all seeds share. `beyond` is the fraction of rewards outside [-1, 1].
+        A dataset with `played`, the number of rounds that count, and `reward`, the mean reward of these rounds, of
+        dimensions (learner, epsilon, seed). `reward` is NaN if no round counts; both are NaN if the learner's privacy
+        is not proved. `mean_reward` is the mean reward of uniform play; for logged data it is the mean reward of the
+        logging policy, with the standard error `mean_error`. `best_reward` is the mean reward of the best arm of each
+        round; NaN for logged data. Logged data also have `round_error`, the standard error of `reward` over the rounds
+        that count, and `shared_error`, the part of `round_error` that is common to all seeds. `beyond` is the fraction
+        of rewards outside [-1, 1].
 
     Raises:
-        ValueError: if a value is out of range, or if tests refute (by a p-value below 1e-6) that logged arms were drawn
-            uniformly or with the given propensities, as replay assumes.
+        ValueError: if a value is out of range, or if tests reject (with a p-value below 1e-6) that logged arms were
+            drawn uniformly or with the given propensities, as replay assumes.
     """
     names, is_logged = check_learners(learner), data.actions is not None
     environment = _checked_log(data) if is_logged else context_sequence(data.contexts, data.rewards)
@@ -187,7 +190,7 @@ def ldp_linear_logged(
 
 
 def _checked_log(data: Data) -> Environment:
-    """Returns the environment of a log; raises ValueError if tests refute that arms were drawn as replay assumes."""
+    """Returns the environment of a log; raises ValueError if tests reject that arms were drawn as replay assumes."""
     assert data.actions is not None
     floor = None if data.min_propensity is None else float(data.min_propensity)
     with warnings.catch_warnings():
@@ -227,7 +230,7 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats mean rewards, rounds that count, and notes on them."""
+    """Formats mean rewards, rounds that count, and notes."""
     rows = shared.mean_rows(results.reward, labels_of(results), half=_half_width(results), digits=4, dash=True)
     head = shared.epsilon_headers(results)
     is_logged = bool(results.is_logged)
@@ -271,7 +274,7 @@ def _format_rounds(rounds: float) -> str:
 
 
 def _replay_note(has_propensities: bool) -> str:
-    """Formats which rounds count, and the assumptions of replay."""
+    """Formats sentences on the rounds that count in replay, and on the assumptions of replay."""
     coin, drawn, tested = "", "uniformly", "uniform arms"
     if has_propensities:
         coin = ", and a public coin keeps it with probability (smallest propensity) / (propensity of the arm)"

@@ -1,4 +1,4 @@
-"""The problems of the study of LDP-Bandits (Zheng et al., 2020), Table 1: learners, losses and bounds."""
+"""Learners, losses and bounds of the problems in Table 1 of LDP-Bandits (Zheng et al., 2020), for the study."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -25,14 +25,14 @@ BOUND = BOWL["curvature"] * (RADIUS**2 / 2 + BOWL["target"] * RADIUS)  # bound o
 
 
 class Problem(NamedTuple):
-    """A row of Table 1, as the study measures it.
+    """A problem of the study, which is a row of Table 1.
 
     Attributes:
         learner: the learner's name.
         world: description of the losses.
-        make: (horizon, dim) -> (learner, environment).
-        values: values of learner and environment, except epsilon.
-        upper: (epsilon, horizon, dim) -> upper bound on the expected regret, with its constants.
+        make: function(horizon, dim) that returns (learner, environment).
+        values: parameter values of learner and environment, except epsilon.
+        upper: function(epsilon, horizon, dim) that returns an upper bound on the expected regret, with constants.
         trivial: regret per round without learning, that is, at the centre of the ball or with uniformly drawn arms.
     """
 
@@ -52,7 +52,7 @@ def moment(bound: float, epsilon: float) -> float:
 def _ball(
     factory: Callable[..., Learner], losses: Callable[..., Environment], **form: str
 ) -> Callable[[int, int], tuple[Learner, Environment]]:
-    """Returns a function that makes a learner and its losses on the ball; `form` are further keywords of `losses`."""
+    """Returns a function that makes a learner and losses on the ball; `form` are further keywords of `losses`."""
     return lambda horizon, dim: (
         factory(dim=dim, horizon=horizon, radius=RADIUS),
         losses(dim=dim, radius=RADIUS, **form),

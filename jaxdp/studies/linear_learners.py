@@ -1,4 +1,4 @@
-"""Optimistic learners of linear models that studies compare."""
+"""Optimistic learners for linear models, which studies compare."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from jaxdp.studies.comparison import select_names
 from jaxdp.theory.contextual import joint_linear_order, linear_order
 from jaxdp.theory.ldp_bandits import CLAIMED
 
-PUBLISHED = 1.5  # the published noise is proved to suffice for epsilon below this number
+PUBLISHED = 1.5  # the published noise is proved to suffice only for epsilon below this number
 
 
 class Kind(NamedTuple):
@@ -24,11 +24,11 @@ class Kind(NamedTuple):
 
     Attributes:
         label: text in legends and tables.
-        factory: (num_arms, dim, horizon, **variant) -> Learner.
+        factory: function(num_arms, dim, horizon, **variant) that returns a learner.
         variant: keywords of the factory.
         rounds: the claimed exponent of T.
-        order: (epsilon, delta, T, d) -> the order of the regret.
-        is_pure: whether the learner's claim is pure, so that it takes no delta.
+        order: function(epsilon, delta, T, d) that returns a regret bound up to a constant factor.
+        is_pure: whether the learner's claim is pure; such a learner takes no delta.
     """
 
     label: str
@@ -54,7 +54,7 @@ LEARNERS = {
 
 
 def check_learners(learner: Sequence[str]) -> list[str]:
-    """Returns the names of learners without repetition, or all names; raises ValueError for an unknown name."""
+    """Returns the given names without duplicates, or all names if none is given; raises ValueError for unknown ones."""
     return list(dict.fromkeys(select_names(learner, LEARNERS)))
 
 
@@ -64,9 +64,9 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
-    """Returns the run with this delta fixed, if the learner takes a delta.
+    """Returns the run after fixing its delta, if the learner takes a delta.
 
-    For "paper", finite epsilons that the learner refuses are lowered to just below `PUBLISHED`.
+    For "paper", finite epsilons that the learner rejects are reduced to just below `PUBLISHED`.
 
     Args:
         run: the learner's run.

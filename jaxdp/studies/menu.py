@@ -1,4 +1,4 @@
-"""The studies as commands. A study is loaded when its command is called, not when help lists it."""
+"""The studies as commands. A study is loaded when its command is called, not when `--help` lists it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from typer.core import TyperCommand, TyperGroup
 from jaxdp.studies import STUDIES, study
 from jaxdp.studies.numbers import with_repetition
 
-SEVERAL = ("--means",)  # options that take several values at once
+SEVERAL = ("--means",)  # options that take several values at a time
 
 UsageError: Any = typer.BadParameter.__base__  # Typer does not export it
 
 
 class LazyCommand(TyperCommand):
-    """A placeholder with a name and one sentence of help; it builds the real command when it is called."""
+    """A placeholder with a name and one sentence of help, which builds the real command when it is called."""
 
     def __init__(self, name: str, command_of: Callable[[str], Callable[..., None]], help: str | None = None) -> None:
         super().__init__(name, help=help or STUDIES[name])
@@ -28,7 +28,7 @@ class LazyCommand(TyperCommand):
         command, (title, arguments, *parents) = typer.main.get_command(app), args
         arguments = repeat_options(arguments)
         try:
-            # a copy of the arguments, since the parser empties the list
+            # a copy of the arguments, because the parser empties the list
             return command.make_context(title, list(arguments), *parents, **extra)
         except UsageError as error:
             if "unexpected extra argument" in error.message:

@@ -10,14 +10,14 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from typer.models import OptionInfo
 
-LONGEST = 40  # largest number of digits of a whole number
+LONGEST = 40  # maximum number of digits of an integer
 
 
 def whole_number(text: Any) -> int:
-    """Parses a whole number, such as 10000 or 1e4; returns a default, which is a number already, unchanged.
+    """Parses an integer, such as 10000 or 1e4; returns a value that is not text (a default) unchanged.
 
     Raises:
-        typer.BadParameter: if the text is not a whole number, or has more than 40 digits.
+        typer.BadParameter: if the text is not an integer, or has more than 40 digits.
     """
     if not isinstance(text, str):
         return text
@@ -34,10 +34,10 @@ def whole_number(text: Any) -> int:
 
 
 def number(text: Any) -> float:
-    """Parses a number; returns a default, which is a number already, unchanged.
+    """Parses a number; returns a value that is not text (a default) unchanged.
 
     Raises:
-        typer.BadParameter: if the text is not a number, or is beyond the range of float64.
+        typer.BadParameter: if the text is not a number, or overflows float64.
     """
     try:
         value = text if not isinstance(text, str) else float(text)
@@ -59,7 +59,7 @@ PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
 
 
 def with_parsers(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Adds a number parser to a command's option, if the option takes numbers."""
+    """Adds a parser of numbers to a command's option if the option takes numbers."""
     kind, *extras = get_args(parameter.annotation) if get_origin(parameter.annotation) is Annotated else (None,)
     number_type = next((part for part in (kind, *_nested_types(kind)) if part in PARSERS), None)
     if number_type is None:
@@ -81,7 +81,7 @@ def _nested_types(kind: Any) -> list[Any]:
 
 
 def with_repetition(message: str, arguments: Sequence[str], repeatable: Sequence[str]) -> str:
-    """Adds advice to Typer's message about an extra argument, if it is a second value of a repeatable option."""
+    """Adds advice to Typer's message about an extra argument that is a second value of a repeatable option."""
     for name, value, extra in zip(arguments, arguments[1:], arguments[2:], strict=False):
         if name in repeatable and not extra.startswith("--"):
             return f"{message}. Repeat the option for several values: {name} {value} {name} {extra}"

@@ -1,4 +1,4 @@
-"""Output folders of studies, with a dataset and a figure. No existing file is overwritten."""
+"""Output folders of studies, which contain a dataset and a figure. No existing file is overwritten."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -14,15 +14,14 @@ RESULTS = Path("results")
 
 @contextlib.contextmanager
 def claim_folder(out: Path | None, name: str) -> Iterator[Path]:
-    """Makes the folder for a study's results before anything is computed, and removes it if the study fails.
+    """Creates the folder for a study's results before any computation, and removes the folder if the study fails.
 
     Args:
-        out: the user's folder; None for the first free folder of results/NAME, results/NAME-2, ...
+        out: the user's folder; None for the first of results/NAME, results/NAME-2, ... that does not exist.
         name: name of the study.
 
     Yields:
-        A folder that exists and is empty. If the study fails, the folder is removed, unless it has files or existed
-        before.
+        An existing empty folder. If the study fails, the folder is removed, unless it has files or existed before.
 
     Raises:
         ValueError: if `out` exists and is not an empty folder.
@@ -37,7 +36,7 @@ def claim_folder(out: Path | None, name: str) -> Iterator[Path]:
 
 
 def _claim(out: Path | None, name: str) -> tuple[Path, bool]:
-    """Returns a study's output folder, and whether this call made it; `out` None means a new folder in results/."""
+    """Returns a study's output folder, and whether this call created it; None creates a new folder in results/."""
     if out is None:
         number = 1
         while True:
@@ -61,17 +60,17 @@ def save(dataset: xr.Dataset, figure: Callable[[xr.Dataset], Figure], folder: Pa
 
     Args:
         dataset: the results.
-        figure: (results) -> their figure; called after the data is written.
+        figure: function that returns the figure of the results; it is called after the data is written.
         folder: a folder from `claim_folder`.
 
     Returns:
         The paths of the dataset and of the figure.
 
     Raises:
-        RuntimeError: if drawing or writing the figure fails. The message has the path of the data, which is complete.
+        RuntimeError: if drawing or writing the figure fails. The message has the path of the data, which are complete.
     """
     data, image = folder / "data.zarr", folder / "figure.png"
-    # Format 2: every Zarr reader can read its text coordinates; format 3 has no standard for text yet.
+    # Every Zarr reader can read text coordinates in format 2; format 3 has no standard for text yet.
     dataset.to_zarr(data, mode="w-", zarr_format=2, consolidated=True)
     try:
         figure(dataset).savefig(image, dpi=150)

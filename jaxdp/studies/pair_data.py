@@ -1,4 +1,4 @@
-"""Data of the study of preference pairs: reading, a made-up data set, and the split by persons and prompts."""
+"""Data of the study of preference pairs: a reader, synthetic data, and the split by persons and prompts."""
 
 import hashlib
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class Part(NamedTuple):
         features: [num_samples, dim] float, public.
         labels: [num_samples] in {0, 1/2, 1}, private; 1 if the first response is preferred, 1/2 for a tie.
         persons: [num_samples] public ids.
-        offset: [num_samples] float, public: the known part of each margin; None means 0.
+        offset: [num_samples] float, the known part of each margin, public; None means 0.
     """
 
     features: np.ndarray
@@ -30,12 +30,12 @@ class Part(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Comparisons with ids, and a text that names their source.
+    """Comparisons with ids, and a text that names the source of the comparisons.
 
     Attributes:
-        pairs: the comparisons; `persons` is None if no ids are known.
-        prompts: [num_samples] public ids; None if they are not known.
-        source: the text.
+        pairs: the comparisons; `pairs.persons` is None if ids of persons are not known.
+        prompts: [num_samples] public ids of prompts; None if these ids are not known.
+        source: the text that names the source.
         offset: as in `Part`.
     """
 
@@ -46,11 +46,11 @@ class Data(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Comparisons to learn from, and comparisons by other persons on other prompts.
+    """Training comparisons, and held-out comparisons by other persons on other prompts.
 
     Attributes:
-        train: the comparisons to learn from.
-        held_out: the comparisons to score heads on.
+        train: the training comparisons.
+        held_out: the comparisons on which heads are scored.
         has_persons: whether ids of persons are known.
         text: sentences with the source and the numbers of comparisons and persons.
     """
@@ -62,11 +62,11 @@ class Split(NamedTuple):
 
 
 def demo() -> Data:
-    """Draws made-up comparisons by 150 persons, who each deviate from a common linear reward.
+    """Draws synthetic comparisons by 150 persons with a common linear reward and individual deviations.
 
     Coordinate j of an embedding is normal with variance 1/j. Margins of the common reward have a standard deviation of
-    about 1.5. Each person adds a normal vector to the common weights, with margins of standard deviation about 0.5. A
-    few persons give many labels.
+    about 1.5. Each person's weights are the common weights plus a normal vector, which adds margins with a standard
+    deviation of about 0.5. A few persons give many labels.
     """
     random = np.random.default_rng(2024)
     count, dim = 4000, 64
@@ -83,13 +83,13 @@ def demo() -> Data:
 
 
 def load(table: str | None, prompt: str | None = None, public_score: int | None = None, **columns: Any) -> Data:
-    """Reads the user's comparisons; without arguments, makes the comparisons of `demo`.
+    """Reads the user's comparisons; without arguments, returns the comparisons of `demo`.
 
     Args:
-        table: the file, as for `read_pairs`.
+        table: the file, as in `read_pairs`.
         prompt: the column with ids of prompts.
-        public_score: index of the embeddings' entry that holds a public score; it becomes `offset`.
-        **columns: further columns, as for `read_pairs`.
+        public_score: index of the embeddings' entry that is a public score. Differences of scores become `offset`.
+        **columns: further columns, as in `read_pairs`.
 
     Raises:
         ValueError: if the table cannot be read, or `public_score` is not an entry of its embeddings.
@@ -115,18 +115,18 @@ def load(table: str | None, prompt: str | None = None, public_score: int | None 
 
 
 def with_score(theta: np.ndarray, public_score: int | None) -> np.ndarray:
-    """Returns theta with the weight 1 inserted for the public score, to use with embeddings as they were read."""
+    """Returns theta after inserting the weight 1 for the public score, for use with embeddings as they were read."""
     return theta if public_score is None else np.insert(theta, public_score, 1)
 
 
 def split(data: Data) -> Split:
     """Holds out persons and prompts by a hash of their ids. Labels are not read.
 
-    Without ids of persons, rows with the same features are held out together. A row belongs to neither side if only its
+    Without ids of persons, rows with the same features are held out together. A row belongs to neither part if only its
     person or only its prompt is held out.
 
     Raises:
-        ValueError: if a side is empty.
+        ValueError: if a part is empty.
     """
     pairs = data.pairs
     has_persons = pairs.persons is not None
@@ -156,7 +156,7 @@ def split(data: Data) -> Split:
 
 
 def _held_out(ids: Iterable[Any]) -> np.ndarray:
-    """Returns whether each id is held out, [num_samples] bool: about `HELD_OUT` of ids, selected by their hashes."""
+    """Returns whether each id is held out, [num_samples] bool; hashes select a fraction of about `HELD_OUT` of ids."""
     hashes = {}
     for one in ids:
         if one not in hashes:

@@ -1,4 +1,4 @@
-"""The compared reward heads, their scores on held-out comparisons, and the head that is written to a file."""
+"""The reward heads to compare, their scores on held-out comparisons, and the head that is written to a file."""
 
 from collections.abc import Callable
 from functools import cache
@@ -26,7 +26,7 @@ from jaxdp.estimation.persons import person_index
 from jaxdp.studies.pair_data import Part
 
 MECHANISMS = ("randomized_response", "gaussian", "k_norm")
-BINS = 10  # groups for the calibration error
+BINS = 10  # number of groups for the calibration error
 CLEAR, LOCAL, LOCAL_PERSON = "clear", "local", "local, per person"
 ISOTROPIC, ISOTROPIC_PERSON = "central, isotropic", "central, isotropic, per person"
 WHITENED, WHITENED_PERSON = "central, whitened", "central, whitened, per person"
@@ -34,12 +34,12 @@ FULL = "central, features private"
 
 
 class Head(NamedTuple):
-    """An estimator, its data, and its values as a function of epsilon.
+    """An estimator with its data and its parameter values, which depend on epsilon.
 
     Attributes:
         estimator: the estimator.
-        part: the comparisons to learn from.
-        values: (epsilon) -> the estimator's values, by name.
+        part: the training comparisons.
+        values: function from epsilon to the estimator's parameter values, by name.
     """
 
     estimator: Estimator
@@ -47,7 +47,7 @@ class Head(NamedTuple):
     values: Callable[[float], dict[str, Any]]
 
     def fit(self, key: jax.Array, epsilon: float) -> Estimate:
-        """Fits the head to its comparisons at this epsilon; the key draws the privacy noise."""
+        """Fits the head to its comparisons at this epsilon, with privacy noise from the key."""
         values = self.values(epsilon)
         if self.estimator.large is None:
             return estimate(
@@ -62,9 +62,9 @@ class Head(NamedTuple):
 def heads(
     part: Part, *, delta: float, margin_stddev: float, feature_norm: float | None, has_persons: bool
 ) -> dict[str, Head]:
-    """Returns the compared heads by name.
+    """Returns the heads to compare, by name.
 
-    Heads per person need `has_persons`, and the head with private features needs `feature_norm`.
+    Heads per person are included if `has_persons`, and the head with private features if `feature_norm` is given.
     """
     persons = {"persons": part.persons}
     reach = float(block_lengths(part.features, person_index(part.persons)).max()) if has_persons else None
@@ -109,9 +109,9 @@ def heads(
 
 
 def local_radius(part: Part, margin_stddev: float) -> float:
-    """Returns the radius of local heads: twice the norm of a random theta with margins of this deviation.
+    """Returns the radius of local heads, which is twice the norm of a random theta.
 
-    `margin_stddev` is the standard deviation of margins on the features of `part`.
+    On the features of `part`, margins of this theta have the standard deviation `margin_stddev`.
     """
     return 2 * margin_stddev * float(np.sqrt(part.features[0].size / np.mean(np.sum(part.features**2, axis=1))))
 
@@ -120,11 +120,11 @@ class Score(NamedTuple):
     """Scores of a head on held-out comparisons.
 
     Attributes:
-        right: [num_samples] in {0, 1/2, 1}: whether the margin's sign agrees with the label, 1/2 if the label is a tie
-            or the margin is 0; NaN if theta is NaN.
+        right: [num_samples], 1 if the margin's sign agrees with the label, 0 if it does not, and 1/2 if the label is a
+            tie or the margin is 0; NaN if theta is NaN.
         losses: [num_samples] logistic losses.
-        calibration_error: mean absolute difference between the mean label and the mean predicted probability, over (at
-            most) ten groups of about equal size, which are formed in the order of the margins.
+        calibration_error: mean absolute difference between the mean label and the mean predicted probability, over at
+            most ten groups. The groups have about equal sizes and are formed in the order of the margins.
     """
 
     right: np.ndarray
@@ -143,7 +143,7 @@ class Score(NamedTuple):
 
 
 def score(theta: np.ndarray, part: Part) -> Score:
-    """Scores the parameter theta, [dim], of a head on comparisons."""
+    """Scores a head with the parameter theta, [dim], on comparisons."""
     margins, labels = part.features.astype(float) @ theta, part.labels.astype(float)
     margins = margins if part.offset is None else margins + part.offset
     first_wins = (np.sign(margins) + 1) / 2  # NaN if theta is NaN
@@ -156,9 +156,10 @@ def score(theta: np.ndarray, part: Part) -> Score:
 
 
 def person_error(values: np.ndarray, persons: np.ndarray) -> float:
-    """Returns the standard error of the mean of `values` [num_samples], if rows of a person are dependent.
+    """Returns the standard error of the mean of `values` [num_samples], clustered by person.
 
-    `persons` has the person's id for each row. Different persons are independent. NaN if there is one person.
+    `persons` has the id of each row's person. Rows of one person may be dependent, but different persons are
+    independent. The result is NaN if there is only one person.
     """
     _, index = np.unique(persons, return_inverse=True)
     sums = np.bincount(index, values - values.mean())
@@ -169,9 +170,9 @@ def person_error(values: np.ndarray, persons: np.ndarray) -> float:
 def predictions(
     part: Part, epsilon: float, delta: float, margin_stddev: float, *, per_person: bool
 ) -> dict[str, float]:
-    """Returns the predicted margin error of a head by each of `MECHANISMS`, computed from public features and ids.
+    """Returns the predicted margin error of a head for each of `MECHANISMS`, computed from public features and ids.
 
-    If `per_person`, one epsilon protects all labels of a person, else one label.
+    Epsilon protects all labels of one person if `per_person`, and otherwise one label.
     """
     persons = part.persons if per_person else None
     errors = predicted_margin_errors(
@@ -183,7 +184,7 @@ def predictions(
 def release(
     key: jax.Array, part: Part, mechanism: str, epsilon: float, delta: float, margin_stddev: float, *, per_person: bool
 ) -> ReleasedHead:
-    """Fits the head that is written to a file; its claim is for one person if `per_person`, else for one label."""
+    """Fits the head that is written to a file; its claim is for one person if `per_person`, or else for one label."""
     unit = "person" if per_person else "label"
     values: dict[str, Any] = {"epsilon": epsilon} | ({"persons": part.persons} if per_person else {})
     if mechanism == "randomized_response":

@@ -1,4 +1,7 @@
-"""The --release of the study of preference pairs: one head that may be published, and at most one private score."""
+"""The option --release of the study of preference pairs, which writes one head that may be published.
+
+It also prints at most one private score.
+"""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +30,7 @@ from jaxdp.validation import check_above, check_choice, check_delta, warn_large_
 RELEASED = ("randomized_response", "gaussian")
 UNREAD = ("epsilon", "num_seeds", "seed", "feature_norm")  # options that only the simulation uses
 CONFIDENCE = 0.95
-STEPS_PER_ANSWER = 2**20  # answers are rounded to multiples of one over this number before noise is added
+STEPS_PER_ANSWER = 2**20  # before noise is added, answers are rounded to multiples of one over this number
 
 
 def make_release(
@@ -48,7 +51,7 @@ def make_release(
         ),
     ] = None,
 ) -> TextOnly | None:
-    """Returns the release that --release writes instead of simulating; None without --release."""
+    """Returns the release that replaces the simulation with --release; None without --release."""
     if release is None:
         if evaluate_epsilon is not None:
             raise ValueError(f"evaluate_epsilon must be left out without --release, got {evaluate_epsilon}")
@@ -73,7 +76,7 @@ def make_release(
 
 
 def defaults() -> dict[str, Any]:
-    """Returns the default of each option that --release does not use, by name."""
+    """Returns the defaults, by name, of the options that --release does not use."""
     return {option.name: option.default for option in study("preference-pairs").options if option.name in UNREAD}
 
 
@@ -131,9 +134,9 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
 
 
 def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: bool) -> ReleasedHead:
-    """Fits a head, by the loss of `debiased_rr`, to labels that secret random bits have randomized.
+    """Fits a head, with the loss of `debiased_rr`, to labels that were randomized with secret random bits.
 
-    With `per_person`, the labels of a person share epsilon; `margin_stddev` determines the radius.
+    If `per_person`, epsilon is divided among the labels of a person. `margin_stddev` determines the radius.
     """
     reported = private_labels(part.labels, epsilon, persons=part.persons if per_person else None, release=True)
     params = debiased_rr().params(epsilon=epsilon, radius=local_radius(part, margin_stddev))
@@ -143,10 +146,10 @@ def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: boo
 
 
 def accuracy(theta: np.ndarray, part: Part, epsilon: float, per_person: bool) -> str:
-    """Releases the accuracy on held-out comparisons with discrete Laplace noise, sampled exactly, as a line of text.
+    """Releases the accuracy on held-out comparisons with exactly sampled discrete Laplace noise, as a line of text.
 
-    If `per_person`, the accuracy is the mean over persons of each person's accuracy. One person changes this mean by at
-    most one over the number of persons.
+    If `per_person`, the accuracy is the mean over persons of each person's accuracy. The sensitivity of this mean to
+    one person is one over the number of persons.
     """
     right = score(theta, part).right
     if per_person:

@@ -38,7 +38,7 @@ INTERVALS = (
     "Bands and [ ]: 90% of releases, as the privacy noise varies. Bars and +-: 95% confidence, as held-out persons "
     "vary. The noise is drawn again for each seed; the persons in the training data do not vary."
 )
-WORST_LOSS = 1.5  # highest log loss that is drawn; a head with theta = 0 has log 2
+WORST_LOSS = 1.5  # largest log loss that is drawn; a head with theta = 0 has the log loss ln 2
 MARKERS = "osD^v<>P"
 
 
@@ -82,12 +82,12 @@ def preference_pairs(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Fits every head at every epsilon for several draws of the privacy noise, and scores held-out comparisons.
+    """Fits every head at every epsilon with several draws of the privacy noise, and scores it on held-out comparisons.
 
     Returns:
-        A dataset with accuracy, log_loss, calibration_error and converged (head, epsilon, seed), the standard errors
-        over persons of the first two (head, epsilon), predicted margin errors (mechanism, epsilon), and `theta`, the
-        head to be written.
+        A dataset with accuracy, log_loss, calibration_error and converged (head, epsilon, seed); the standard errors of
+        accuracy and log_loss over persons (head, epsilon); predicted margin errors (mechanism, epsilon); and `theta`,
+        the parameter of the head to be written.
 
     Raises:
         ValueError: if a value is out of range, the table cannot be read, or a store is given.
@@ -175,7 +175,7 @@ def _score_alone(held_out: Part) -> str:
 
 
 def figure(dataset: xr.Dataset) -> Figure:
-    """Draws each score against epsilon: a band for the privacy noise, and bars for persons."""
+    """Draws each score against epsilon, with bands for the privacy noise and error bars for the choice of persons."""
     drawing = plotting.panels(1, len(METRICS), width=4.0)
     epsilons, ticks = dataset.epsilon.values, np.arange(dataset.sizes["epsilon"])
     for ax, (metric, title) in zip(drawing.axes, METRICS.items(), strict=True):
@@ -203,7 +203,7 @@ def figure(dataset: xr.Dataset) -> Figure:
 
 
 def report(dataset: xr.Dataset) -> str:
-    """Formats tables of scores and predictions, after the sentence on who may see them."""
+    """Formats a sentence on the people who may see the report, and tables of scores and predictions."""
     epsilons = [plotting.epsilon_label(value) for value in dataset.epsilon.values]
     parts = [f"{NOT_PRIVATE}.", dataset.attrs["data"]]
     for metric, title in METRICS.items():
@@ -237,7 +237,7 @@ def report(dataset: xr.Dataset) -> str:
 
 
 def write_head(dataset: xr.Dataset, folder: Path) -> str:
-    """Writes head.npz, and returns the lines that score new pairs."""
+    """Writes head.npz, and returns text with lines of code that score new pairs."""
     path = folder / "head.npz"
     head_attrs = {name: dataset.attrs[f"head_{name}"] for name in ("mechanism", "claim", "unit", "epsilon")}
     versions = {name: dataset.attrs[name] for name in ("jaxdp", "jax")}

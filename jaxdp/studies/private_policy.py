@@ -61,7 +61,7 @@ POLICY_LABELS = {
 
 
 def estimators(dim: int) -> dict[str, Estimator]:
-    """Returns the compared estimators, each with its confidence set, by name."""
+    """Returns the estimators to compare, each with its confidence set, by name."""
     return {
         "mle": with_confidence(mle()),
         CENTRAL: with_confidence(objective_perturbation()),
@@ -101,14 +101,14 @@ def private_policy(
 ) -> xr.Dataset:
     """Simulates the suboptimality of policies, for every estimator, kind of policy, epsilon, num_samples and seed.
 
-    The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
+    The central estimator is run with Gaussian and with K-norm noise, as two estimators with separate claims. At each
     epsilon, figures and texts show the estimator with the smaller predicted error; the prediction does not use the
     data.
 
     Returns:
-        A dataset with `suboptimality` (dimensions estimator, policy, epsilon, num_samples, seed) and, without the
-        dimension policy, `covered`, `width`, `gap`, `l2_error`, `certificate`, `steps` and `converged`. The coordinate
-        `noise` (epsilon) names the noise of the central estimator that is shown.
+        A dataset with `suboptimality` (estimator, policy, epsilon, num_samples, seed) and, without the dimension
+        policy, `covered`, `width`, `gap`, `l2_error`, `certificate`, `steps` and `converged`. The coordinate `noise`
+        (epsilon) names the noise of the central estimator that is shown.
 
     Raises:
         ValueError: if a value is out of range.
@@ -128,7 +128,7 @@ def private_policy(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws suboptimality against num_samples, a column for every epsilon, a row for every kind of policy."""
+    """Draws suboptimality against num_samples, with a column for every epsilon and a row for every kind of policy."""
     results = merge_noises(results)
     num_features = int(results.num_features)
     bounds = sample_orders(results.estimator.values.tolist(), float(results.delta), lambda _: num_features)
@@ -154,8 +154,9 @@ def figure(results: xr.Dataset) -> Figure:
 def _for_greedy(order: Order, uncovered: Collection[float]) -> Order:
     """Returns `order` for the policy "greedy", and NaN for other policies and for the epsilons in `uncovered`.
 
-    A greedy policy loses at most 2 L times the l2 error, with L the bound on the norm of features. So the order of the
-    l2 error is also an order for the loss.
+    The suboptimality of a greedy policy is at most 2 L times the l2 error, where L is the bound on the norm of
+    features. Therefore a bound on the l2 error up to a constant factor also bounds the suboptimality up to a constant
+    factor.
     """
 
     def bound(num_samples: np.ndarray, epsilon: float, policy: str) -> np.ndarray:
@@ -166,7 +167,7 @@ def _for_greedy(order: Order, uncovered: Collection[float]) -> Order:
 
 
 def reference_loss(results: xr.Dataset) -> float:
-    """Returns the mean suboptimality, over bandits, of the policy that collected the data."""
+    """Returns the mean suboptimality, over all bandits, of the policy that collected the data."""
     return float(results.suboptimality.sel(policy="reference").mean(skipna=False))
 
 
@@ -190,7 +191,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def notes(results: xr.Dataset) -> list[str]:
-    """Returns notes on the reference policy, on confidence sets, and on searches that stopped early or failed."""
+    """Returns notes on the reference policy, on confidence sets, and on fits that failed or did not converge."""
     texts = [
         f"The policy that collected the data loses {reference_loss(results):.4f}; pessimistic policies fall back on it"
         " if the data are uninformative."
@@ -217,7 +218,7 @@ def notes(results: xr.Dataset) -> list[str]:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats the table and notes on it."""
+    """Formats the table and notes."""
     seeds = plotting.seed_count(results.sizes["seed"])
     meaning = f"+- and bands: 95% confidence interval (Student's t) of the mean over {seeds}."
     noise = ["\n".join(lines)] if (lines := noise_lines(results)) else []

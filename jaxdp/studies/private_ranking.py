@@ -44,7 +44,7 @@ from jaxdp.validation import check_choice, check_delta, check_positive, name_opt
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 BALLOT_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
 UNITS = ("pair", "ballot")
-UNKNOWN = "unknown"  # a reading of the items that a ballot does not rank
+UNKNOWN = "unknown"  # default of `unranked`, the interpretation of items that a ballot does not rank
 NUM_SEEDS = 200
 
 NOT_PRIVATE = "a simulation: not private"
@@ -163,32 +163,33 @@ def private_ranking(
 ) -> xr.Dataset:
     """Simulates abilities and ranks of items, for every estimator, epsilon and seed. The output is not private.
 
-    The output includes the abilities without privacy, comparisons with them, and many private estimates of the same
-    data, which each spend their budget. `ranking_release` makes a ranking that may be published.
+    The output includes the non-private abilities, comparisons with them, and many private estimates from the same data.
+    Each private estimate spends its own budget. `ranking_release` makes a ranking that may be published.
 
-    The data are fixed; seeds differ only in the privacy noise. So the results do not include the sampling error of the
-    comparisons or ballots. For comparisons, the privacy unit is one outcome; the compared pairs, and how often each
-    pair was compared, are public. For ballots, the privacy unit is one whole ballot, including the items that it ranks;
-    the number of ballots is public. To protect one comparison of a ballot instead, rank `ballots.comparisons()`.
+    The data are fixed, and seeds differ only in the privacy noise. Therefore the results do not include the sampling
+    error of the comparisons or ballots. For comparisons, the privacy unit is one outcome; the compared pairs, and how
+    often each pair was compared, are public. For ballots, the privacy unit is one whole ballot, including the items
+    that it ranks; the number of ballots is public. To protect one comparison of a ballot instead, rank
+    `ballots.comparisons()`.
 
-    The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
+    The central estimator is run with Gaussian and with K-norm noise, as two estimators with separate claims. At each
     epsilon, figures and texts show the estimator with the smaller predicted error; the prediction does not use the
     data.
 
     The default radius grows with the number of items, because a constant bound on the norm would be tighter for more
-    items. `Ballots.answers` explains `unranked`, and `default_delta` the default of delta.
+    items. `Ballots.answers` explains `unranked`, and `default_delta` returns the default of delta.
 
     Returns:
-        A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed); `survival` (1 if the item that
-        is first without privacy comes first, else 0) and `agreement` (Kendall's tau with the ranking without privacy),
-        both (estimator, epsilon, seed); `certificate`, `steps` and `converged`. Coordinates include the radius and
-        `noise` (epsilon), the noise of the central estimator that is shown. The first estimator has no privacy: it
-        maximises the likelihood of all comparisons, or of all preferences that ballots state. If a fit fails, ability,
-        rank, survival and agreement are NaN.
+        A dataset with `ability` and `rank` (estimator, epsilon, item, seed); `survival` (1 if the non-private winner
+        comes first, else 0) and `agreement` (Kendall's tau with the non-private ranking), both (estimator, epsilon,
+        seed); `certificate`, `steps` and `converged`. Coordinates include the radius and `noise` (epsilon), the noise
+        of the central estimator that is shown. The first estimator is not private; it maximises the likelihood of all
+        comparisons, or of all preferences that ballots state. If a fit fails, ability, rank, survival and agreement are
+        NaN.
 
     Raises:
-        ValueError: if a value is out of range, no ballot puts an item above another, or items fall into groups that
-            were never compared with each other.
+        ValueError: if a value is out of range, no ballot prefers an item to another item, or comparisons do not connect
+            all items.
     """
     if epsilon is None:
         epsilon = BALLOT_EPSILONS if isinstance(data, Ballots) else EPSILONS
@@ -218,7 +219,7 @@ def private_ranking(
 
 
 def _make_estimators(data: ComparisonTable | Ballots, unranked: str) -> tuple[dict[str, Estimator], Problem]:
-    """Returns the estimators for this kind of data, the estimator without privacy first, and their problem."""
+    """Returns the estimators for this kind of data, the non-private estimator first, and their problem."""
     count = len(data.items)
     if isinstance(data, Ballots):
         estimators = {
@@ -240,8 +241,8 @@ def _make_estimators(data: ComparisonTable | Ballots, unranked: str) -> tuple[di
 def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
     """Returns Kendall's tau of rankings without ties.
 
-    Tau is the fraction of pairs in the same order minus the fraction of pairs in the opposite order. It is in [-1, 1],
-    has no dimension item, and is NaN where a rank is NaN. There must be at least two items.
+    Tau is the fraction of pairs in the same order minus the fraction of pairs in the opposite order. The result has no
+    dimension item, is in [-1, 1], and is NaN where a rank is NaN. There must be at least two items.
     """
     other = rank.rename(item="other")
     agree = xr.ufuncs.sign(rank - other) * xr.ufuncs.sign(reference - reference.rename(item="other"))
@@ -290,7 +291,7 @@ def survival_figure(results: xr.Dataset) -> Figure:
 
 
 def figure(results: xr.Dataset, *, ballots: Path | None = None) -> Figure:
-    """Draws all abilities for a table of comparisons, and how often the winner comes first for ballots."""
+    """Draws all abilities for a table of comparisons; for ballots, draws how often the winner comes first."""
     return ability_figure(results) if ballots is None else survival_figure(results)
 
 
@@ -306,7 +307,7 @@ def make_release(
         ),
     ] = False,
 ) -> TextOnly | None:
-    """Returns the private ranking that --release prints instead of simulating; None without --release."""
+    """Returns the private ranking that replaces the simulation with --release; None without --release."""
     if not release:
         return None
     budget = _release_budget(options["epsilon"], options["num_seeds"])
@@ -326,7 +327,7 @@ def make_release(
 
 
 def _release_budget(epsilon: Sequence[float] | None, seeds: int | None) -> float:
-    """Returns the only epsilon in `epsilon`; raises ValueError if it has not exactly one value or `seeds` is given."""
+    """Returns the only value in `epsilon`; raises ValueError unless there is exactly one value and `seeds` is None."""
     if seeds is not None:
         raise ValueError(f"seeds must be left out with --release, which draws once, got {seeds}")
     if epsilon is None or len(epsilon) != 1:

@@ -1,4 +1,4 @@
-"""One private ranking: the only output of the ranking study that may be published."""
+"""Releases one private ranking, which is the only output of the ranking study that may be published."""
 
 import math
 import secrets
@@ -27,8 +27,8 @@ from jaxdp.validation import check_epsilon, check_number
 
 FAILURE_PROB = 0.05
 LARGEST_ABILITY = 3.0  # default bound on the root mean square ability, in log odds
-LARGEST_DELTA = 1e-6  # largest default delta
-ON_THE_BOUND = 0.999  # abilities lie on their bound if their norm is at least this number times the radius
+LARGEST_DELTA = 1e-6  # maximum of the default delta
+ON_THE_BOUND = 0.999  # abilities are on their bound if their norm is at least this number times the radius
 PAIRS_OF_BALLOTS = "A whole ballot makes many comparisons. It is not protected, nor are the items that it ranks."
 READINGS = {
     "unknown": "Items that a ballot leaves out are not compared; elections count them as beaten (--unranked last).",
@@ -37,7 +37,7 @@ READINGS = {
 
 
 def default_radius(num_items: int) -> float:
-    """Returns the default bound on the norm of the abilities; it only depends on the number of items."""
+    """Returns the default bound on the norm of the abilities, which depends only on the number of items."""
     return LARGEST_ABILITY * math.sqrt(num_items)
 
 
@@ -47,11 +47,11 @@ def default_delta(num_records: int) -> float:
 
 
 def release_key(seed: int | None) -> jax.Array:
-    """Returns the key of a release: 64 bits of the operating system's entropy, or the key of a seed.
+    """Returns the key of a release, from a seed or from 64 bits of the operating system's entropy.
 
     Args:
         seed: in [0, 2**32), for a reproducible release. Anyone who knows the seed, or tries all seeds, can remove the
-            noise: the release is then not private. None for fresh entropy, which is not stored.
+            noise, so the release is not private. None for fresh entropy, which is not stored.
 
     Raises:
         ValueError: if seed is out of range.
@@ -74,62 +74,62 @@ def ranking_release(
 ) -> xr.Dataset:
     """Releases one ranking with central privacy, and an interval for the difference of every pair of items.
 
-    The privacy unit is the outcome of one comparison. The items, their order in the table, and how often each pair
-    was compared are public and used exactly; so is the number of comparisons. The default radius depends only on the
-    number of items. Choose epsilon, delta, failure_prob, radius and curvature without looking at the outcomes. If
-    comparisons come from ballots (`ballots.comparisons()`), the items that a voter ranked are public in this unit, and
-    a voter who made k comparisons is protected at k epsilon at best.
+    The privacy unit is the outcome of one comparison. The items, their order in the table, the number of comparisons,
+    and how often each pair was compared are public and used exactly. The default radius depends only on the number of
+    items. Choose epsilon, delta, failure_prob, radius and curvature without looking at the outcomes. If comparisons
+    come from ballots (`ballots.comparisons()`), the items that a voter ranked are public in this unit, and a voter who
+    made k comparisons is protected at best at k epsilon.
 
-    Whole ballots are refused: estimators for ballots count half wins for pairs that a ballot does not compare, and have
-    no confidence set.
+    Whole ballots are rejected, because estimators for ballots count half wins for pairs that a ballot does not compare,
+    and have no confidence set.
 
-    The intervals cover the privacy noise and the sampling error of the comparisons, for all pairs together, and assume
-    that the truth lies within the radius. With enough comparisons they are proved (`provable_curvature`). Otherwise
-    they assume that the logistic curvature is at least the smallest curvature of the compared pairs at the released
-    abilities. This is plausible, not proved: with 10 to 20 comparisons of two items at odds of 300 to 1 and Gaussian
-    noise, such intervals held in 85% to 89% of 3000 runs (epsilon 0.5 to 1; target 95%); with K-norm noise, or more
-    items or comparisons, they held in at least 94%. With a curvature that is assumed in advance, such as 1/4, intervals
-    miss the truth if abilities are far apart.
+    The intervals cover the privacy noise and the sampling error of the comparisons, simultaneously for all pairs, and
+    assume that the norm of the true abilities is at most the radius. With enough comparisons their coverage is proved
+    (`provable_curvature`). Otherwise they assume that the logistic curvature is at least the smallest curvature of the
+    compared pairs at the released abilities. This is plausible, but not proved. With 10 to 20 comparisons of two items
+    at odds of 300 to 1 and Gaussian noise, such intervals covered the truth in 85% to 89% of 3000 runs (epsilon 0.5 to
+    1; target 95%). With K-norm noise, or with more items or comparisons, they covered the truth in at least 94%. With a
+    curvature that is assumed in advance, such as 1/4, intervals miss the truth if abilities are far apart.
 
-    The function chooses Gaussian or K-norm noise, whichever has the smaller predicted error of the abilities; the
-    prediction depends only on epsilon, delta and the number of items (`quieter_noise`). K-norm noise has heavier tails,
-    so its intervals may be wider, by up to a fifth; it needs no delta.
+    The function chooses Gaussian or K-norm noise, whichever has the smaller predicted error of the abilities. The
+    prediction depends only on epsilon, delta and the number of items (`quieter_noise`). K-norm noise needs no delta,
+    but it has heavier tails, so its intervals may be wider, by up to a fifth.
 
     Args:
         data: the comparisons and their outcomes.
         epsilon: privacy budget, in (0, inf).
-        delta: delta of Gaussian noise, in (0, 1); 0 for K-norm noise. None: `default_delta` of the number of
+        delta: delta of Gaussian noise, in (0, 1); 0 for K-norm noise. None chooses `default_delta` of the number of
             comparisons.
-        radius: bound on the norm of the abilities (log odds, mean zero), > 0. None: 3 sqrt(number of items).
-        failure_prob: probability that some interval misses, in (0, 1).
-        curvature: curvature to assume, in [0, 1/4]; intervals with 0 are always proved, and very wide. None: as
-            described above.
+        radius: bound on the norm of the abilities (log odds, mean zero), > 0. None chooses 3 sqrt(number of items).
+        failure_prob: probability that any interval misses the truth, in (0, 1).
+        curvature: curvature to assume, in [0, 1/4]. The coverage of intervals with 0 is always proved, but these
+            intervals are very wide. None chooses a curvature as described above.
         key: a secret key; `release_key` makes one.
 
     Returns:
         A dataset with `ability` (item; log odds with mean zero), `rank` (item; 1 is best), `low` and `high` (item,
-        other; interval of the ability of item minus the ability of other, 0 on the diagonal), `curvature`, `proved`
-        (whether the intervals are proved), `converged` and `num_comparisons`. Coordinates are epsilon, delta (0 with
+        other; interval for the ability of item minus the ability of other, 0 on the diagonal), `curvature`, `proved`
+        (whether the coverage is proved), `converged` and `num_comparisons`. Coordinates are epsilon, delta (0 with
         K-norm noise), `noise` ("gaussian" or "k_norm"), radius and failure_prob.
 
     Raises:
-        ValueError: if data are whole ballots, epsilon is not finite, another value is out of range, items fall into
-            groups that were never compared with each other, or items are connected only by chains so long that the
-            second moment of the features is singular up to rounding.
+        ValueError: if data are whole ballots, epsilon is not finite, another value is out of range, comparisons do not
+            connect all items, or comparisons connect items only by chains so long that the second moment of the
+            features is singular up to rounding.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
         - Unit: the outcome of one comparison; adjacency: replace one outcome.
-        - Why: Everything returned is post-processing of one noisy statistic and of public values; public values decide
-          the kind of noise. The claim assumes that the key is secret; JAX's generator is not cryptographic. Every
-          further release of the same data adds the epsilon of that release.
+        - Why: All results are post-processing of one noisy statistic and of public values; public values determine the
+          kind of noise. The claim assumes that the key is secret; JAX's generator is not cryptographic. Every further
+          release of the same data adds the epsilon of that release.
 
     Source:
         See `objective_perturbation` and `confidence_set`.
 
     Deviations:
-        If `curvature` is None, intervals assume the smallest curvature at the released abilities, or use the curvature
-        that follows from it by proof, if there is one.
+        If `curvature` is None, intervals use a curvature that is proved from the smallest curvature at the released
+        abilities or, if there is no proof, assume this smallest curvature.
     """
     check_number("epsilon", check_epsilon(epsilon))
     if delta is None:
@@ -185,22 +185,22 @@ def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
 
 
 def provable_curvature(assumed: ConfidenceSet, features: jax.Array, curvature: jax.Array) -> jax.Array:
-    """Returns a curvature with which the confidence set is proved, given the smallest curvature at the estimate.
+    """Returns a curvature for which the confidence set's coverage is proved.
 
     Let |D| be the distance of the truth from the estimate in the norm of the confidence set, and c the largest whitened
-    length of a comparison's features. Between truth and estimate, the margin of a comparison changes by at most c |D|,
-    and the logistic curvature shrinks at most by the factor exp(-change), since the logistic loss is self-concordant.
+    norm of a comparison's features. Between truth and estimate, the margin of a comparison changes by at most c |D|.
+    The logistic curvature decreases at most by the factor exp(-change), because the logistic loss is self-concordant.
     So the mean curvature between truth and estimate is at least curvature * (1 - exp(-c |D|)) / (c |D|). This mean
     times |D| is at most G, the bound on the gradient at the truth. With u = c G / curvature < 1, it follows that
-    c |D| <= -ln(1 - u), and so the mean curvature is at least curvature * u / -ln(1 - u), the result.
+    c |D| <= -ln(1 - u), and so the mean curvature is at least curvature * u / -ln(1 - u), which is the result.
 
     Args:
         assumed: the confidence set with ridge 0 that assumes `curvature`; its width is G / curvature.
         features: [num_comparisons, num_items] float.
-        curvature: [] float, smallest curvature over all comparisons at the estimate.
+        curvature: [] float, the smallest curvature over all comparisons at the estimate.
 
     Returns:
-        [] float; 0 if u >= 1, that is, with too few comparisons or too much noise.
+        [] float; 0 if u >= 1, which happens with too few comparisons or too much noise.
     """
     change = assumed.width * jnp.max(jnp.linalg.norm(assumed.whitened(features), axis=-1))
     return jnp.where(change < 1, curvature * change / -jnp.log1p(-jnp.minimum(change, 1)), 0)
@@ -213,9 +213,9 @@ def _central(data: ComparisonTable | Ballots, noise: str) -> tuple[str, Estimato
 
 
 def _dataset(items: tuple[str, ...], theta: np.ndarray, low: np.ndarray, high: np.ndarray) -> xr.Dataset:
-    """Returns a dataset of abilities, ranks, and intervals of all ordered pairs of items.
+    """Returns a dataset of abilities, ranks, and intervals for all ordered pairs of items.
 
-    `low` and `high` [num_pairs] are the limits of the ability of the first item minus the ability of the second item.
+    `low` and `high` [num_pairs] are limits for the ability of the first item minus the ability of the second item.
     """
     least, largest = (np.zeros((len(items), len(items)), theta.dtype) for _ in range(2))
     first, second = pair_indices(len(items)).T
@@ -238,10 +238,11 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
 
     Args:
         released: a dataset of `ranking_release`.
-        fresh: whether the key is fresh entropy, and not the key of a seed.
+        fresh: whether the key comes from fresh entropy instead of a seed.
         of_ballots: whether the comparisons come from ballots.
-        unranked: "unknown" or "last": how the comparisons treat items that a ballot leaves out. The report prints
-            neither the winner with the other choice nor the number of ballots that compare nothing: both are private.
+        unranked: how the comparisons treat items that a ballot leaves out, "unknown" or "last". The report contains
+            neither the winner for the other choice nor the number of ballots without a comparison, because both are
+            private.
     """
     epsilon, delta, count = float(released.epsilon), float(released.delta), int(released.num_comparisons)
     if released.noise.item() == "k_norm":

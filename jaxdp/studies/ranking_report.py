@@ -1,4 +1,4 @@
-"""The report of the ranking study: the winner, how often it stays first under privacy, and notes."""
+"""The report of the ranking study: the winner, how often the winner stays first under privacy, and notes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ ONLY_NOISE = (
     "Only the privacy noise varies over seeds. The numbers below do not include the sampling error of the comparisons"
     " (or\nballots): a winner that stays first in every seed may still be first by luck."
 )
-ON_THE_BOUND = 0.999  # abilities lie on their bound if their norm is at least this number times the radius
-ALIKE = 1e-3  # the solver's rounding may decide the order of abilities that are closer than this
+ON_THE_BOUND = 0.999  # abilities are on their bound if their norm is at least this number times the radius
+ALIKE = 1e-3  # rounding in the solver may decide the order of abilities with a smaller difference
 SURVIVES = 0.95  # fraction of seeds in which the winner must stay first
 FEWEST_SEEDS = seeds_needed(SURVIVES, sides=2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BallotTable(ComparisonTable):
-    """Comparisons that were made from ballots.
+    """A table of comparisons that was computed from ballots.
 
     Attributes:
         ballots: the ballots.
@@ -63,7 +63,7 @@ def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: st
 
 
 def silent_ballots(ballots: Ballots, unranked: str) -> str:
-    """Returns how many ballots rank one item, and how many state no preference under `unranked`, in two sentences."""
+    """Returns two sentences on the numbers of ballots that rank one item, and that state no preference."""
     silent, count = ballots.num_silent(unranked=unranked), ballots.num_ballots
     single = sum(times for order, times in zip(ballots.orders, ballots.counts, strict=True) if len(sum(order, ())) == 1)
     return (
@@ -73,10 +73,10 @@ def silent_ballots(ballots: Ballots, unranked: str) -> str:
 
 
 def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
-    """Formats how many ballots state no preference, and the winner under the other reading of unranked items.
+    """Formats the number of ballots without a preference, and the winner by the other reading of unranked items.
 
-    The text is empty if every ballot ranks all items. A file does not state its reading: in an election unranked items
-    lose, but a voter who was asked about some items does not compare the other items.
+    The text is empty if every ballot ranks all items. A file does not say which reading is right: in an election
+    unranked items lose, but a voter who was asked only about some items does not compare the other items.
     """
     if ballots.data_type.endswith("c"):
         return ""
@@ -88,7 +88,7 @@ def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
     radius = float(results.radius)
     try:
         design = ballots.design(unranked=other)
-    except ValueError:  # the answers under the other reading do not fit into memory
+    except ValueError:  # the answers by the other reading do not fit into memory
         return f"{text} There are too many to compute the winner with --unranked {other}."
     fit = estimate(ballot_mle(), *design, key=jax.random.key(0), radius=radius)
     theta = np.asarray(fit.theta)
@@ -105,7 +105,7 @@ def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
 
 
 def ranking(results: xr.Dataset, remarks: Mapping[str, str] | None = None) -> str:
-    """Formats the abilities without privacy, best first; `remarks` by item name are appended to the lines."""
+    """Formats the non-private ability estimates, best first; `remarks`, keyed by item, are appended to the lines."""
     remarks = remarks or {}
     clear, order = _without_privacy(results)
     width = max(len(str(name)) for name in results["item"].values)
@@ -153,8 +153,8 @@ def _shares(results: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArr
 def survival(results: xr.Dataset) -> str:
     """Formats the epsilon of the grid from which on the non-private winner comes first 95% of the time.
 
-    The text has the epsilon for the lower limit of the confidence interval, because a share over few seeds may be high
-    by luck, and then the epsilon for the share itself if it is another one.
+    The text has the epsilon for the lower limit of the confidence interval, because a proportion over few seeds may be
+    large by chance. If the epsilon for the point estimate differs, the text has both.
     """
     results = merge_noises(results)
     _, order = _without_privacy(results)
@@ -179,9 +179,9 @@ def survival(results: xr.Dataset) -> str:
 
 
 def _sufficient_epsilon(share: xr.DataArray) -> float | None:
-    """Returns the smallest epsilon from which on all shares are at least `SURVIVES`, or None if there is none.
+    """Returns the smallest epsilon from which on all proportions are at least `SURVIVES`; None if there is none.
 
-    `share` has the dimension epsilon, in increasing order. NaN counts as too small.
+    `share` has the dimension epsilon, in increasing order. A NaN counts as too small.
     """
     failing = np.flatnonzero(~(share.values >= SURVIVES))
     first = int(failing[-1]) + 1 if failing.size else 0
@@ -193,7 +193,7 @@ def _onwards(epsilon: float) -> str:
 
 
 def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> list[str]:
-    """Returns notes on ties, on the order by ballot estimators, on the bound, and on stopped minimisations."""
+    """Returns notes on ties, on the order by ballot estimators, on the bound, and on fits that did not converge."""
     texts = []
     clear, order = _without_privacy(results)
     first, second = clear["item"].values[order[:2]]
@@ -212,13 +212,13 @@ def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str
 
 
 def _on_the_bound(results: xr.Dataset) -> bool:
-    """Returns whether the norm of the abilities without privacy is at least `ON_THE_BOUND` times the radius."""
+    """Returns whether the norm of the non-private abilities is at least `ON_THE_BOUND` times the radius."""
     clear, _ = _without_privacy(results)
     return bool(np.linalg.norm(clear.ability) >= ON_THE_BOUND * float(results.radius))
 
 
 def _never_beaten(data: ComparisonTable | Ballots, unranked: str) -> dict[str, str]:
-    """Returns a remark, by item name, for each item that never lost or never won a comparison."""
+    """Returns a remark for each item that never lost or never won a comparison, keyed by the item's name."""
     table = data.comparisons(unranked=unranked) if isinstance(data, Ballots) else data
     wins, losses = np.zeros((2, len(table.items)), np.int64)
     ties = np.zeros_like(table.wins) if table.ties is None else table.ties  # half a win and half a loss
@@ -234,7 +234,7 @@ def _never_beaten(data: ComparisonTable | Ballots, unranked: str) -> dict[str, s
 
 
 def _other_order(ballots: Ballots, clear: xr.Dataset, order: np.ndarray, unranked: str) -> list[str]:
-    """Returns a note if the estimators of whole ballots order the items differently even without noise."""
+    """Returns a note if the estimators for whole ballots order the items differently even without noise."""
     margins = np.asarray(ballots.counts, float) @ (ballots.answers(unranked=unranked).astype(float) - 1)
     scores = margins @ pair_features(len(ballots.items)).astype(float)  # the same order as their abilities
     drops = scores[order[:-1]] - scores[order[1:]]
@@ -261,7 +261,7 @@ def _in_order(items: tuple[str, ...], scores: np.ndarray) -> str:
 
 
 def _without_privacy(results: xr.Dataset) -> tuple[xr.Dataset, np.ndarray]:
-    """Returns the results of the estimator without privacy, and the indices of items from best to worst."""
+    """Returns the results of the non-private estimator, and the indices of items from best to worst."""
     clear = results.isel(estimator=0, epsilon=0, seed=0)
     return clear, np.argsort(clear["rank"].values)
 

@@ -37,10 +37,10 @@ from jaxdp.validation import check_choice, check_delta
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
 NUM_SAMPLES = (1000, 1800, 3000, 5500, 10000)
-DELTA = 1e-3  # as in Figure 1 of DP-Reward; too large for real data of more than a few hundred labels
+DELTA = 1e-3  # as in Figure 1 of DP-Reward; too large for real data with more than a few hundred labels
 SOLVERS = ("exact", "averaged", "literal")
 UNCOVERED_NOTE = "No theorem is known for cut weights."
-TILE_SIZE = 16  # a tile of 10,000 samples then stays close to the size of the caches
+TILE_SIZE = 16  # a tile with 10,000 samples per lane is about as large as the caches
 
 LABELS = {
     "mle": "no privacy: mle",
@@ -58,14 +58,14 @@ LABELS = {
 
 
 def estimators(solver: str, dim: int = 1) -> dict[str, Estimator]:
-    """Returns the compared estimators by name.
+    """Returns the estimators to compare, by name.
 
     Args:
-        solver: "exact": minimisers over the ball of radius |theta*|, with analytic Gaussian noise; with public weights
-            also with K-norm noise, which gives pure epsilon. "averaged": one pass of SGD with constant step 0.1,
-            projected on this ball; the estimate is the average of the last half of the iterates. "literal": as in the
-            paper's text: one pass, step 0.1, last iterate, no projection, the paper's sigma.
-        dim: largest number of features.
+        solver: "exact" minimises over the ball of radius |theta*|, with analytic Gaussian noise; with public weights
+            also with K-norm noise, which gives pure epsilon-DP. "averaged" makes one pass of SGD with the constant step
+            0.1, projected onto this ball; the estimate is the average of the second half of the iterates. "literal"
+            follows the paper's text: one pass with step 0.1, the last iterate, no projection, and the paper's sigma.
+        dim: maximum number of features.
 
     Raises:
         ValueError: if solver is unknown.
@@ -144,7 +144,7 @@ def reward_estimation(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws the l2 error against num_samples, one panel for every epsilon."""
+    """Draws the l2 error against num_samples, with a column for every epsilon and a row for every num_features."""
     sizes, names = results.num_features.values.tolist(), results.estimator.values.tolist()
     orders = sample_orders(names, float(results.delta))
     return plotting.facets(
@@ -183,7 +183,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats the table and notes on it."""
+    """Formats the table and notes."""
     seeds = plotting.seed_count(results.sizes["seed"])
     meaning = f"+- and bands: 95% confidence interval (Student's t) of the mean over {seeds}."
     return "\n\n".join([table(results), meaning, *convergence_notes(results)])

@@ -1,4 +1,7 @@
-"""The commands that run a study: `run` writes to a new folder, `sweep` to a resumable store, and `advise` prints."""
+"""The commands that run a study.
+
+`run` writes results to a new folder, `sweep` writes them to a store and can be resumed, and `advise` prints them.
+"""
 
 import contextlib
 import inspect
@@ -49,7 +52,7 @@ def run_command(name: str, study: Study, *, writes: bool = True) -> Callable[...
     Args:
         name: name of the study.
         study: the study.
-        writes: whether the command also writes without --out, then to a folder in results/.
+        writes: whether the command writes to a folder in results/ if --out is not given.
     """
     default = " Default: results/STUDY, or the next free results/STUDY-2, ..." if writes else ""
     out_help = f"New or empty folder for data.zarr and figure.png.{default}"
@@ -83,7 +86,7 @@ def run_command(name: str, study: Study, *, writes: bool = True) -> Callable[...
 
 @contextlib.contextmanager
 def _compiling_briefly() -> Iterator[None]:
-    """Compiles programs for a CPU without optimisation: quick forms of studies compile for longer than they run."""
+    """Compiles programs for a CPU without optimisation, because compiling a quick form takes longer than running it."""
     from jaxdp.audit.quick_programs import quick_options
     from jaxdp.simulation.sweeps.lanes import added_options
 
@@ -99,7 +102,7 @@ def _time_text(study: Study) -> str:
 
 
 def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Returns the options of the quick form, except those that the user gave, and a note that lists them."""
+    """Returns the options after replacing defaults by the quick form's values, and a note that lists these values."""
     sources = {name: context.get_parameter_source(name) for name in study.quick}
     replaced = {
         name: study.quick[name] for name, source in sources.items() if source is None or source.name != "COMMANDLINE"
@@ -125,7 +128,7 @@ def _write(study: BoundStudy, out: Path | None, name: str, note: str, table_form
 
 
 def _print_report(study: BoundStudy, dataset: "xr.Dataset", ending: str, table_format: str) -> None:
-    """Prints the report and its ending; in a format other than text, only the tables, and the report to stderr."""
+    """Prints the report and its ending; if the format is not text, prints the tables, and the report to stderr."""
     with collect_tables() as tables:
         report = _report(study, dataset)
     if table_format != "text":
@@ -134,14 +137,14 @@ def _print_report(study: BoundStudy, dataset: "xr.Dataset", ending: str, table_f
 
 
 def _report(study: BoundStudy, dataset: "xr.Dataset") -> str:
-    """Returns the report of a study, and the privacy unit of its claims."""
+    """Returns the report of a study, with a sentence on the privacy units of its claims."""
     from jaxdp.plotting.labels import unit_sentence
 
     return "\n\n".join(filter(None, [study.report(dataset), unit_sentence(dataset)]))
 
 
 def _figure(study: BoundStudy, dataset: "xr.Dataset") -> "AnyFigure":
-    """Draws the figure of a study, with a caption that has the privacy unit of its claims."""
+    """Draws the figure of a study, with a caption that names the privacy units of its claims."""
     from jaxdp.plotting import Figure, caption
     from jaxdp.plotting.labels import CLAIMS_ARE, unit_sentence
     from jaxdp.plotting.records import note
@@ -158,7 +161,7 @@ def _print(text: str) -> None:
 
 
 def sweep_command(study: Study) -> Callable[..., None]:
-    """Returns the command that runs a study and writes to a store, or resumes the study of a store."""
+    """Returns the command that runs a study and writes its results to a store, or resumes the study of a store."""
 
     def command(
         store: Where,
@@ -185,7 +188,7 @@ def sweep_command(study: Study) -> Callable[..., None]:
         except KeyboardInterrupt as stop:
             typer.echo(str(stop) or "interrupted", err=True)
             raise typer.Exit(130) from stop
-        except ValueError as error:  # the message names arguments; the command line has options
+        except ValueError as error:  # the message names arguments, but the command line has options
             text = str(error).replace("overwrite=True", "--overwrite").replace("grow=True", "--grow")
             error.args = (text,)
             raise
@@ -197,7 +200,7 @@ def sweep_command(study: Study) -> Callable[..., None]:
 
 
 def _with_options(command: Callable[..., None], study: Study, ending: str) -> Callable[..., None]:
-    """Returns the command with the study's options added, and with the study's help text."""
+    """Returns the command after adding the study's options and the study's help text."""
     keyword_only = [
         value.replace(kind=value.KEYWORD_ONLY)
         for value in inspect.signature(command).parameters.values()
@@ -220,7 +223,7 @@ def _with_options(command: Callable[..., None], study: Study, ending: str) -> Ca
 
 
 def _with_option_name(text: str, parameters: Sequence[inspect.Parameter]) -> str:
-    """Replaces the argument name at the start of an error message by its option, if the two differ, e.g. --seeds."""
+    """Replaces the argument name at the start of an error message by its option if their names differ (--seeds)."""
     first, *remainder = text.split(" ", 1)
     for parameter in parameters:
         option = _option_name(parameter)
@@ -232,7 +235,7 @@ def _with_option_name(text: str, parameters: Sequence[inspect.Parameter]) -> str
 def _option_name(parameter: inspect.Parameter) -> str:
     """Returns the option of a parameter on the command line, such as --num-arms."""
     for extra in getattr(parameter.annotation, "__metadata__", ()):
-        # An annotated option has no default; Typer keeps the option's first name in that field.
+        # An annotated option has no default; Typer stores the option's first name in the field `default`.
         names = [extra.default, *(extra.param_decls or ())] if isinstance(extra, OptionInfo) else []
         if names and isinstance(names[0], str):
             return names[0]
@@ -240,5 +243,5 @@ def _option_name(parameter: inspect.Parameter) -> str:
 
 
 def _parse_process(text: str | None) -> int | str | None:
-    """Returns a process index or count as an integer, if the text is one; otherwise the text or None unchanged."""
+    """Returns a process index or count as an integer if the text is an integer, and otherwise unchanged."""
     return int(text) if text is not None and text.lstrip("-").isdigit() else text

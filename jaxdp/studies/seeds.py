@@ -1,4 +1,4 @@
-"""Warns, before a simulation, that a study has too few seeds to answer its question."""
+"""Warns before a simulation if a study has too few seeds to answer its question."""
 
 import warnings
 from typing import Any
@@ -13,20 +13,20 @@ class TooFewSeeds(UserWarning):
 
 
 def warn_of_few_seeds(num_seeds: Any, needed: int, question: str) -> None:
-    """Warns a study's caller if there are too few seeds for any results to answer the question.
+    """Warns the caller of a study if no results with this number of seeds could answer the question.
 
     Args:
         num_seeds: number of repetitions.
-        needed: number of seeds that can answer the question (`jaxdp.stats.seeds_needed`).
-        question: the question, to complete the words "to say ...".
+        needed: minimum number of seeds that can answer the question (`jaxdp.stats.seeds_needed`).
+        question: the question, as a completion of "to say ...".
 
     Raises:
-        ValueError: if num_seeds is not a whole number >= 1.
+        ValueError: if num_seeds is not an integer >= 1.
     """
     if (seeds := check_count("num_seeds", num_seeds)) < needed:
         warnings.warn(f"num_seeds must be >= {needed} to say {question}, got {seeds}", TooFewSeeds, stacklevel=3)
 
 
 def no_verdict(num_seeds: int, needed: int) -> str:
-    """Returns the sentence that a report prints in place of a verdict."""
+    """Returns the sentence that a report prints instead of a verdict."""
     return f"no verdict: at least {needed} seeds are needed, got {num_seeds}."

@@ -1,4 +1,4 @@
-"""Audits of registered claims in several processes at the same time."""
+"""Audits registered claims in several processes at the same time."""
 
 import contextlib
 import gc
@@ -17,12 +17,12 @@ from jaxdp import registry
 from jaxdp.audit import ScoreboardRow, scoreboard
 from jaxdp.studies.command import root_key
 
-MIN_CLAIMS = 8  # fewest claims that justify a second process, which takes seconds to start
-MAX_DEFAULT_JOBS = 2  # largest default number of processes: each may need some gigabytes
-CLAIMS_PER_CACHE = 16  # after these, a process drops its compiled programs: JAX slows down as it keeps more
-# Traced programs are many small objects that live long, so a process collects garbage seldom.
+MIN_CLAIMS = 8  # minimum number of claims that justifies a second process, which takes seconds to start
+MAX_DEFAULT_JOBS = 2  # maximum default number of processes, because each process may need several gigabytes
+CLAIMS_PER_CACHE = 16  # a process drops its compiled programs after this number, because many programs slow JAX down
+# Traced programs consist of many small long-lived objects, so a process rarely collects garbage.
 GARBAGE_THRESHOLDS = 200_000, 20, 100
-# Programs that run for long have their own options; the others are single operations.
+# Programs that run for a long time have their own options; these flags are for single operations.
 XLA_FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
 _audit_counter = itertools.count(1)
 # JAX settings that workers copy from this process.
@@ -55,7 +55,7 @@ class Task(NamedTuple):
 def usual_jobs(claims: int, cores: int, backend: str) -> int:
     """Returns the default number of processes for `claims` audits on `cores` cores.
 
-    It is 1 for few claims, and on an accelerator, which processes cannot share.
+    The default is 1 if there are few claims, or on an accelerator, because processes cannot share an accelerator.
     """
     return min(MAX_DEFAULT_JOBS, cores) if claims >= MIN_CLAIMS and backend == "cpu" else 1
 
@@ -69,18 +69,18 @@ def side_by_side(
     confidence: float = 0.95,
     **options: Any,
 ) -> Generator[ScoreboardRow]:
-    """Audits registered claims in several processes; yields one row of `scoreboard` for each name, in the given order.
+    """Audits registered claims in several processes, and yields one row of `scoreboard` for each name, in order.
 
     Args:
         names: names of entries.
         seed: seed of the root key, as on the command line.
         jobs: number of processes.
-        modules: modules that register a user's entries; each process imports them first.
-        confidence: confidence that the lower bounds of all rows hold.
+        modules: modules that register a user's entries; each process first imports them.
+        confidence: simultaneous confidence of the lower bounds of all rows.
         **options: further options of `scoreboard`.
 
     Yields:
-        Each row, as soon as it and all earlier rows are done. If the caller stops, the processes end.
+        Each row, as soon as this row and all rows before it are done. If the caller stops iterating, the processes end.
 
     Raises:
         MemoryError: if a process is killed.
@@ -101,7 +101,7 @@ def side_by_side(
         yield from rows
     except BrokenProcessPool as error:
         raise MemoryError(f"one of {jobs} processes was killed, perhaps for lack of memory: try --jobs 1") from error
-    except BaseException:  # also an interruption: without this, rows in progress would run for up to a minute
+    except BaseException:  # includes interruptions; otherwise rows in progress would run for up to a minute
         for process in set(multiprocessing.active_children()) - earlier_children:
             process.terminate()
         raise
@@ -111,10 +111,10 @@ def side_by_side(
 
 @contextlib.contextmanager
 def _environment_of_workers() -> Iterator[None]:
-    """Sets variables for processes that start inside: one thread for OpenBLAS, and options of XLA on a CPU."""
-    variables = {"OPENBLAS_NUM_THREADS": "1"}  # the other threads of a process would wait for matrices by spinning
+    """Sets environment variables for processes that start in its context: one OpenBLAS thread, and XLA's options."""
+    variables = {"OPENBLAS_NUM_THREADS": "1"}  # other threads of a process would wait for matrix products by spinning
     if jax.default_backend() == "cpu":
-        variables["XLA_FLAGS"] = f"{XLA_FLAGS} {os.environ.get('XLA_FLAGS', '')}"  # the user's flags win
+        variables["XLA_FLAGS"] = f"{XLA_FLAGS} {os.environ.get('XLA_FLAGS', '')}"  # the user's flags override these
     former = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,4 +1,4 @@
-"""Tables of studies: aligned text, and the same tables as Markdown, LaTeX or CSV."""
+"""Formats tables of studies as aligned text, Markdown, LaTeX or CSV."""
 
 import contextlib
 import csv
@@ -15,7 +15,7 @@ FORMATS = ("text", "markdown", "latex", "csv")
 
 
 def parse_format(text: str) -> str:
-    """Returns the name of a format, or raises typer's error for a bad option."""
+    """Returns the name of a format; raises Typer's error for a bad option if there is no such format."""
     if text not in FORMATS:
         raise typer.BadParameter(f"must be text, markdown, latex or csv, got {text!r}")
     return text
@@ -35,7 +35,7 @@ SIGN = " +- "  # between a mean and its half width
 
 
 class Table(NamedTuple):
-    """A table of text; the first row has the headings, and the first column the names of rows."""
+    """A table of texts; the first row has the headings, and the first column has the names of the rows."""
 
     title: str
     rows: Sequence[Sequence[str]]
@@ -46,7 +46,7 @@ _collected: ContextVar[list[Table] | None] = ContextVar("_collected", default=No
 
 @contextlib.contextmanager
 def collect_tables() -> Iterator[list[Table]]:
-    """Yields a list, to which `columns` adds its tables until the context ends."""
+    """Yields a list to which `columns` appends its tables until the context ends."""
     tables: list[Table] = []
     token = _collected.set(tables)
     try:
@@ -56,14 +56,14 @@ def collect_tables() -> Iterator[list[Table]]:
 
 
 def columns(rows: Sequence[Sequence[str]], title: str = "") -> list[str]:
-    """Formats rows of text as lines; the first column is aligned to the left, and all other columns to the right."""
+    """Formats rows of texts as lines; aligns the first column to the left and all other columns to the right."""
     if (tables := _collected.get()) is not None:
         tables.append(Table(" ".join(title.split()), rows))
     return align(rows)
 
 
 def table_of(title: str, rows: Sequence[Sequence[str]]) -> str:
-    """Formats rows of text as lines below a title; the first row has the headings."""
+    """Formats rows of texts as lines below a title; the first row has the headings."""
     return "\n".join([title, *columns(rows, title)])
 
 
@@ -85,7 +85,7 @@ def _as_latex(table: Table) -> str:
 
 
 def _as_csv(tables: Sequence[Table]) -> str:
-    """Formats a line for each cell: the table's title, row, column, value, and the half width of its interval."""
+    """Formats one CSV line for each cell, with the table's title, row, column, value and half width."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["table", "row", "column", "value", "half_width"])
@@ -99,7 +99,7 @@ def _as_csv(tables: Sequence[Table]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Returns a text without surrounding spaces, and a number also without the commas between thousands."""
+    """Returns a text without surrounding spaces; removes thousands separators from a number."""
     number = text.strip().replace(",", "")
     try:
         float(number)

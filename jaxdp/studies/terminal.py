@@ -6,11 +6,14 @@ import shutil
 import sys
 import textwrap
 
-NARROWEST = 40  # columns
+NARROWEST = 40  # minimum width in columns
 
 
 def terminal_width() -> int | None:
-    """Returns the width of the terminal in columns, at least 40; None for a pipe or a file, unless COLUMNS is set."""
+    """Returns the width of the terminal in columns, at least 40.
+
+    Returns None if the output goes to a pipe or a file and COLUMNS is not set.
+    """
     if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
         return None
     return max(shutil.get_terminal_size().columns, NARROWEST)
@@ -21,7 +24,7 @@ def wrap_prose(text: str, width: int | None) -> str:
 
     Args:
         text: lines of prose and of tables.
-        width: columns; None leaves all lines as they are.
+        width: maximum width in columns; None does not wrap lines.
     """
     if width is None:
         return text

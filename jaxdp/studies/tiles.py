@@ -4,7 +4,7 @@ import jax
 
 
 def cpu_tile(lanes: int) -> int | None:
-    """Returns the tile size `lanes`, which suits a CPU's caches, or None if JAX's default device is not a CPU.
+    """Returns the tile size `lanes`, which fits a CPU's caches; None if JAX's default device is not a CPU.
 
     With None, the sweep chooses the tile size.
     """

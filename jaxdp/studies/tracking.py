@@ -1,4 +1,4 @@
-"""The learners, adversaries and runs of all studies of tracking."""
+"""Learners, adversaries and runs that all tracking studies share."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -60,13 +60,13 @@ LEARNERS: dict[str, Callable[[int, int, int], Learner]] = {  # (num_experts, hor
 
 
 class Setting(NamedTuple):
-    """An adversary and sizes.
+    """A setting of a study: an adversary and sizes.
 
     Attributes:
         adversary: a name in `ADVERSARIES`.
-        num_experts: N, number of experts.
-        horizon: T, number of rounds.
-        num_switches: S, number of switches of the comparator, and of shifts of the adversary.
+        num_experts: N, the number of experts.
+        horizon: T, the number of rounds.
+        num_switches: S, the number of switches of the comparator, and of shifts of the adversary.
     """
 
     adversary: str
@@ -82,9 +82,10 @@ class Adversary(NamedTuple):
     """An adversary of the studies.
 
     Attributes:
-        make: (setting, gap) -> the environment.
+        make: function(setting, gap) that returns the environment.
         kind: the row of Table 1 of Asi et al. (2025): "shifting", "oblivious" or "adaptive".
-        mean_loss: (num_experts, gap) -> expected loss of uniform play per round; None if it is not known.
+        mean_loss: function(num_experts, gap) that returns the expected loss of uniform play per round; None if this
+            loss is not known.
     """
 
     make: Callable[[Setting, float], Environment]
@@ -137,14 +138,14 @@ def check_gap(gap: float) -> None:
 
 
 def check_learners(names: Sequence[str]) -> list[str]:
-    """Returns the names, or all names for ["all"] or an empty sequence; raises ValueError for an unknown name."""
+    """Returns the names, or all names if `names` is ["all"] or empty; raises ValueError for an unknown name."""
     return select_names([] if list(names) == ["all"] else names, LEARNERS)
 
 
 def star(
     adversary: Sequence[str], num_experts: Sequence[int], horizon: Sequence[int], num_switches: Sequence[int]
 ) -> list[Setting]:
-    """Returns, for each adversary, the setting with all first values, then settings that change one of these values.
+    """Returns the settings for each adversary: the setting with all first values, and settings that change one value.
 
     Raises:
         ValueError: if a name is unknown, a number is out of range, or an argument is empty.
@@ -170,20 +171,20 @@ def star(
 
 
 def tracking_run(learner: Learner, environment: Environment, horizon: int, delta: float) -> Run:
-    """Returns the run of a learner; its outputs are the `METRICS` after all rounds.
+    """Returns the run of a learner, with only the outputs `METRICS` after the last round.
 
     Args:
         learner: a learner.
         environment: an environment with the outputs `METRICS`.
         horizon: number of rounds.
-        delta: delta of a learner that takes a delta.
+        delta: value of the parameter delta, if the learner has this parameter.
     """
     run = simulator(learner, environment, horizon, checkpoints=[horizon])
     return keep_last_round(run, METRICS, fixed_delta(parameters(learner.params), delta, horizon))
 
 
 def claim_of(learner: Learner, delta: float) -> str:
-    """Formats the trust model and the kind of claim of a learner with privacy budget epsilon, for labels."""
+    """Formats, for labels, the trust model and the kind of claim of a learner with privacy budget epsilon."""
     values = {"delta": delta} if "delta" in parameters(learner.params) else {}
     claim = learner.guarantee(epsilon=1.0, **values)
     if claim.kind != "pure":
@@ -192,10 +193,10 @@ def claim_of(learner: Learner, delta: float) -> str:
 
 
 def proved_bound(name: str, setting: Setting, epsilon: float, delta: float) -> float | None:
-    """Returns the proved regret bound of `lazy_weights`, or of `counter_weights` over single experts, else None.
+    """Returns the proved regret bound of a learner; None if there is no bound to show.
 
-    The bounds hold for oblivious losses. Studies do not show the bound of `mirror_descent`, which is in
-    `mirror_descent_parameters`.
+    Only `lazy_weights`, and `counter_weights` over single experts, have such bounds, and only for oblivious losses.
+    Studies do not show the bound of `mirror_descent`, which is in `mirror_descent_parameters`.
     """
     _, num_experts, horizon, switches = setting
     values = {"epsilon": epsilon, "delta": delta, "num_experts": num_experts, "horizon": horizon}

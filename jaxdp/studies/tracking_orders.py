@@ -1,4 +1,4 @@
-"""Orders (growth rates) of the bounds in Table 1 of Asi et al. (2025), to compare with simulated regret."""
+"""Bounds of Table 1 of Asi et al. (2025) up to constant factors, for comparison with simulated regret."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ class Order(NamedTuple):
 
     Attributes:
         text: the theorem's name in the paper, for captions.
-        at: (epsilon, setting, delta) -> the bound, up to a constant factor.
+        at: function(epsilon, setting, delta) that returns the bound, up to a constant factor.
     """
 
     text: str
@@ -36,7 +36,7 @@ def _lower(epsilon: float, setting: Setting, delta: float) -> np.ndarray:
 
 
 _LOWER = Order("lower bound of section 3.2", _lower)
-ORDERS = {  # for each kind of adversary, the upper bound first
+ORDERS = {  # for each kind of adversary, the upper bound and then the lower bound
     "shifting": (
         Order("Thm 3.6", lambda epsilon, setting, delta: theory.shifting_upper(epsilon, **_sizes(setting))),
         _LOWER,
@@ -67,10 +67,10 @@ def orders_note(rows: Sequence[Setting]) -> str:
 
 
 def order_lines(x: Any, points: Sequence[tuple[float, Setting]], delta: float) -> list[Line]:
-    """Returns the upper bound of Table 1 as a line, scaled to pass through the lowest of the curves' first marks.
+    """Returns a list with the upper bound of Table 1 as a line, scaled through the lowest of the curves' first marks.
 
-    `x` has the horizontal position of each point (epsilon, setting). The list has no line if the bound is not positive
-    and finite at every finite x.
+    `x` has the horizontal position of each point (epsilon, setting). The list is empty unless the bound is positive and
+    finite at every finite x.
     """
     order = ORDERS[ADVERSARIES[points[0][1].adversary].kind][0]
     bounds = heights(order, points, delta)
@@ -91,7 +91,7 @@ def heights(order: Order, points: Sequence[tuple[float, Setting]], delta: float)
 
 
 def slope(x: np.ndarray, bound: np.ndarray) -> str:
-    """Formats the exponent of a bound along x; a dash unless the bound is known and positive at every point."""
+    """Formats the fitted exponent of x in a bound; a dash unless the bound is known and positive at every point."""
     if not np.all(bound > 0):
         return "-"
     return f"{np.polyfit(np.log(np.asarray(x, float)), np.log(bound), 1)[0] + 0.0:.2f}"

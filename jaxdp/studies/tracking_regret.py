@@ -82,15 +82,15 @@ def tracking_regret(
 ) -> xr.Dataset:
     """Simulates the dynamic regret of learners, for every learner, setting, epsilon and seed.
 
-    A setting is an adversary, N, T and S. The first setting of each adversary has the first values of N, T and S; every
-    further setting changes one of these. Learners know N, T and S, and have the parameters that their proofs or their
-    authors give for N, T and S.
+    A setting consists of an adversary, N, T and S. The first setting of each adversary has the first values of N, T and
+    S; every further setting changes one of these values. Learners know N, T and S, and use the parameters that their
+    proofs or their authors give for N, T and S.
 
     Returns:
         A dataset with `dynamic_regret` (against the best sequence with S switches), `regret` (against the best expert),
-        `loss`, `best_loss` and `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). It has the
-        coordinates `claim` along learner; `adversary`, `num_experts`, `horizon` and `num_switches` along setting; and
-        the scalars `delta` and `gap`.
+        `loss`, `best_loss` and `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). The dataset has
+        the coordinates `claim` along learner; `adversary`, `num_experts`, `horizon` and `num_switches` along setting;
+        and the scalars `delta` and `gap`.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(adversary, num_experts, horizon, num_switches)
@@ -152,7 +152,7 @@ def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws dynamic regret against T, S and N, if they vary, and against epsilon; a row for each adversary."""
+    """Draws dynamic regret against epsilon, and against each of T, S and N that varies; one row for each adversary."""
     rows, axes, at = bases(results), varying_axes(results), shared.nearest_epsilon(results)
     results, delta, panels = results.sortby("epsilon"), float(results.delta), []
     budgets = results.epsilon.values
@@ -185,7 +185,7 @@ def _sizes(base: Setting) -> str:
 
 
 def table(results: xr.Dataset, base: Setting) -> str:
-    """Formats the mean dynamic regret in a setting, the regret of uniform play, and proved bounds."""
+    """Formats the mean dynamic regret of each learner in a setting, the regret of uniform play, and proved bounds."""
     uniform = uniform_regret(results, base)
     below: dict[str, Any] = {} if uniform is None else {UNIFORM: uniform}
     for name in map(str, results.learner.values):
@@ -197,7 +197,7 @@ def table(results: xr.Dataset, base: Setting) -> str:
 
 
 def growth(results: xr.Dataset, base: Setting) -> str:
-    """Formats fitted exponents of T, S, N and 1 / epsilon, and the exponents of Table 1 at the same points."""
+    """Formats the fitted exponents of T, S, N and 1 / epsilon, and the exponents of Table 1 at the same points."""
     at, delta = shared.nearest_epsilon(results), float(results.delta)
     budgets = np.sort(results.epsilon.values)
     finite = budgets[np.isfinite(budgets)]
@@ -231,7 +231,7 @@ def growth(results: xr.Dataset, base: Setting) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats regret, its growth next to Table 1, and notes on both."""
+    """Formats the regret, its growth compared with Table 1, and notes."""
     parts = [text for base in bases(results) for text in (table(results, base), growth(results, base)) if text]
     seeds = plotting.seed_count(results.sizes["seed"])
     notes = [

@@ -75,9 +75,9 @@ def tracking_separation(
     At each T the privacy budgets are epsilon = ratio * sqrt(S / T).
 
     Returns:
-        A dataset with `dynamic_regret` and the other outcomes, and `regret_a_round` (dynamic regret / T), of dimensions
-        (learner, adversary, horizon, ratio, seed). It has the coordinates `claim` along learner, `epsilon` along
-        (horizon, ratio), and the scalars `delta`, `num_switches` and `num_experts`.
+        A dataset with `regret_a_round` (dynamic regret / T), `dynamic_regret` and the other outcomes, of dimensions
+        (learner, adversary, horizon, ratio, seed). The dataset has the coordinates `claim` along learner, `epsilon`
+        along (horizon, ratio), and the scalars `delta`, `num_switches` and `num_experts`.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(PAIR, [num_experts], horizon, [num_switches])
@@ -139,7 +139,7 @@ def labels_of(results: xr.Dataset) -> dict[Any, str]:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws regret per round against epsilon sqrt(T / S), a column for each adversary, a row for each T."""
+    """Draws regret per round against epsilon sqrt(T / S), with a column for each adversary and a row for each T."""
     results = results.sortby("ratio")
     switches = int(results.num_switches)
     finite = results.ratio.values[np.isfinite(results.ratio.values)]
@@ -171,7 +171,7 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def table(results: xr.Dataset) -> str:
-    """Formats the mean of dynamic regret / T."""
+    """Formats the mean of dynamic regret / T over seeds."""
     labels, blocks = labels_of(results), []
     learners = {name: labels[str(name)] for name in results.learner.values}
     for adversary in results.adversary.values:
@@ -188,7 +188,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats the table and notes on it."""
+    """Formats the table and notes."""
     seeds = plotting.seed_count(results.sizes["seed"])
     notes = [
         f"+- and bands: 95% confidence (Student's t) over {seeds}. ε: pure; (ε, δ): zero-concentrated or approximate, "

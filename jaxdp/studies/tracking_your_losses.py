@@ -53,7 +53,7 @@ def read_losses(
         ),
     ],
 ) -> np.ndarray:
-    """Reads the losses of a file by `jaxdp.experts.read_losses`."""
+    """Reads the losses of a file with `jaxdp.experts.read_losses`."""
     return experts.read_losses(path)
 
 
@@ -78,15 +78,16 @@ def tracking_your_losses(
 ) -> xr.Dataset:
     """Simulates learners on the user's losses, for every learner, epsilon and seed.
 
-    This is a simulation, and its output is not private. The losses, [rounds, num_experts] in [0, scale], are fixed;
+    This is a simulation, and its output is not private. The losses, [rounds, num_experts] in [0, scale], are fixed, so
     seeds differ only in the learners' randomness.
 
     Returns:
         A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in units of `scale`, and
-        `gained`: the learner's gain over uniform play as a share of the best sequence's gain (1: as good as the best
-        sequence; below 0: worse than uniform play; NaN: nothing to gain). It has the dimensions (learner, epsilon,
-        seed), the coordinates `claim` along learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches`, `delta`
-        and `asked_share` (the option `share`), and the attribute `privacy`.
+        `gained`, the learner's gain over uniform play as a fraction of the best sequence's gain. `gained` is 1 for a
+        learner that is as good as the best sequence, negative for a learner that is worse than uniform play, and NaN if
+        the best sequence has no gain. The dataset has the dimensions (learner, epsilon, seed), the coordinates `claim`
+        along learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches`, `delta` and `asked_share` (the option
+        `share`), and the attribute `privacy`.
     """
     check_delta(delta)
     check_within("share", share, 0.0, 1.0)
@@ -124,7 +125,7 @@ def tracking_your_losses(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws the share of the possible gain against epsilon, with the required share."""
+    """Draws the fraction of the possible gain against epsilon, with a line at the required fraction."""
     results = results.sortby("epsilon")
     figure = plotting.panels(width=5.2, height=4.2)
     (ax,) = figure.axes
@@ -149,9 +150,9 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def best_expert_share(results: xr.Dataset) -> float:
-    """Returns the best single expert's gain over uniform play as a share of the best sequence's gain.
+    """Returns the best single expert's gain over uniform play as a fraction of the best sequence's gain.
 
-    The result is NaN if the best sequence gains nothing.
+    The result is NaN if the best sequence has no gain.
     """
     uniform, first = float(results.uniform_loss), results.isel(learner=0, epsilon=0, seed=0)
     possible = uniform - float(first.best_sequence_loss)
@@ -159,13 +160,13 @@ def best_expert_share(results: xr.Dataset) -> float:
 
 
 def table(results: xr.Dataset) -> str:
-    """Formats the mean share of the possible gain."""
+    """Formats the mean fraction of the possible gain."""
     title = "share of the best sequence's gain over uniform play"
     return mean_table(title, results.gained, learner_labels(results.claim), digits=3)
 
 
 def best_learners(results: xr.Dataset) -> str:
-    """Formats, for each epsilon, the learner with the smallest mean loss, and learners not shown to lose more."""
+    """Formats the learner with the smallest mean loss at each epsilon, and learners that are not shown to be worse."""
     lines = ["least mean loss"]
     for epsilon in results.epsilon.values:
         loss = results.loss.sel(epsilon=epsilon)
@@ -182,9 +183,9 @@ def best_learners(results: xr.Dataset) -> str:
 
 
 def smallest_epsilons(results: xr.Dataset, share: float) -> str:
-    """Formats, for each learner, the smallest epsilon of the grid from which on the learner is shown to gain the share.
+    """Formats, for each learner, the smallest epsilon from which on it is shown to gain the fraction `share`.
 
-    The learner must be shown to gain the share at this epsilon and at all larger epsilons.
+    The learner must be shown to gain this fraction at the returned epsilon and at all larger epsilons of the grid.
     """
     head = f"smallest ε of the grid that is shown to gain {share:.0%} (95% confidence, separately for each learner)"
     if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
@@ -200,7 +201,7 @@ def smallest_epsilons(results: xr.Dataset, share: float) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats shares, the best learner at each epsilon, the smallest epsilon, and notes on them."""
+    """Formats the gained fractions, the best learner at each epsilon, the smallest epsilons, and notes."""
     first = results.isel(learner=0, epsilon=0, seed=0)
     uniform, sequence = float(results.uniform_loss), float(first.best_sequence_loss)
     losses = (

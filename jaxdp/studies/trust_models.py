@@ -38,15 +38,15 @@ UNLEARNED = "A learner with regret close to the regret of uniform play has not l
 
 
 def arm_learners() -> dict[str, LearnerEntry]:
-    """Returns the registered bandits with finitely many arms, by name, in their form for rewards of 0 or 1.
+    """Returns the registered bandits with finitely many arms, in their form for rewards of 0 or 1, by name.
 
-    If entries differ only in the kind of rewards, only the first entry is returned.
+    If several entries differ only in the kind of rewards, only the first entry is returned.
     """
     return shared.distinct_learners(("rewards",), lambda entry: entry.family == "bandits" and _plays_arms(entry))
 
 
 def _plays_arms(entry: LearnerEntry) -> bool:
-    """Returns whether a learner plays one of finitely many arms for a reward of 0 or 1, and never stops by itself."""
+    """Returns whether a learner plays one of finitely many arms for rewards of 0 or 1, and never stops by itself."""
     learner = entry.make()
     if learner.interface is None or learner.done is not None:
         return False
@@ -71,13 +71,13 @@ def trust_models(
 ) -> xr.Dataset:
     """Simulates bandits on Bernoulli arms, for every learner, epsilon, number of rounds and seed.
 
-    Learners use the constants of their proofs, if there are proofs. A learner that supports counts plays by counts
-    (totals over many rounds); all others play by blocks or rounds. The two groups see different random rewards.
-    Explore-then-commit explores for about T^(2/3) rounds.
+    Learners use the constants of their proofs, if there are proofs. Learners that support counts are simulated from
+    counts, which are totals over many rounds; all other learners are simulated block by block or round by round. The
+    two groups see different random rewards. Explore-then-commit explores for about T^(2/3) rounds.
 
     Returns:
-        A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). It has the
-        coordinates `mean` along arm, `trust_model` along learner, and `delta`.
+        A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). The dataset
+        has the coordinates `mean` along arm, `trust_model` along learner, and `delta`.
     """
     check_delta(delta)
     known = arm_learners()
@@ -106,7 +106,7 @@ def uniform_regret(results: xr.Dataset) -> float:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws regret against epsilon with and without a curator, and regret against rounds without privacy."""
+    """Draws regret against epsilon with and without a curator, and non-private regret against rounds."""
     results = results.sortby("epsilon")
     models = [model for model in MODELS if model in results.trust_model.values]
     has_infinity = np.isinf(results.epsilon.values).any()
