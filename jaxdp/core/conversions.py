@@ -23,7 +23,7 @@ def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 
     Args:
         epsilon: >= 0; infinity gives 0. At 0 the value is the total variation distance.
         noise_stddev: standard deviation of the noise, >= 0; at 0 the value is 1 for every finite epsilon.
-        l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
+        l2_sensitivity: L2 sensitivity of the released vector, > 0 and finite.
 
     Returns:
         delta in [0, 1]; 0 if it underflows.
@@ -57,11 +57,11 @@ def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 
     Args:
         delta: in (0, 1).
         noise_stddev: standard deviation of the noise, >= 0; at 0 epsilon is infinite.
-        l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
+        l2_sensitivity: L2 sensitivity of the released vector, > 0 and finite.
 
     Returns:
-        epsilon in [0, inf], rounded up by less than 1e-11 * (epsilon + r + r^2), r = l2_sensitivity / noise_stddev; 0
-        if the total variation distance is at most delta.
+        epsilon in [0, inf], rounded up by less than 1e-11 * (epsilon + r + r^2), where r = l2_sensitivity /
+        noise_stddev. It is 0 if the total variation distance is at most delta.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -142,7 +142,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         delta: in (0, 1).
 
     Returns:
-        rho in (0, inf], rounded down by a relative 1e-12.
+        rho in (0, inf], rounded down by 1e-12 relative.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -183,9 +183,10 @@ def check_sensitivity(l2_sensitivity: float) -> float:
 def log_delta_of(epsilon: float, ratio: float) -> float:
     """Returns the logarithm of the Gaussian mechanism's delta at epsilon >= 0.
 
-    The ratio, noise_stddev / l2_sensitivity, is finite and > 0. With u and v as below, delta = Phi(-u) - e^epsilon *
-    Phi(-v) (Balle & Wang, 2018, Theorem 8). The function computes delta as phi(u) * (R(u) - R(v)), where R(x) = Phi(-x)
-    / phi(x) is the Mills ratio. This form does not overflow. The derivative of R is R'(x) = x * R(x) - 1.
+    The ratio, noise_stddev / l2_sensitivity, is finite and > 0. With u and v as in the code, delta = Phi(-u) -
+    e^epsilon * Phi(-v) (Balle & Wang, 2018, Theorem 8). The function computes delta as phi(u) * (R(u) - R(v)), where
+    R(x) = Phi(-x) / phi(x) is the Mills ratio. This form does not overflow. The derivative of R is R'(x) = x * R(x) -
+    1.
     """
     from scipy.special import ndtr  # imported here to keep `import jaxdp` fast
 
@@ -195,7 +196,7 @@ def log_delta_of(epsilon: float, ratio: float) -> float:
         difference = float(_WEIGHTS @ (1 - x * _mills(x))) / (2 * ratio)
     elif u >= 0:
         difference = _mills(u) - _mills(v)
-    else:  # delta may be near 1: 1 - delta is accurate
+    else:  # delta may be near 1, so it is computed from 1 - delta
         return math.log1p(-(float(ndtr(u)) + math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * _mills(v)))
     return -u * u / 2 - math.log(2 * math.pi) / 2 + math.log(difference) if difference > 0 else -math.inf
 

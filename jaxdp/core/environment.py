@@ -77,9 +77,9 @@ class EvaluateFn(Protocol):
 class BlockFn(Protocol):
     """Returns the responses to many actions: (worlds, feedback, outcomes).
 
-    They equal the results of `feedback`, with a leading axis of rounds. `keys` are the keys that `feedback` gets in
-    these rounds; `contexts` are the contexts of the rounds, or None if the problem has no contexts. If the learner uses
-    fewer rounds, the world of the last used round is kept.
+    The responses equal the results of `feedback`, with a leading axis of rounds. `keys` are the keys that `feedback`
+    gets in these rounds; `contexts` are the contexts of the rounds, or None if the problem has no contexts. If the
+    learner uses fewer rounds, the world of the last used round is kept.
     """
 
     def __call__(
@@ -90,7 +90,7 @@ class BlockFn(Protocol):
 class FeedbackTotalsFn(Protocol):
     """Returns the response to counts of actions: (world, totals of feedback, totals of outcomes).
 
-    Totals are distributed as in a run round by round. Totals of feedback have a leading axis of actions.
+    Totals have the same distribution as in a run round by round. Totals of feedback have a leading axis of actions.
     Full-information feedback is the same for every action: its total is the sum over all rounds, without this axis.
     """
 

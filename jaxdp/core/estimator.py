@@ -44,7 +44,7 @@ class CovarianceFn(Protocol):
 
 
 class LargeFitFn(Protocol):
-    """Applies `privatize` and `fit` to features [num_samples, dim] in NumPy. Only the report depends on labels.
+    """Applies `privatize` and `fit` in NumPy to features [num_samples, dim]. Only the report depends on labels.
 
     Features may be memory-mapped. `offset` is public, [num_samples] float64; None means zeros. The margin of a row x is
     x.theta plus the row's offset. May read the key once.
@@ -99,7 +99,7 @@ class Sample(NamedTuple):
     """One data set, with facts about it that an analyst would know.
 
     A fact replaces the `Params` field of the same name. Facts that were read from features are stored separately,
-    because they are private if the features are private.
+    because such facts are private if the features are private.
 
     Attributes:
         features: [num_samples, ...] float; the estimator's privacy unit determines whether they are private.

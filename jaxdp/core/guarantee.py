@@ -217,7 +217,7 @@ class Guarantee:
         """Returns the smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.
 
         Args:
-            delta: in [0, 1). It does not include the delta of rounding, `numerical_delta`, which has to be added.
+            delta: in [0, 1). The delta of rounding, `numerical_delta`, is not included; add it to get the total delta.
 
         Returns:
             epsilon in [0, inf]. For a pure claim this is the claim's epsilon. For an approximate claim it is the
@@ -346,7 +346,7 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Returns the claim as a dict for JSON, for provenance. Infinity becomes "inf", as JSON has no infinity.
 
-        The key "unit" is omitted if it is "record", so that files equal the files of earlier versions.
+        The key "unit" is omitted if its value is "record", so that files equal the files of earlier versions.
         """
         values = {
             **dataclasses.asdict(self),

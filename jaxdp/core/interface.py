@@ -97,7 +97,7 @@ class Space(NamedTuple):
         return low, high
 
     def _largest(self, norm: str) -> float:
-        """Returns an upper bound on this norm of the arrays in the space."""
+        """Returns an upper bound on the given norm of the arrays in the space."""
         size = max(math.prod(self.shape), 1)
         norm_of_ones = {"l1": size, "l2": math.sqrt(size), "max": 1.0}
         norm_of_box = max(map(abs, self._ends())) * norm_of_ones[norm]
@@ -115,8 +115,7 @@ class Space(NamedTuple):
 class Probe(NamedTuple):
     """A pair of points, centre + offset and centre - offset, that a learner queries at once.
 
-    The environment returns the difference of their losses. It computes this difference without the cancellation of two
-    nearly equal numbers.
+    The environment returns the difference of their losses, computed without cancellation of two nearly equal numbers.
 
     Attributes:
         centre: [dim] float, the point that is played.

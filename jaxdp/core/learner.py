@@ -45,8 +45,8 @@ class ActFn(Protocol):
 
     Called inside the compiled program, and again when a transcript is replayed, so equal arguments must give equal
     actions. May read: params, the released state, this round's context, its own key (once). Must not depend on:
-    `State.private`, this round's feedback, the environment's keys, the engine, other lanes. Returns a pytree of
-    `Interface.action`'s structure, the same in every round.
+    `State.private`, this round's feedback, the environment's keys, the engine, other lanes. Returns a pytree with the
+    structure of `Interface.action`, which is the same in every round.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, context: Any) -> Any: ...
@@ -69,9 +69,9 @@ class PrivatizeFn(Protocol):
 class UpdateFn(Protocol):
     """Updates the curator's state with one report.
 
-    Called once a round, after `privatize`. May read: params, the state, the report, its own key (once). Must not depend
-    on anything that `privatize` did not return. Everything written into `State.public` is released. Returns a `State`
-    with the structure, shapes and dtypes of its input.
+    Called once per round, after `privatize`. May read: params, the state, the report, its own key (once). Must not
+    depend on anything that `privatize` did not return. Everything written into `State.public` is released. Returns a
+    `State` with the structure, shapes and dtypes of the argument `state`.
     """
 
     def __call__(self, key: jax.Array, params: Any, state: State, report: Any) -> State: ...
@@ -97,8 +97,8 @@ class RecommendFn(Protocol):
     """Returns the learner's current recommendation: the best arm, a winner, a model.
 
     Called at checkpoints and when the learner stops; the environment evaluates the recommendation. May read: params and
-    the released state, so that a recommendation costs no privacy. Returns a pytree of `Interface.recommendation`'s
-    structure.
+    the released state, so that a recommendation costs no privacy. Returns a pytree with the structure of
+    `Interface.recommendation`.
     """
 
     def __call__(self, params: Any, public: Any) -> Any: ...
@@ -115,7 +115,7 @@ class BestActionFn(Protocol):
 
 
 class BlockPlan(NamedTuple):
-    """The actions that the learner plays next unless a report changes its plan.
+    """The actions that the learner plays next unless a report changes the plan.
 
     Attributes:
         actions: pytree of [block length, ...] arrays, the action of each round.
@@ -150,7 +150,7 @@ class BlockUpdateFn(Protocol):
     """Applies `update` to each round, up to and including the first round after which the learner changes its plan.
 
     `keys` are the keys that `update` would get; `report` has the output of `privatize` for every planned round. Returns
-    the new state and the number of rounds that it includes, in [1, plan.length].
+    the new state and the number of rounds that the new state includes, in [1, plan.length].
     """
 
     def __call__(
@@ -191,8 +191,8 @@ class Blocks(NamedTuple):
             that have ended are computed with a `limit` of 0, and their results are discarded.
         slot_rounds: returns the round index of each slot; None if slot i stores round i.
         ends: rounds after which a block ends early in every lane, if all other blocks have `length` rounds or end at
-            `limit`. The number of blocks is then known, so that a GPU does not wait for the host after each of them.
-            None if blocks may also end early after other rounds.
+            `limit`. The number of blocks is then known, so that a GPU does not wait for the host after each block. None
+            if blocks may also end early after other rounds.
     """
 
     length: int
@@ -225,7 +225,9 @@ class CountUpdateFn(Protocol):
 
 
 class Counts(NamedTuple):
-    """Functions that play the next rounds as counts of actions. A run has the same distribution as round by round.
+    """Functions that play the next rounds as counts of actions.
+
+    A run by counts has the same distribution as a run round by round.
 
     Attributes:
         plan: returns the number of times that each action is played.

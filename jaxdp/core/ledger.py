@@ -42,15 +42,15 @@ class Ledger:
 
     Call `spend` and `save` before each release; `spend` rejects a release that exceeds the budget. The ledger is a
     privacy filter: you may choose the next release after seeing the results of earlier releases. `save` never
-    overwrites a file with releases that are not in this ledger. It takes no lock, so only one process at a time may
+    overwrites a file with releases that are not in this ledger. `save` takes no lock, so only one process at a time may
     spend and save.
 
     Args:
         epsilon: the budget of each person, > 0 and finite.
         delta: the delta of each person, in [0, 1).
         accounting: "sums" adds the epsilons and deltas of pure and approximate claims. "zcdp" adds the rhos of zCDP,
-            Gaussian and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. It needs delta >
-            0, and allows more releases than "sums" if each release is small.
+            Gaussian and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. "zcdp" needs
+            delta > 0, and allows more releases than "sums" if each release has a small budget.
         privacy_unit: the unit that the budget protects. Claims for other units are rejected; `Guarantee.at_user_level`
             converts them.
 
@@ -60,7 +60,7 @@ class Ledger:
     Privacy:
         - Claim: all releases together are (epsilon, delta)-DP for each person, even if they are chosen adaptively.
         - Why: sums of epsilons and deltas are a filter (Rogers et al.); so are sums of rhos and deltas (Whitehouse et
-          al.). Who takes part in a release must be public.
+          al.). The list of persons in a release must be public.
         - The delta of rounding (`Guarantee.numerical_delta`) counts if a claim states it.
         - A person is stored as a salted hash. The salt is in the file, so anyone who has the file can test a guessed
           id.
@@ -131,8 +131,8 @@ class Ledger:
     def tight_epsilon(self, person: Any = EVERYONE) -> float:
         """Returns dp-accounting's epsilon, at this ledger's delta, for the releases that use a person's data.
 
-        By default it covers the releases that use everyone's data. The number is valid only if the list of releases was
-        fixed in advance. It serves for comparison, and `spend` ignores it.
+        By default, these are the releases that use everyone's data. The epsilon is valid only if the list of releases
+        was fixed in advance. Use it only for comparison; `spend` ignores it.
 
         Raises:
             ImportError: if dp-accounting is not installed (`pip install 'jaxdp[accounting]'`).
@@ -230,7 +230,7 @@ class Ledger:
         return _decimal(zcdp_rho(self.epsilon, float(KEPT * _decimal(self.delta))))
 
     def _cost(self, guarantee: Guarantee) -> Spent:
-        """Returns the cost of a release with this claim; raises a ValueError if the ledger cannot add it."""
+        """Returns the cost of a release with this claim. Raises a ValueError if the ledger cannot add the claim."""
         if guarantee.trust_model == "joint" or not guarantee.is_private:
             raise ValueError(f"guarantee must have a budget and must not be joint, got {guarantee}")
         if guarantee.privacy_unit != self.privacy_unit:

@@ -13,8 +13,8 @@ from jax.core import Tracer
 P = ParamSpec("P")
 Made = TypeVar("Made")
 LONGEST = 200  # every text has fewer characters
-FEW = 8  # of a longer list only the length is printed
-MOST = 1000  # entries of the largest array that is stored
+FEW = 8  # a longer list is printed as its length
+MOST = 1000  # maximum number of entries of a stored array
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 
 

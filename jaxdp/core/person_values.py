@@ -11,7 +11,7 @@ from jaxdp.core.guarantee import Guarantee
 from jaxdp.core.params import leaf_rounded_down
 
 PERSON = "one person"
-STEPS = 200  # largest number of steps of a bisection in float64
+STEPS = 200  # maximum number of steps of a bisection in float64
 
 
 def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any], reports: int) -> Guarantee:

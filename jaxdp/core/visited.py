@@ -38,8 +38,8 @@ class VisitedWorld(NamedTuple):
     """The state of an environment that people visit.
 
     Attributes:
-        round: [] integer, rounds played. It is the same in all lanes, so that a branch on a visit stays a branch under
-            vmap.
+        round: [] integer, number of rounds played. The number is the same in all lanes, so that a branch on a visit
+            stays a branch under vmap.
         key: key from which the parameters of people are drawn; () if people do not differ.
         world: state of the environment without people.
     """
@@ -55,7 +55,7 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
     Args:
         environment: an environment without contexts. Without `of_person`, its feedback, outcomes and metrics stay the
             same, bit for bit.
-        visits: the schedule; None returns the environment itself.
+        visits: the schedule; if None, the environment itself is returned.
         of_person: (key, params, person) -> params, the parameters of the environment for this person. The key is the
             same for all people in a lane. If the environment has a function `unheard`, outcomes must not depend on the
             person, because `unheard` gets the parameters of the environment without people. None if people do not

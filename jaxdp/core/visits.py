@@ -121,14 +121,14 @@ class Visits:
         """Returns the schedule of a log, from the id of the person in each round.
 
         Args:
-            ids: [horizon] integers or texts, the person of each round. People are numbered in the order of their first
+            ids: [horizon] integers or strings, the person of each round. People are indexed in the order of their first
                 visits.
 
         Returns:
             A schedule with the same number of rounds.
 
         Raises:
-            ValueError: if ids are not a vector of integers or texts, or are empty.
+            ValueError: if ids are not a vector of integers or strings, or are empty.
         """
         array = np.asarray(ids)
         if array.ndim != 1 or not array.size or array.dtype.kind not in "iuUS":
