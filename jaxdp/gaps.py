@@ -42,7 +42,7 @@ def instance(
     """Returns the arms' means, adapted to a smallest gap and a best mean, and their gaps, both [num_arms] float64.
 
     Args:
-        means: [num_arms] finite.
+        means: [num_arms] finite numbers.
         gap: the smallest positive gap; all gaps are scaled by the same factor. None if gaps are not scaled.
         best_mean: new mean of the best arms; all other arms keep their gaps to this mean. None if it does not change.
         losses: whether means are losses, so that the smallest mean is best; otherwise the largest mean is best.

@@ -26,7 +26,7 @@ AnyArray = TypeVar("AnyArray", jax.Array, np.ndarray)
 
 
 def cholesky(matrix: jax.Array) -> jax.Array:
-    """Returns the lower triangular L with a positive diagonal and L L^T = matrix.
+    """Returns the Cholesky factor L, which is lower triangular with a positive diagonal and L L^T = matrix.
 
     Args:
         matrix: [dim, dim] float, positive definite; entries above the diagonal are not read.
@@ -96,7 +96,7 @@ def _cholesky_in_steps(matrix: jax.Array) -> jax.Array:
     rows = indices[:, None]
 
     def step(j, lower):
-        """Finishes column j: scales it, and subtracts its outer product with itself from the later columns."""
+        """Finishes column j: scales it, and subtracts the outer product of column j with itself from later columns."""
         column = jnp.where(rows >= j, lower[:, j] / jnp.sqrt(lower[j, j])[None], 0)
         remainder = lower - column[:, None] * jnp.where(rows > j, column, 0)[None, :]
         return remainder.at[:, j].set(column)

@@ -26,7 +26,7 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
-        [n], 0 or 1, of the same dtype. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
+        [n] of the same dtype, each 0 or 1. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
 
     Deviations:
         In float32 a probability is a multiple of 2^-24.

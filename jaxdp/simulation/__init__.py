@@ -1,4 +1,4 @@
-"""Simulation of algorithms. `simulator` and `estimation_run` make a `Run`; `sweep` computes it for grids and seeds."""
+"""Simulation of algorithms. `simulator` and `estimation_run` make runs; `sweep` computes runs for grids and seeds."""
 
 from jaxdp.simulation.run.checkpoints import log_spaced
 from jaxdp.simulation.run.lane_run import Run

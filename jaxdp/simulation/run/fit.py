@@ -19,7 +19,7 @@ class Shown(NamedTuple):
     """The shapes of a round's context, action and outcomes.
 
     Attributes:
-        context: pytree, or None if the environment has none.
+        context: pytree, or None if the environment has no contexts.
         action: pytree.
         outcome: dict from name to a scalar.
     """

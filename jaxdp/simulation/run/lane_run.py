@@ -25,9 +25,9 @@ class Run:
             `user_level`, a claim for a person.
         dims: names of the dimensions of each output, or a function that returns the names for given shapes of the
             outputs.
-        coords: coordinates of the dimensions that have coordinates.
+        coords: maps the name of a dimension to its coordinates; dimensions may be left out.
         by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`. None if the run has
-            no rounds or plays by counts.
+            no rounds, or uses the engine "counts".
         made_by: the parts of the simulation, for `repr` and tables.
     """
 

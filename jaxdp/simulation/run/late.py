@@ -111,8 +111,8 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         visits: the schedule, of `horizon` rounds or more, for a learner by `per_person`.
 
     Raises:
-        ValueError: if the learner has no interface, contexts or actions that are not supported, or sums the rewards of
-            a person; from `params` and `guarantee`, for claims that are neither local nor central.
+        ValueError: if the learner has no interface, has unsupported contexts or actions, or sums the rewards of a
+            person; from `params` and `guarantee`, for claims that are neither local nor central.
     """
     space, feedback = _spaces(learner)
     reports = learner.reports

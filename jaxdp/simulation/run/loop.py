@@ -66,7 +66,7 @@ def simulator(
     Engines:
 
     - "rounds" simulates round by round.
-    - "blocks" simulates the many rounds that the learner plans at a time. Results equal the results of "rounds" bit for
+    - "blocks" simulates many rounds at a time, as the learner plans them. Results equal the results of "rounds" bit for
       bit.
     - "counts" draws totals over the rounds that the learner plans. Results have the same distribution as the results of
       "rounds". The random feedback differs between values of epsilon and depends on the checkpoints.
@@ -113,8 +113,8 @@ def simulator(
         `evaluate` at the stop. After the stop, sums do not change. `params` and `guarantee` of the run take the
         learner's and the environment's values together. The environment's `params` is called once for each distinct set
         of values, so that a sweep keeps only one copy of the environment's arrays. `guarantee` returns the learner's
-        claim; if the environment has `user_level`, it also returns the claim for one person, under the environment's
-        name of a person, unless the learner's claim is already for a person.
+        claim; if the environment has `user_level`, it also returns the claim for one person, unless the learner's claim
+        is already for a person. The name of this claim is the environment's word for a person.
 
     Raises:
         ValueError: if learner or environment has the wrong type (for example a factory that was not called); if the

@@ -8,7 +8,7 @@ import jax
 
 
 def with_full_products(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that computes matrix products without rounding their factors, on any device.
+    """Returns a function that computes matrix products without rounding the factors, on any device.
 
     By default a GPU rounds float32 factors to ten bits (TF32). The setting also applies to users' code and to
     libraries.

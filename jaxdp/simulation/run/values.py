@@ -43,10 +43,10 @@ def select_values(function: Callable[..., Any], values: Mapping[str, Any]) -> di
 def once(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function of keyword arguments that calls `function` once for each distinct set of values.
 
-    All grid points with the same values then share one object, and a sweep stores its arrays once. Results are cached
-    as long as the returned function exists. Two values are the same if they have the same type and content: 1, 1.0 and
-    True are three distinct values, and an array that is changed in place becomes another value. If a value has no hash,
-    `function` is called each time.
+    All grid points with the same values then share one object, and a sweep stores the object's arrays once. Results are
+    cached as long as the returned function exists. Two values are the same if they have the same type and content: 1,
+    1.0 and True are three distinct values, and an array that is changed in place becomes another value. If a value has
+    no hash, `function` is called each time.
     """
     cache: dict[Any, Any] = {}
 

@@ -43,7 +43,7 @@ def open_or_create(
         num_static: number of static axes, which come first.
         overwrite: whether to replace an existing store. The caller must have the lock of the store.
         alone: whether no other process can write the store. Only then is a missing checksum added.
-        can_grow: returns whether a store can grow to this sweep; called only if the store is of another sweep.
+        can_grow: returns whether a store can grow to this sweep; called only if the store belongs to another sweep.
 
     Raises:
         ValueError: if the path has something other than a store, or a store that cannot be repaired; without

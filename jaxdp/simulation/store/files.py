@@ -41,7 +41,7 @@ class Store:
     """An open store of a sweep.
 
     Attributes:
-        path: path of its folder.
+        path: path of the store's folder.
         chunks: all chunks of the sweep.
     """
 
@@ -173,7 +173,7 @@ class Store:
 
         Args:
             chunk: a chunk from `unmark_damaged`, with all lanes of its block or all missing lanes.
-            arrays: its outputs, each with a leading axis of its lanes.
+            arrays: the chunk's outputs, each with a leading axis of the chunk's lanes.
 
         Raises:
             OSError: if the outputs cannot be written.

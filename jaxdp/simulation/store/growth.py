@@ -157,7 +157,7 @@ class Growth:
         )
 
     def _check_others(self) -> None:
-        """Raises a ValueError if an array that is not the sweep's has an axis that grows."""
+        """Raises a ValueError if an array that does not belong to the sweep has an axis that grows."""
         sweep_arrays = {*self.layout["outputs"], COMPUTED, *self._positions}
         for name, metadata in self._metadata().items():
             along = set(metadata.get("dimension_names") or ()) & set(self._kinds)

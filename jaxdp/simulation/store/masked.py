@@ -17,7 +17,7 @@ def mask_missing(values: xr.Variable, mask: xr.Variable) -> indexing.LazilyIndex
 
 
 class _Masked(BackendArray):
-    """A variable with NaN where a mask along its first dimensions is false. It is read when it is indexed."""
+    """A lazy variable with NaN where a mask is false. The mask has the first dimensions of the variable."""
 
     def __init__(self, values: xr.Variable, mask: xr.Variable) -> None:
         self._values, self._mask = values, mask

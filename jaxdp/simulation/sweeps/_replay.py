@@ -22,7 +22,7 @@ TOLERANCE = 1e-5
 
 
 class Recipe:
-    """The `build` function and the values that were passed to a sweep, stored with its dataset in memory.
+    """The `build` function and the values that were passed to a sweep, stored with the sweep's dataset in memory.
 
     Copies and selections of the dataset keep the recipe. It is not written to files, and a pickle of it is empty.
     """

@@ -121,11 +121,11 @@ def sweep(
 
     Returns:
         A dataset with dimensions (*static_axes, *axes, seed, *dimensions of the run) and the values as coordinates. If
-        the values of an axis are neither all numbers nor all text (links, None), their labels are their names or texts.
-        The coordinate `privacy_unit` has the unit of the claims ("" without a claim), along the axes where units
-        differ. The attribute `provenance` is JSON text with versions, devices, processor, XLA flags, key, tile size,
-        and every grid point's parameters and guarantees. With a store, values are read from disk when they are used. If
-        lanes of other processes are missing, the dataset has the variable `computed`.
+        the values of an axis are neither all numbers nor all text (for example links, or None), their names or texts
+        are the labels. The coordinate `privacy_unit` has the unit of the claims ("" without a claim), along the axes
+        where units differ. The attribute `provenance` is JSON text with versions, devices, processor, XLA flags, key,
+        tile size, and every grid point's parameters and guarantees. With a store, values are read from disk when they
+        are used. If lanes of other processes are missing, the dataset has the variable `computed`.
 
     Raises:
         ValueError: if an axis is empty, has duplicate values, is named twice, or has the name of a result of
@@ -136,7 +136,7 @@ def sweep(
             growing may run lanes first.
         BlockingIOError: if another process writes this share of the store, or any share if the store must grow.
         OSError: if results cannot be written. Results that were written stay, and the same call resumes the sweep.
-        MemoryError: if a single tile or the results do not fit in free memory. Raised before they are computed.
+        MemoryError: if a single tile or the results do not fit in free memory. Raised before results are computed.
         RuntimeError: if the executor fails. Results that were written stay.
         TimeoutError: if the executor finishes nothing within `timeout`. Results that were written stay.
         KeyboardInterrupt: if the user interrupts the sweep; the message says which results are stored and how to

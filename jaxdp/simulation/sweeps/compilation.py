@@ -35,8 +35,8 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
         folder: the folder for programs. None means the folder in JAX's configuration (for example from
             JAX_COMPILATION_CACHE_DIR) or, if none is configured, `jaxdp` in the user's cache directory
             ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%). Anyone who can write to the folder can run
-            code as you, so no other user may have this permission. The folder grows without limit, and you can delete
-            it at any time.
+            code as you, so no other user may have this permission. The folder grows over time, and you can delete it at
+            any time.
 
     Returns:
         The path where programs are stored, or None if the folder cannot be written. The path is a subfolder for the
@@ -68,7 +68,7 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
 
 
 def keep_for(platform: str) -> Path | None:
-    """Calls `cache_compilations`, except on a CPU, where compiling is fast, and if JAX's cache is disabled.
+    """Calls `cache_compilations`, unless the device is a CPU, where compiling is fast, or JAX's cache is disabled.
 
     Returns the folder, or None if programs are not stored.
     """

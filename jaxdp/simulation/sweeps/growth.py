@@ -38,7 +38,7 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
         template: the sweep's dataset, with labels and provenance.
 
     Raises:
-        ValueError: if the store's sweep is not a part of this sweep, or if its results would not equal this sweep's
+        ValueError: if the store's sweep is not a part of this sweep, or if stored results would not equal this sweep's
             results bit for bit. The store is then unchanged.
         BlockingIOError: if a process writes the store.
     """
@@ -72,7 +72,7 @@ def can_grow(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -
 
 
 def _plan_growth(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -> Growth:
-    """Plans the growth of a store; runs no lanes and writes nothing. Raises a ValueError if it is not possible."""
+    """Plans the growth of a store. Runs no lanes and writes nothing. Raises a ValueError if growth is not possible."""
     difference = "; ".join(shortfalls(source.identity, store.identity)) or differences_of_stores(
         source.identity_of(_plan_of_store(plan, store.identity)), store.identity
     )

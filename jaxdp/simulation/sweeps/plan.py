@@ -148,7 +148,7 @@ class Plan:
     def dataset(self, *, allocate: bool) -> "xr.Dataset":
         """Returns the dataset of results, with labels and without values.
 
-        If `allocate` is False, its arrays take no memory.
+        If `allocate` is False, the dataset's arrays take no memory.
         """
         return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
 

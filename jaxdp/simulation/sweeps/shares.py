@@ -15,8 +15,8 @@ def which_share(
     """Returns (index of this process, number of processes).
 
     Args:
-        index: index in [0, count); "auto" reads it from the scheduler's variables; None is 0 if count is None.
-        count: number of processes; "auto" reads it from the scheduler's variables; None is 1 if index is None.
+        index: index in [0, count); "auto" reads it from the scheduler's variables; None means 0 if count is also None.
+        count: number of processes; "auto" reads it from the scheduler's variables; None means 1 if index is also None.
         variables: environment variables; None means the variables of this process.
 
     Raises:
