@@ -51,7 +51,7 @@ FEWEST_SEEDS = 5
 DELTA = 1e-6
 LEAST_HORIZON = 100
 WITH_PEOPLE = ("bandit", "duels", "experts")
-REPORTS = (1, 2, 5, 10)  # numbers of visits of each person that candidates use
+REPORTS = (1, 2, 5, 10)  # numbers of visits per person that candidates use
 
 
 def advise(
@@ -126,30 +126,32 @@ def advise(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates all candidates for a problem, on one or two instances, at budgets around yours.
+    """Simulates all candidates for a problem, on one or two instances, at several budgets around `epsilon`.
 
-    The instances are an easy and a hard one; for "labels", sure and unsure users; "experts" has only one instance.
+    Most problems have an easy and a hard instance. The instances of "labels" have sure and unsure users, and "experts"
+    has only one instance.
 
-    Candidates use the constants of their proofs, and know the horizon. A candidate is played by counts if it supports
-    counts, and otherwise by blocks or rounds. At the same seed, the random outcomes by counts differ from the outcomes
-    by blocks or rounds. If some candidates are too slow for the horizon, all are compared at a shorter horizon, and,
-    unless `seconds` is given, the fast candidates also at the full horizon. Nothing is extrapolated.
+    Candidates use the constants of their proofs, and know the horizon. A candidate is simulated by counts if it
+    supports counts, and otherwise by blocks or rounds. At the same seed, the random outcomes by counts differ from the
+    outcomes by blocks or rounds. If some candidates are too slow for the horizon, all candidates are compared at a
+    shorter horizon; unless `seconds` is given, the fast candidates are also compared at the full horizon. Results are
+    never extrapolated.
 
-    The loss is regret; for "best-arm", the rounds until a learner stops (a run that is cut off counts as all rounds);
-    for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated. With `means`,
-    or with `rate` and `lift`, "best-arm" is simulated only on this instance.
+    The loss is the regret. For "best-arm" it is the number of rounds until a learner stops (all rounds for a run that
+    is cut off), and for "labels" it is the l2 error of the estimate. The budgets are from a tenth to ten times
+    `epsilon`. With `means`, or with `rate` and `lift`, "best-arm" is simulated only on the given instance.
 
-    With `people` and `visits` the claims are for a person: `jaxdp.per_person` makes a candidate of each learner with 1,
-    2, 5 and 10 used visits of a person (at most `visits`), such as "ucb (2 reports)". All candidates are played for
-    people * visits rounds, by heard rounds if they support it, and `seconds` has no effect.
+    With `people` and `visits` the claims are for a person. `jaxdp.per_person` makes candidates from each learner, which
+    use 1, 2, 5 and 10 visits of a person (at most `visits`), such as "ucb (2 reports)". All candidates are simulated
+    for people * visits rounds, by heard rounds if they support this engine, and `seconds` has no effect.
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
-        slow for a horizon. For "best-arm" also `censored` (1 if a run was cut off) and `wrong` (1 if it named an arm
-        that is not the best); for "labels" also `unsolved` (1 if a minimisation missed its tolerance). Coordinates by
-        learner: `claim`, `trust_model` and `unit` (the privacy unit, and how neighbours differ) at your budget,
-        `proof`, `played` (counts, blocks, heard rounds, rounds or labels), `summary` and `paper`, and `reports` if
-        there are people. The coordinates `asked` and `problem` are your budget and problem; sizes are coordinates, too.
+        slow for a horizon. "best-arm" also has `censored` (1 if a run was cut off) and `wrong` (1 if a run named an arm
+        that is not the best), and "labels" also has `unsolved` (1 if a minimisation missed its tolerance). Coordinates
+        by learner are `claim`, `trust_model` and `unit` (the privacy unit and the adjacency) at your budget, `proof`,
+        `played` (counts, blocks, heard rounds, rounds or labels), `summary` and `paper`, and `reports` if there are
+        people. The coordinates `asked` and `problem` are your budget and problem; sizes are also coordinates.
 
     Raises:
         ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.
@@ -249,9 +251,9 @@ def advise(
 
 
 def _schedule(problem: str, people: int | None, visits: int | None, horizon: float | None) -> Visits:
-    """Returns a schedule in which `people` come `visits` times each, in random order.
+    """Returns a schedule in which each of `people` persons has `visits` visits, in random order.
 
-    Raises a ValueError if one of the two numbers is missing or < 1, a horizon is given, or the problem has no people.
+    Raises a ValueError if one of the two numbers is None or < 1, a horizon is given, or the problem has no people.
     """
     if problem not in WITH_PEOPLE:
         raise ValueError(f"problem must be one of {', '.join(WITH_PEOPLE)} with people and visits, got {problem}")
@@ -266,9 +268,9 @@ def _schedule(problem: str, people: int | None, visits: int | None, horizon: flo
 def _own_means(
     means: Sequence[float], rate: float | None, lift: float | None, num_arms: int | None, default_arms: int
 ) -> tuple[float, ...]:
-    """Returns the user's means in their order, or the means of rate and lift, best first.
+    """Returns the means that the user gave, in their order, or the means of `rate` and `lift`, best first.
 
-    Returns () if none are given. Raises a ValueError for wrong values or combinations of the arguments.
+    Returns () if neither is given. Raises a ValueError if values are invalid or do not fit together.
     """
     if rate is None and lift is None:
         if len(means) == 0:
@@ -289,9 +291,9 @@ def _own_means(
 
 
 def _sizes(problem: str, **sizes: int | None) -> Sizes:
-    """Returns the problem's sizes, with defaults for None.
+    """Returns the problem's sizes, with defaults in place of None.
 
-    Raises a ValueError for a size that the problem lacks, or that is too small.
+    Raises a ValueError if a size is too small, or is given although the problem does not have it.
     """
     defaults = PROBLEMS[problem].sizes
     for name, size in sizes.items():
@@ -306,7 +308,7 @@ def _sizes(problem: str, **sizes: int | None) -> Sizes:
 def _check_rounds(horizon: float, least: int) -> int:
     """Returns `horizon` as an integer.
 
-    Raises a ValueError unless it is a whole number of at least `least` rounds that JAX's integers can count.
+    Raises a ValueError unless the horizon is an integer >= `least` that JAX's integers can represent.
     """
     if not math.isfinite(horizon) or horizon != int(horizon):
         raise ValueError(f"horizon must be a whole number, got {horizon}")
@@ -314,10 +316,10 @@ def _check_rounds(horizon: float, least: int) -> int:
 
 
 def _print_time(setting: Problem, seconds: Mapping[str, float], horizons: Mapping[str, list[int]], lanes: int) -> None:
-    """Prints the names of candidates and an estimate of the study's minutes.
+    """Prints the names of candidates and an estimate of the study's time in minutes.
 
-    `seconds` has each candidate's seconds per round of a lane, and `horizons` its numbers of rounds (0: not played).
-    Programs are compiled on one core, and run on all cores.
+    `seconds` has each candidate's seconds per lane-round, and `horizons` each candidate's numbers of rounds (0 if it is
+    not simulated). Programs are compiled on one core, and run on all cores.
     """
     programs = sum(n > 0 for rounds in horizons.values() for n in rounds) * (
         1 if setting.value else len(setting.instances)

@@ -1,4 +1,4 @@
-"""The problems of `advise`: the registered algorithms that are candidates, the instances, and a candidate's run."""
+"""The problems of `advise`, with their instances, the registered algorithms that are candidates, and their runs."""
 
 import dataclasses
 import math
@@ -41,24 +41,24 @@ class Problem(NamedTuple):
     """A problem and its candidates.
 
     Attributes:
-        title: the problem, for titles.
-        loss: the measured loss, for axis labels.
+        title: name of the problem in titles.
+        loss: name of the loss in axis labels.
         sizes: default sizes by name: `num_arms` (arms or experts), `dim`.
         horizon: default number of rounds or labels.
-        candidates: () -> entries by name.
-        play: (algorithm, sizes, horizon, instance) -> a run with the outputs "loss" and `shares`, each []. The instance
-            is None if a value of the run determines it.
-        seconds: (algorithm, sizes) -> approximate seconds of one core per round or label of a lane.
-        instances: for each instance's name, the argument `instance` of `play`, or the value that the run takes as
-            `value`.
+        candidates: function without arguments that returns entries by name.
+        play: function(algorithm, sizes, horizon, instance) that returns a run with the outputs "loss" and `shares`,
+            each []. The instance is None if a parameter value of the run determines it.
+        seconds: function(algorithm, sizes) that returns the approximate time in seconds, on one core, per round or
+            label of a lane.
+        instances: for each instance's name, the argument `instance` of `play`, or the value of the parameter `value`.
         instances_text: a description of the instances.
-        value: name of the run's value in which instances differ; "" if each instance is a separate program.
+        value: name of the run's parameter in which instances differ; "" if each instance is a separate program.
         horizon_unit: the noun after the horizon, "rounds" or "labels".
-        shares: table headings of the outputs that are 0 or 1 in each run, by output.
-        fixed: values that are fixed for all candidates that take them.
-        visits: the schedule of people's visits, with which candidates have claims for a person. None: candidates have
-            their registered claims.
-        tile: largest number of lanes in a tile.
+        shares: table headings, by output name, of the outputs that are 0 or 1 in each run.
+        fixed: parameter values that are fixed for all candidates with these parameters.
+        visits: the schedule of people's visits if candidates have claims for a person; None if candidates have their
+            registered claims.
+        tile: maximum number of lanes in a tile.
     """
 
     title: str
@@ -88,7 +88,7 @@ def _duelers() -> dict[str, LearnerEntry]:
 
 
 def _finders() -> dict[str, LearnerEntry]:
-    """Returns learners that stop once they identify the best of binary arms, with the constants of their proofs."""
+    """Returns learners that stop when they identify the best of binary arms, with the constants of their proofs."""
     finders = comparison.distinct_learners(
         ("rewards", "constants"),
         lambda entry: entry.family == "bandits" and "failure_prob" in entry.values and entry.make().done is not None,
@@ -97,7 +97,7 @@ def _finders() -> dict[str, LearnerEntry]:
 
 
 def _linear() -> dict[str, LearnerEntry]:
-    """Returns learners of the linear model, each with its default schedule of model updates."""
+    """Returns learners for the linear model, each with its default schedule of model updates."""
     return comparison.distinct_learners(
         ("update_every",), lambda entry: entry.factory in (linear_ucb, linear_ucb_joint)
     )
@@ -114,7 +114,7 @@ def _estimators() -> dict[str, EstimatorEntry]:
 
 # ---- play ------------------------------------------------------------------------------------------------------------
 def engine_of(algorithm: Algorithm) -> str:
-    """Returns how an algorithm is played: by counts, blocks, heard rounds or rounds; by labels for an estimator."""
+    """Returns the name of a learner's engine (counts, blocks, heard rounds or rounds), or "labels" for an estimator."""
     if isinstance(algorithm, Estimator):
         return "labels"
     if algorithm.reports and algorithm.best_action:
@@ -142,9 +142,9 @@ def _regret(
 
 
 def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: float | tuple[float, ...]) -> Run:
-    """Returns a learner's run on Bernoulli arms, with the outputs of a stopping time; "loss" is the rounds played.
+    """Returns a learner's run on Bernoulli arms with the outputs of a stopping time; "loss" is the number of rounds.
 
-    `instance` has the means of the arms; or it is the difference of the best mean and all other means, which are equal.
+    `instance` is a tuple with the means of the arms, or the best mean minus the common mean of all other arms.
     """
     if not isinstance(instance, tuple):
         instance = ((1 + instance) / 2, *[(1 - instance) / 2] * (sizes["num_arms"] - 1))
@@ -170,9 +170,10 @@ def _with_outputs(run: Run, outputs: Callable[[Mapping[str, Any]], Mapping[str, 
 
 # ---- time ------------------------------------------------------------------------------------------------------------
 def _seconds_of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) -> float:
-    """Returns the approximate seconds of one core per round of a lane, which grow with the arms above ten.
+    """Returns the approximate time in seconds, on one core, per lane-round.
 
-    For ten arms they are 0 by counts, 60 ns by blocks, and `rounds` by rounds or heard rounds.
+    With at most ten arms, the time is 0 by counts, 60 ns by blocks, and `rounds` by rounds or heard rounds. With more
+    arms, it is proportional to their number.
     """
     return {"counts": 0.0, "blocks": 60e-9}.get(engine_of(learner), rounds) * max(1.0, sizes["num_arms"] / 10)
 
@@ -265,19 +266,19 @@ PROBLEMS = {
         "better item",
         horizon_unit="labels",
         shares={"unsolved": "not solved"},
-        tile=16,  # a tile's data then stay close to the size of the caches
+        tile=16,  # a tile's data are about as large as the caches
     ),
 }
 
 
 def with_means(problem: Problem, means: tuple[float, ...]) -> Problem:
-    """Returns the problem "best-arm" with these means as its only instance, and with 10^9 rounds by default."""
+    """Returns the problem "best-arm" with the only instance `means`, and with 10^9 rounds by default."""
     text = f"means {', '.join(f'{mean:g}' for mean in means)}; a learner may err with probability {FAILURE_PROB:g}"
     return problem._replace(horizon=10**9, instances={"your": means}, instances_text=text)
 
 
 def with_people(problem: Problem, visits: Visits) -> Problem:
-    """Returns `problem` for people who come several times, in the order of the schedule `visits`."""
+    """Returns `problem` with people who participate several times, in the order of the schedule `visits`."""
     assert isinstance(problem.play, partial)
 
     def seconds_of_heard(learner: Learner, sizes: Sizes) -> float:
@@ -293,9 +294,9 @@ def with_people(problem: Problem, visits: Visits) -> Problem:
 
 
 def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, reports: int = 0) -> Algorithm:
-    """Returns the algorithm of an entry, made for a problem of these sizes and this number of rounds.
+    """Returns an entry's algorithm for a problem with these sizes and this number of rounds.
 
-    If the problem has people who come several times, the algorithm uses `reports` visits of each person.
+    If the problem has people who participate several times, the algorithm uses `reports` visits of each person.
     """
     if problem.visits is None:
         return comparison.resize(entry, rounds, **sizes).make()
@@ -303,17 +304,16 @@ def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, repo
     return with_unit(comparison.resize(entry, heard, **sizes).make(), "person", reports)
 
 
-SECONDS_OF_COMPILING = 10.0  # to trace and compile a candidate on one core
-SECONDS_OF_A_CANDIDATE = 10.0  # limit for a candidate's rounds on one core
+SECONDS_OF_COMPILING = 10.0  # time of tracing and compiling a candidate on one core
+SECONDS_OF_A_CANDIDATE = 10.0  # limit on the time of a candidate's rounds on one core
 FEWEST_ROUNDS = 1000
 
 
 def affordable(seconds: Sequence[float], horizon: int, lanes: int, limit: float) -> int:
     """Returns the number of rounds, up to `horizon`, that every candidate plays in `lanes` lanes within a time limit.
 
-    `seconds` has each candidate's seconds of one core per round of a lane, and `limit` is in seconds, too. Below
-    `horizon`, the number is 1, 2 or 5 times a power of ten, and at least `FEWEST_ROUNDS`, even if this exceeds the
-    limit.
+    `seconds` has each candidate's seconds per lane-round on one core, and `limit` is in seconds, too. A number below
+    `horizon` is 1, 2 or 5 times a power of ten. It is at least `FEWEST_ROUNDS`, even if this exceeds the limit.
     """
     slowest = max(seconds) * lanes
     if slowest * horizon <= limit:
@@ -332,10 +332,10 @@ def run_of(
     instance: Any = None,
     reports: int = 0,
 ) -> Run:
-    """Returns a candidate's run at several horizons, each played by an algorithm made for that horizon.
+    """Returns a candidate's run at several horizons, with a separate algorithm for each horizon.
 
     A horizon of 0 means that the candidate is too slow; the outputs at this horizon are meaningless. `instance` is the
-    argument of `Problem.play`. If people come several times, the algorithm uses `reports` visits of each person.
+    argument of `Problem.play`. If people participate several times, the algorithm uses `reports` visits of each person.
     """
     import jax.numpy as jnp
 

@@ -12,14 +12,14 @@ from jaxdp.studies.comparison import learner_labels
 from jaxdp.studies.tables import table_of
 
 LEVEL = 0.05
-MOST_CURVES = 7  # largest number of coloured curves if each learner has several curves, one per number of reports
+MOST_CURVES = 7  # maximum number of coloured curves if each learner has several curves, one per number of reports
 SIMULTANEOUS = "more than the first, all pairs"
 
 
 def ranking(loss: xr.DataArray) -> tuple[list[str], list[str]]:
-    """Returns all learners by increasing mean loss (NaN last), and the learners not significantly worse than the first.
+    """Returns all learners by increasing mean loss (NaN last), and those not significantly worse than the first.
 
-    The second list contains the first learner.
+    The second list also contains the first learner.
     """
     order = loss["learner"].values[np.argsort(loss.mean("seed", skipna=False).values, kind="stable")].tolist()
     against = all_pairs(loss, "learner").sel(against=order[0])
@@ -35,18 +35,18 @@ def _horizon_text(results: xr.Dataset, horizon: int) -> str:
 
 
 def _budget_text(results: xr.Dataset) -> str:
-    """Formats the user's budget, with its privacy unit if all candidates have the same."""
+    """Formats the user's budget, with the privacy unit if all candidates have the same unit."""
     units = {claim.rpartition(", ")[0] for claim in results.unit.values.tolist()}
     return f"epsilon = {float(results.asked):g}" + (f" for {units.pop()}" if len(units) == 1 else "")
 
 
 def losses_at(results: xr.Dataset, instance: str, epsilon: float, horizon: int) -> xr.DataArray:
-    """Returns the losses of the learners that were played for this horizon: dimensions (learner, seed)."""
+    """Returns the losses of the learners that were simulated at this horizon. The dimensions are (learner, seed)."""
     return results.loss.sel(instance=instance, epsilon=epsilon, horizon=horizon, drop=True).dropna("learner", how="all")
 
 
 def table(results: xr.Dataset, instance: str, horizon: int) -> str:
-    """Formats one instance's ranking at the user's budget and this number of rounds: loss, difference and verdict."""
+    """Formats the ranking on one instance at the user's budget and this horizon: loss, difference and verdict."""
     loss = losses_at(results, instance, float(results.asked), horizon)
     order, best = ranking(loss)
     mean, half = mean_and_half_width(loss)
@@ -72,7 +72,7 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
 
 
 def changes(results: xr.Dataset, instance: str, horizon: int) -> str:
-    """Formats the first learner at each budget; says "changes" if no learner can be the best at all budgets."""
+    """Formats the best learner at each budget; the title says "changes" if no learner may be best at all budgets."""
     firsts, all_best = [], []
     for epsilon in np.sort(results.epsilon.values):
         order, best = ranking(losses_at(results, instance, epsilon, horizon))
@@ -90,7 +90,7 @@ def changes(results: xr.Dataset, instance: str, horizon: int) -> str:
 
 
 def advice(results: xr.Dataset) -> str:
-    """Formats the advice: one sentence for each horizon."""
+    """Formats the advice, which has one sentence for each horizon."""
     lines = []
     for horizon in results.horizon.values.tolist():
         all_best = [
@@ -109,7 +109,7 @@ def advice(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats advice, rankings, changes between budgets, and the claim of each candidate."""
+    """Formats the advice, rankings, changes between budgets, the claim of each candidate, and notes."""
     horizons, instances = results.horizon.values.tolist(), results.instance.values.tolist()
     settings = [(instance, horizon) for horizon in horizons for instance in instances]
     parts = [advice(results), *(part(results, *each) for part in (table, changes) for each in settings)]
@@ -160,7 +160,7 @@ def report(results: xr.Dataset) -> str:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws loss against epsilon, a panel for each instance, at the horizon that all candidates were played for."""
+    """Draws loss against epsilon at the horizon of all candidates, with one panel for each instance."""
     problem, horizon = _problem(results), int(results.horizon.values[0])
     nouns = {"num_arms": "experts" if "experts" in problem.title else "arms", "dim": "features"}
     order = ranking(losses_at(results, str(results.instance.values[0]), float(results.asked), horizon))[0]
