@@ -49,6 +49,8 @@ class Params:
 def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: Visits | None = None) -> Environment:
     """Plays duels of arms with utilities r: the left arm wins with probability F(s (r[left] - r[right])).
 
+    The factor s is the value `link_scale`.
+
     Args:
         utilities: r, [num_arms] finite numbers for at least two arms.
         link: F, a `Link` or the name of a link; for example `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone).

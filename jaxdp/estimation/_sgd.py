@@ -215,8 +215,8 @@ def sgd(
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. The samples
-        are processed in order. The `params` take radius (default inf). For constant steps they also take learning_rate
-        (0.1), and for "inverse_time" coverage kappa and feature_norm L.
+        are processed in order. The `params` take radius (default inf). Without an optimizer they also take
+        learning_rate (0.1) or, for "inverse_time", coverage kappa and feature_norm L.
 
     Raises:
         ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time"; from `params`, if

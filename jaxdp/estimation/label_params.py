@@ -21,9 +21,9 @@ class Params:
     Attributes:
         epsilon: [] float > 0, budget of the randomized response; at infinity the labels themselves are reported.
         radius: [] float > 0, bound B on the parameter's norm; infinity means no bound.
-        tolerance: [] float > 0; the search stops when the norm of the projected gradient of the mean objective is at
-            most this, for features scaled to a root mean square in [1, 2). In 32-bit mode, rounding may keep this norm
-            at about 1e-7 sqrt(dim).
+        tolerance: [] float > 0, maximum norm of the projected gradient of the mean objective at a converged point, for
+            features scaled to a root mean square in [1, 2). In 32-bit mode, rounding may keep this norm at about 1e-7
+            sqrt(dim).
     """
 
     epsilon: Scalar

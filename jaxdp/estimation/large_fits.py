@@ -74,7 +74,9 @@ def fit_large_statistic(
     *,
     offset: np.ndarray | None = None,
 ) -> Estimate:
-    """Releases the labels' noisy statistic and fits theta to the release, as `objective_perturbation` does.
+    """Releases the labels' statistic with Gaussian noise, and fits theta to the noisy statistic.
+
+    The result is as in `objective_perturbation`.
 
     Args:
         release: the options of the release.

@@ -59,7 +59,8 @@ def minimize(
         objective: theta [dim] -> Evaluation.
         dim: number of parameters.
         radius: [] float > 0, radius of the ball; infinity means no bound. The solver uses the radius's dtype.
-        tolerance: [] float > 0; a point has converged if its certificate (the projected-gradient norm) is at most this.
+        tolerance: [] float > 0, maximum certificate (norm of the projected gradient) of a point that counts as
+            converged.
         zero_sum: whether to constrain the components' sum to zero.
         optimizer: proposes steps from the gradient; iterates are projected after each step. None means Newton's method
             on the ball, which uses the whole evaluation.
