@@ -130,7 +130,7 @@ def fit_large_statistic(
 def _noisy_statistic(
     release, key, params: Params, rows, labels, largest, weights, scales: tuple[float, float]
 ) -> np.ndarray:
-    """Returns the noisy statistic, [dim] float64. No other released value depends on labels.
+    """Returns the noisy statistic, [dim] float64. The fit uses labels only through this statistic.
 
     `largest`, [dim], is the largest absolute entry of each column of `rows`. `scales` are the statistic's sensitivity,
     and the standard deviation of the noise for a noise multiplier of 1; both ignore rounding errors.
