@@ -1,9 +1,9 @@
-"""Upper and lower bounds on regret and on estimation errors, as functions; each docstring names the bound's source.
+"""Functions that compute upper and lower bounds on regret and on estimation errors, with the sources of the bounds.
 
-Bounds are NumPy float64 and broadcast over their arguments. An order bound holds up to an unspecified constant, for
-which the argument `scale` stands: compare slopes of order bounds, not their values. Other constants are as the source
-prints them, unless the docstring derives them; with `corrected=True` a function applies the corrections that its
-docstring names.
+Bounds are NumPy float64, and arguments are broadcast. An order bound holds only up to an unspecified constant factor,
+which the argument `scale` represents. So compare the slopes of order bounds, not their values. All other constants are
+as printed in the source, unless the docstring says that they are derived. With `corrected=True`, a function applies the
+corrections that its docstring describes.
 """
 
 from jaxdp.theory import contextual, dueling, ldp_bandits, linear_dueling, reward_estimation, tracking

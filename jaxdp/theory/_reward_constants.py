@@ -1,6 +1,6 @@
 """Computes the constants in the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward.
 
-`reward_estimation` defines the notation, and uses these constants.
+The module `reward_estimation` defines the notation and uses these constants.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from jaxdp.theory.arguments import at_least, between, positive
 
 
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """Returns gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), the smallest logistic curvature.
+    """Returns gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), the minimum curvature of the logistic loss.
 
     Source:
         Assumption 2.1 and Theorem 4.2.
@@ -20,10 +20,10 @@ def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
 
 
 def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """Returns gamma = exp(-4 L B) / 2, for a choice among several actions (Plackett-Luce model).
+    """Returns gamma = exp(-4 L B) / 2 for choices among several actions (Plackett-Luce model).
 
     Source:
-        Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
+        Theorem C.2. (Section 4.4 prints exp(-4 L B) without the factor 1/2.)
     """
     product = positive("feature_norm", feature_norm) * positive("radius", radius)
     return np.exp(-4 * product) / 2
@@ -33,10 +33,10 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
     """Returns kappa, the smallest eigenvalue of the covariance of feature differences.
 
     Args:
-        covariance: [..., dim, dim], E[x x^T], symmetric.
+        covariance: [..., dim, dim] symmetric, E[x x^T].
 
     Returns:
-        [...], the eigenvalues; >= 0 except for rounding.
+        [...], the smallest eigenvalue of each matrix; it is >= 0 except for rounding errors.
 
     Source:
         Assumption 4.4.
@@ -45,9 +45,9 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
 
 
 def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
-    """Returns the largest possible kappa: L^2 / d as printed, or (2 L)^2 / d if corrected.
+    """Returns the maximum of kappa: L^2 / d as printed, or (2 L)^2 / d if corrected.
 
-    Kappa is at most the mean eigenvalue, trace / d, and the trace is at most max |x|^2.
+    Kappa is at most the mean of the eigenvalues, which is trace / d, and the trace is at most max |x|^2.
 
     Source:
         Section 4.3, "kappa = O(L^2 / d)".
@@ -56,5 +56,5 @@ def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool
 
 
 def largest_difference(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
-    """Returns the bound on the norm of a feature difference: L as the paper prints it, or 2 L if corrected."""
+    """Returns the bound on the norm of a feature difference: L as printed in the paper, or 2 L if corrected."""
     return (2 if corrected else 1) * positive("feature_norm", feature_norm)

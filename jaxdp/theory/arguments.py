@@ -1,4 +1,4 @@
-"""Checks the array arguments of bounds. Every check raises for NaN."""
+"""Checks the array arguments of bounds. Every check raises a ValueError for NaN."""
 
 from collections.abc import Callable
 
@@ -7,26 +7,27 @@ from numpy.typing import ArrayLike
 
 
 def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
-    """Returns values as float64, after checking that all are > bound; infinity is accepted.
+    """Checks that all values are > bound, and returns them as float64; infinity is accepted.
 
     Raises:
-        ValueError: for the first wrong value, with its index if values are an array; or if values are not numbers.
+        ValueError: if a value is not > bound, or values are not numbers. The message contains the first wrong value
+            and, for an array, its index.
     """
     return _check_rule(name, values, lambda array: array > bound, f"> {bound:g}")
 
 
 def at_least(name: str, values: ArrayLike, bound: float) -> np.ndarray:
-    """Returns values as float64, after checking that all are finite and >= bound; raises ValueError otherwise."""
+    """Checks that all values are finite and >= bound, and returns them as float64; raises ValueError otherwise."""
     return _check_rule(name, values, lambda array: (array >= bound) & (array < np.inf), f"finite and >= {bound:g}")
 
 
 def between(name: str, values: ArrayLike, low: float, high: float) -> np.ndarray:
-    """Returns values as float64, after checking that all are in (low, high); raises ValueError otherwise."""
+    """Checks that all values are in (low, high), and returns them as float64; raises ValueError otherwise."""
     return _check_rule(name, values, lambda array: (array > low) & (array < high), f"in ({low:g}, {high:g})")
 
 
 def positive(name: str, values: ArrayLike) -> np.ndarray:
-    """Returns values as float64, after checking that all are finite and > 0; raises ValueError otherwise."""
+    """Checks that all values are finite and > 0, and returns them as float64; raises ValueError otherwise."""
     return between(name, values, 0, np.inf)
 
 

@@ -1,15 +1,16 @@
-"""Upper bounds on the regret of contextual bandits in the local model, in the joint model, and without privacy.
+"""Upper bounds on the regret of contextual bandits: in the local model, in the joint model, and non-private.
 
-Contexts and the model lie in the unit ball. Order bounds hold up to an unspecified constant, and up to logarithms of T
-if the source omits them. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64
-arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of the functions:
+Contexts and the model are in the unit ball. Order bounds hold up to an unspecified constant factor, and up to
+logarithms of T if the source omits these. Arguments are numbers or arrays, which are broadcast; only epsilon may be
+infinite. Results are float64 arrays. Every function raises a ValueError if an argument is out of range or NaN.
+Arguments of the functions:
 
-- `epsilon`: > 0; at infinity a term with epsilon is 0, and so are `linear_order` and `generalized_linear_order`.
+- `epsilon`: > 0; at infinity, terms with epsilon are 0, and so are `linear_order` and `generalized_linear_order`.
 - `delta`: in (0, 1).
 - `horizon`: T, >= 1; `generalized_linear_order` requires T > d.
 - `dim`: d, >= 1.
 - `failure_prob`: alpha, in (0, 1).
-- `scale`: the unspecified constant of an order bound, > 0.
+- `scale`: the unspecified constant factor of an order bound, > 0.
 """
 
 import numpy as np
@@ -30,17 +31,17 @@ def linear_order(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
 
-    "Deviations" explains `corrected`.
+    The argument `corrected` is explained in section Deviations.
 
     Returns:
         The bound, which holds with probability 1 - alpha.
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5), an order bound.
+        Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5). It is an order bound.
 
     Deviations:
-        `corrected` replaces s = sqrt(ln(1 / delta)) / epsilon, the size of the noise, by sqrt(s). The radius of the
-        ellipsoid is of order sqrt(s) (d T)^(1/4), and regret is sqrt(d T) times this radius.
+        `corrected` replaces the scale of the noise, s = sqrt(ln(1 / delta)) / epsilon, by sqrt(s). The reason is that
+        the radius of the ellipsoid is of order sqrt(s) (d T)^(1/4), and regret is sqrt(d T) times this radius.
 
     Math:
         $$
@@ -71,10 +72,10 @@ def generalized_linear_order(
     r"""Returns an upper bound on the regret of `generalized_linear`: the bound for `linear_ucb` times sqrt(ln(T / d)).
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6), an order bound.
+        Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6). It is an order bound.
 
     Deviations:
-        See `linear_order`. The constant depends on the smallest slope of the link.
+        See `linear_order`. The constant depends on the minimum slope of the link.
 
     Math:
         $$
@@ -90,12 +91,12 @@ def joint_linear_order(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `linear_ucb_joint`, of order sqrt(T).
 
-    The bound is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). Counters sum the users' moments, and their
-    noise grows like a power of ln T; the sum of the users' noise in `linear_ucb` grows like sqrt(T). So regret has the
-    same order in T as without privacy, except for logarithms.
+    The bound is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). Here the users' moments are summed by
+    counters, with noise that grows like a power of ln T. In `linear_ucb`, the sum of the users' noise grows like
+    sqrt(T). So regret has the same order in T as non-private regret, except for logarithms.
 
     Source:
-        Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
+        Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2. It is an order bound without logarithms of T.
 
     Math:
         $$
@@ -115,12 +116,14 @@ def oful_upper(
     regularizer: ArrayLike = 2.0,
     noise_proxy: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns an upper bound on the regret of OFUL with the published radius of its confidence ellipsoid.
+    r"""Returns an upper bound on the regret of OFUL with the published radius of the confidence ellipsoid.
 
-    `linear_ucb` at epsilon = inf is OFUL with lambda = 2 and a larger radius, for which this bound is not proved.
+    At epsilon = inf, `linear_ucb` is OFUL with lambda = 2 and a larger radius. This bound is not proved for that
+    radius.
 
     The bound is 4 sqrt(T d ln(lambda + T / d)) (sqrt(lambda) + R sqrt(2 ln(1 / alpha) + d ln(1 + T / (lambda d)))),
-    where lambda is `regularizer`, >= 1, and R^2 is `noise_proxy`, > 0, a variance proxy of rewards given their context.
+    where lambda is `regularizer`, >= 1, and R^2 is `noise_proxy`, > 0, a variance proxy of rewards given their
+    contexts.
 
     Returns:
         The bound, which holds with probability 1 - alpha.
@@ -143,7 +146,7 @@ def oful_upper(
 
 
 def _noise(epsilon: ArrayLike, delta: ArrayLike) -> np.ndarray:
-    """Returns sqrt(ln(1 / delta)) / epsilon, the size of the noise up to a constant."""
+    """Returns sqrt(ln(1 / delta)) / epsilon, the scale of the noise up to a constant factor."""
     return np.sqrt(np.log(1 / _probability("delta", delta))) / above("epsilon", epsilon, 0)
 
 

@@ -1,17 +1,17 @@
-"""Bounds of Saha & Asi (2024), DP-Dueling, on the regret for finitely many arms under central privacy.
+"""Regret bounds of Saha & Asi (2024), DP-Dueling, for finitely many arms in the central model.
 
 Source of all bounds: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User
 Privacy*.
 
-Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, where r are the utilities. Arm 1 is the best arm;
-Delta(1, i) is its probability of beating arm i, minus 1/2. Arguments are numbers or arrays, finite except epsilon;
-results are float64 arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of
-the functions:
+Regret is the sum over rounds of 2 r(best) - r(left) - r(right), where r are the utilities. Arm 1 is the best arm, and
+Delta(1, i) is the probability that arm 1 beats arm i, minus 1/2. Arguments are numbers or arrays; only epsilon may be
+infinite. Results are float64 arrays. Every function raises a ValueError if an argument is out of range or NaN.
+Arguments of the functions:
 
 - `epsilon`: > 0; at infinity the terms with epsilon are 0.
-- `horizon`: T, >= 2; for the upper bound also >= K, the number of arms.
-- `gaps`: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms except the best; leading axes broadcast.
-- `scale`: the unspecified constant of the lower bound, > 0.
+- `horizon`: T, >= 2; for the upper bound also T >= K, where K is the number of arms.
+- `gaps`: [..., K - 1] in (0, 1/2], Delta(1, i) for all arms except the best; leading axes are broadcast.
+- `scale`: the unspecified constant factor of the lower bound, > 0.
 """
 
 import numpy as np
@@ -23,15 +23,18 @@ from jaxdp.theory.arguments import above, at_least, between
 def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.ndarray:
     r"""Returns an upper bound on the regret of `ebs_elimination`.
 
-    Each arm i except the best adds 16 ln(K T) / Delta(1, i) + 128 ln(K T) (ln T)^2.5 / epsilon.
+    The bound is the sum, over all arms i except the best, of 16 ln(K T) / Delta(1, i) + 128 ln(K T) (ln T)^2.5 /
+    epsilon.
 
     Source:
-        Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
+        Theorem 1, in the form of the last line of its proof; the statement of the theorem omits constants and
+        logarithms.
 
     Deviations:
-        None in the formula, but its constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is
-        false for the logistic link (there they are at least 4 Delta(1, i)), and does not count plays as the right arm.
-        Its Lemma 6 omits the confidence interval of the best arm (with it, 64 replaces 8, and privacy noise is larger).
+        None in the formula, but the constants are not proved. The proof bounds utility gaps by 2 Delta(1, i). This is
+        false for the logistic link, for which utility gaps are at least 4 Delta(1, i). The proof also does not count
+        plays as the right arm. Lemma 6 of the paper omits the confidence interval of the best arm. With this interval,
+        64 replaces 8, and the privacy noise is larger.
 
     Math:
         $$
@@ -46,17 +49,17 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
 
 
 def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns a lower bound on the regret of every private algorithm on some instance.
+    r"""Returns a lower bound on the regret that every private algorithm has on some instance.
 
     The bound is K / epsilon, plus ln T / Delta(1, i) for each arm i except the best.
 
     Source:
-        Theorem 2, an order bound, for K / epsilon <= T / 2.
+        Theorem 2, an order bound for K / epsilon <= T / 2.
 
     Deviations:
-        None in the formula. The term K / epsilon is proved only for the instance `lower_bound_matrix`, with all gaps
-        1/4, for epsilon <= 1 and for regret in preference gaps. The proof uses group privacy of 1 / epsilon rounds, so
-        delta must be small compared with epsilon; the statement omits this condition.
+        None in the formula. The term K / epsilon is proved only for the instance `lower_bound_matrix`, where all gaps
+        are 1/4, for epsilon <= 1 and for regret that is defined by preference gaps. The proof uses group privacy for 1
+        / epsilon rounds, so delta must be small compared with epsilon; the statement omits this condition.
 
     Math:
         $$

@@ -1,24 +1,26 @@
-"""Bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and after tuning.
+"""Regret bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and with tuned step sizes.
 
 Source of the orders: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits
-Learning*, Table 1. The other bounds are for the non-private algorithms that the paper uses, with the second moment or
-the range of their reports; each docstring names the source.
+Learning*, Table 1. All other bounds are bounds for the non-private algorithms that the paper uses, with the second
+moment or the range of reports in place of losses; each docstring names the source.
 
-Arguments are numbers or arrays that broadcast, finite except epsilon. Results are float64: expected regrets against the
-best fixed point or arm, unless a function says otherwise. Every function raises a ValueError for an argument that is
-out of range or NaN. Arguments of the functions:
+Arguments are numbers or arrays, which are broadcast; only epsilon may be infinite. Results are float64; they bound the
+expected regret against the best fixed point or arm, unless a docstring says otherwise. Every function raises a
+ValueError if an argument is out of range or NaN. Arguments of the functions:
 
-- `epsilon`: > 0; randomized response multiplies a number by c = (e^epsilon + 1) / (e^epsilon - 1), 1 at infinity.
-- `second_moment`: M2, > 0, the second moment of one report for the worst loss. For randomized responses M2 = M^2.
-- `range_bound`: M, > 0, an upper bound on every report. For randomized responses M = B c.
+- `epsilon`: > 0; randomized response multiplies a number by c = (e^epsilon + 1) / (e^epsilon - 1), which is 1 at
+  infinity.
+- `second_moment`: M2, > 0, the maximum over losses of a report's second moment. For randomized response, M2 = M^2.
+- `range_bound`: M, > 0, an upper bound on the absolute values of all reports. For randomized response, M = B c.
 - `horizon`: T, >= 1; >= 2 for orders and barriers.
 - `dim`: d, >= 1. `num_arms`: K, >= 2.
 - `lipschitz`: G, > 0. `strong_convexity`: mu, > 0. `smoothness`: beta, > 0.
-- `loss_bound`: B, > 0, the bound on losses; for two-point methods the bound G on slopes replaces it.
+- `loss_bound`: B, > 0, the bound on losses. For two-point methods, the bound G on slopes takes its place.
 - `radius`: R, > 0.
-- `domain`: "ball", of radius R, or "box", of all points with entries in [-R, R]. The largest distance from the centre,
-  D, is R in a ball and R sqrt(d) in a box. The parameter of the barrier, theta, is 1 or d. s is 3 + D / R.
-- `scale`: the unspecified constant of an order bound, > 0.
+- `domain`: "ball" (of radius R) or "box" (all points with entries in [-R, R]). D is the maximum distance from the
+  centre: R for a ball, R sqrt(d) for a box. The parameter theta of the barrier is 1 for a ball, d for a box. s is 3 + D
+  / R.
+- `scale`: the unspecified constant factor of an order bound, > 0.
 """
 
 from typing import NamedTuple
@@ -31,12 +33,12 @@ from jaxdp.validation import check_choice
 
 
 class Order(NamedTuple):
-    """The growth of regret: T^rounds, times ln T if `is_log`, times cost^privacy.
+    """The growth rate of regret, T^rounds cost^privacy, multiplied by ln T if `is_log` is true.
 
     Attributes:
         rounds: exponent of T.
-        privacy: exponent of the cost, which is 1 / epsilon in claimed orders and c = (e^epsilon + 1) / (e^epsilon - 1)
-            in tuned orders.
+        privacy: exponent of the cost. The cost is 1 / epsilon in claimed orders, and c = (e^epsilon + 1) / (e^epsilon -
+            1) in tuned orders (1 / epsilon for the linear problems).
         is_log: whether there is a factor ln T. Other logarithms are omitted.
     """
 
@@ -45,7 +47,7 @@ class Order(NamedTuple):
     is_log: bool = False
 
 
-# As printed in Table 1: exponents of T and 1 / epsilon.
+# The exponents of T and 1 / epsilon as printed in Table 1.
 CLAIMED = {
     "convex": Order(3 / 4, 1),
     "smooth": Order(2 / 3, 1),
@@ -57,7 +59,8 @@ CLAIMED = {
     "generalized_linear": Order(3 / 4, 1),
 }
 
-# With steps tuned to the second moment of reports: exponents of T and c; for the linear problems of T and 1 / epsilon.
+# The exponents of T and c if step sizes are tuned to the second moment of reports. For the linear problems, the
+# exponents of T and 1 / epsilon.
 TUNED = {
     "convex": Order(3 / 4, 1 / 2),
     "smooth": Order(2 / 3, 2 / 3),
@@ -90,7 +93,7 @@ def noise_factor(epsilon: ArrayLike) -> np.ndarray:
 
 
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns the published upper bound on the regret: T^a / epsilon^b, without dimension and logarithms.
+    r"""Returns the published upper bound on the regret, T^a / epsilon^b, without dimension and logarithms.
 
     `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0.
 
@@ -98,7 +101,7 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
         Table 1, an order bound.
 
     Deviations:
-        The two-point bounds, with 1 / epsilon^2, are for a step that is not tuned; see `tuned_order`.
+        The two-point bounds, with 1 / epsilon^2, hold for a step size that is not tuned; see `tuned_order`.
 
     Math:
         $$
@@ -112,20 +115,22 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
 
 
 def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns the upper bound on the regret, T^a c^b, with steps tuned to the second moment of randomized responses.
+    r"""Returns an upper bound on the regret, T^a c^b, for steps tuned to the second moment of randomized responses.
 
-    A gradient step depends on noise only through the second moment of the report, M2, which is of order c^2. The best
-    exploration rho balances bias and noise: for convex losses sqrt(M2 T) / rho + rho T becomes T^(3/4) M2^(1/4), which
-    grows like c^(1/2). Theorem 3 instead multiplies the whole regret by the size of a report, which gives 1 / epsilon.
+    The regret of gradient steps depends on noise only through the second moment M2 of a report, which is of order c^2.
+    The best exploration rho balances bias and noise. For convex losses, the minimum of sqrt(M2 T) / rho + rho T is of
+    order T^(3/4) M2^(1/4), which grows like c^(1/2). Theorem 3 instead multiplies the whole regret by the magnitude of
+    a report, so its bound grows like 1 / epsilon.
 
-    `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the orders without privacy, and orders in 1 /
+    `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the non-private orders, and orders in 1 /
     epsilon are 0.
 
     Source:
-        Table 1, an order bound, improved by tuning.
+        Table 1, an order bound, which is improved by tuning.
 
     Deviations:
-        "best_arm" bounds rounds, not regret; "linear" and "generalized_linear" have 1 / epsilon instead of c.
+        For "best_arm", the bound is on the number of rounds, not on regret. For "linear" and "generalized_linear", 1 /
+        epsilon replaces c.
 
     Math:
         $$
@@ -149,8 +154,8 @@ def fkm_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `fkm`: D d sqrt(M2 T) / rho + s G rho T.
 
-    If rho = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is at most R, the bound is 2 sqrt(s D d G) M2^(1/4) T^(3/4); otherwise
-    rho = R.
+    Here rho is the minimum of R and sqrt(D d sqrt(M2) / (s G)) T^(-1/4). If the second number is the minimum, the bound
+    is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
 
     Source:
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
@@ -184,7 +189,8 @@ def strongly_convex_one_point_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `strongly_convex_one_point`.
 
-    It is d^2 M2 (1 + ln T) / (2 mu rho^2) + s G rho T, where rho = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
+    The bound is d^2 M2 (1 + ln T) / (2 mu rho^2) + s G rho T, where rho = min(R, (d^2 M2 (1 + ln T) / (s mu G
+    T))^(1/3)).
 
     Source:
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
@@ -214,9 +220,9 @@ def two_point_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    r"""Returns an upper bound on the regret of `two_point`, tuned: D d sqrt(M2 T) + s G R.
+    r"""Returns an upper bound on the regret of `two_point` with tuned steps: D d sqrt(M2 T) + s G R.
 
-    M2 is the second moment of a reported slope: G^2 c^2 for randomized response, G^2 + v with noise of variance v.
+    M2 is the second moment of a reported slope: G^2 c^2 for randomized response, or G^2 + v for noise of variance v.
 
     Returns:
         The bound, on the regret of the mean loss of both points.
@@ -226,7 +232,7 @@ def two_point_upper(
         / epsilon^2.
 
     Deviations:
-        The step is tuned. The constants for a box are derived here.
+        The step size is tuned. The constants for a box are derived here.
 
     Math:
         $$
@@ -252,7 +258,7 @@ def two_point_strongly_convex_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `two_point` for strongly convex losses.
 
-    It is d^2 M2 (1 + ln T) / (2 mu) + s G R, where M2 is the second moment of a reported slope, as in
+    The bound is d^2 M2 (1 + ln T) / (2 mu) + s G R, where M2 is the second moment of a reported slope, as in
     `two_point_upper`.
 
     Returns:
@@ -286,7 +292,7 @@ def barrier_smooth_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `barrier_smooth`.
 
-    The bound holds if eta d M <= rho / 2 (see Math), that is, for T >= 2 theta ln T M^2 / M2.
+    The bound holds if eta d M <= rho / 2 (see Math), which means that T >= 2 theta ln T M^2 / M2.
 
     Source:
         Saha & Tewari (2011), for convex and smooth losses and a barrier with parameter theta.
@@ -324,8 +330,8 @@ def barrier_strongly_convex_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the regret of `barrier_strongly_convex`.
 
-    It is 4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds for T / ln T >= 2 (theta + 2 beta / mu),
-    where beta >= mu.
+    The bound is 4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds for T / ln T >= 2 (theta + 2 beta
+    / mu) and beta >= mu.
 
     Source:
         Hazan & Levy (2014), for strongly convex and smooth losses and a barrier with parameter theta.
@@ -352,8 +358,8 @@ def tsallis_inf_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on the adversarial regret of `tsallis_inf` on randomized responses of rewards in [0, 1].
 
-    It is c (4 sqrt(K T) + 1) with importance weights (`estimator="iw"`), and c (2 sqrt(K T) + 10 K ln T + 16) with
-    reduced variance ("rv"). The regret on true losses is c times the regret on responses.
+    The bound is c (4 sqrt(K T) + 1) with importance weighting (`estimator="iw"`), and c (2 sqrt(K T) + 10 K ln T + 16)
+    with reduced variance (`estimator="rv"`). The regret on true losses is c times the regret on randomized responses.
 
     Source:
         Zimmert & Seldin (2021), Theorem 1.
@@ -383,6 +389,6 @@ def _dim(values: ArrayLike) -> np.ndarray:
 
 
 def _reach_and_theta(domain: str, dim: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns D / R, the largest distance from the domain's centre over its radius, and the barrier's theta."""
+    """Returns D / R and theta, the parameter of the barrier; D is the maximum distance from the domain's centre."""
     one = np.ones_like(dim)
     return (one, one) if check_choice("domain", domain, ("ball", "box")) == "ball" else (np.sqrt(dim), dim)

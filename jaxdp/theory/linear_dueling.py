@@ -1,18 +1,19 @@
-"""Bounds of Saha & Asi (2024), DP-Dueling, on the regret for arms with features under central privacy.
+"""Regret bounds of Saha & Asi (2024), DP-Dueling, for arms with feature vectors in the central model.
 
 Source of all bounds except `corrected_regret_upper`: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback
 without Compromising User Privacy*.
 
-Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, with r(x) = w*.x, for arms in the unit ball of d
-dimensions and |w*| <= 1. Arguments are numbers or arrays, finite except epsilon, and broadcast; results are float64
-arrays. Every function raises a ValueError for an argument that is out of range or NaN. Arguments of the functions:
+Regret is the sum over rounds of 2 r(best) - r(left) - r(right), with r(x) = w*.x. Arms are in the unit ball of d
+dimensions, and |w*| <= 1. Arguments are numbers or arrays, which are broadcast; only epsilon may be infinite. Results
+are float64 arrays. Every function raises a ValueError if an argument is out of range or NaN. Arguments of the
+functions:
 
 - `epsilon`: > 0; at infinity the term with epsilon is 0.
 - `horizon`: T, >= 2 and > d / kappa^2.
 - `dim`: d, >= 1.
 - `failure_prob`: b, in (0, 1).
-- `slope`: kappa, the smallest slope of the link, in (0, 1/4].
-- `scale`: the unspecified constant, > 0.
+- `slope`: kappa, the minimum slope of the link, in (0, 1/4].
+- `scale`: the unspecified constant factor, > 0.
 """
 
 import numpy as np
@@ -30,7 +31,7 @@ def regret_upper(
     slope: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns an order bound on the regret of `g_optimal_elimination` with the published numbers of duels.
+    r"""Returns an upper order bound on the regret of `g_optimal_elimination` with the published numbers of duels.
 
     The bound is d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa.
 
@@ -54,13 +55,13 @@ def corrected_regret_upper(
     slope: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns an order bound on the regret of `g_optimal_elimination` with tight constants, in d^3 instead of d^6.
+    r"""Returns an upper order bound on the regret of `g_optimal_elimination` with tight constants (d^3, not d^6).
 
     The bound is d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa.
 
     Source:
-        Derived here, with the logarithms of Theorem 3. A phase of margin xi plays about (d / (kappa xi))^2 + d m /
-        (kappa epsilon xi) duels of m <= d (d + 1) / 2 pairs, and each duel costs at most 4 xi.
+        Derived here, with the logarithms of Theorem 3. A phase with margin xi plays about (d / (kappa xi))^2 + d m /
+        (kappa epsilon xi) duels of m <= d (d + 1) / 2 pairs, and the regret of a duel is at most 4 xi.
 
     Deviations:
         No published theorem.
@@ -74,9 +75,9 @@ def corrected_regret_upper(
 
 
 def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, slope: ArrayLike) -> np.ndarray:
-    r"""Returns the epsilon above which, in Theorem 3, the term with epsilon is the smaller term ("privacy for free").
+    r"""Returns the epsilon above which the term with epsilon in Theorem 3 is the smaller term ("privacy for free").
 
-    This epsilon is a ratio of two orders, so it holds up to an unspecified constant.
+    This epsilon is a ratio of two orders, so it is determined only up to an unspecified constant factor.
 
     Source:
         Remark 4.

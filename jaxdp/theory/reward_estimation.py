@@ -1,26 +1,27 @@
-"""Bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward, on errors of reward estimates under label privacy.
+"""Bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward, on the errors of reward estimates under label privacy.
 
 Source of all bounds: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference
 Feedback*.
 
-Lower bounds are for squared errors. Upper bounds are for errors and hold with probability 1 - alpha. gamma is
-`curvature(feature_norm, radius)`. x is the difference of the features phi of two actions. Sigma_D is the mean of x x^T
-over the n samples, and lambda >= 0 is the ridge. The squared norm of v in the norm of a matrix A is v^T A v. theta* is
-the true parameter and theta^ an estimate.
+Lower bounds are for squared errors. Upper bounds are for errors, and hold with probability 1 - alpha. gamma is
+`curvature(feature_norm, radius)`. x is the difference of the feature vectors phi of two actions. Sigma_D is the mean of
+x x^T over the n samples, and lambda >= 0 is the ridge parameter. The squared norm of v that a matrix A induces is v^T A
+v. theta* is the true parameter, and theta^ is an estimate.
 
-Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64 arrays. Every function raises
-a ValueError for an argument that is out of range or NaN. Arguments of the functions:
+Arguments are numbers or arrays, which are broadcast; only epsilon may be infinite. Results are float64 arrays. Every
+function raises a ValueError if an argument is out of range or NaN. Arguments of the functions:
 
-- `epsilon`: > 0; infinity is no privacy. `delta`: in [0, 1); in (0, 1) for a standard deviation.
+- `epsilon`: > 0; infinity is the non-private case. `delta`: in [0, 1); for a standard deviation in (0, 1).
 - `num_samples`: n, >= 1; >= 4 for one pass of SGD.
 - `dim`: d, >= 1. `num_actions`: K, >= 2.
-- `feature_norm`: L, > 0, |phi| <= L, so that |x| <= 2 L.
-- `radius`: B, > 0, |theta| <= B.
+- `feature_norm`: L, > 0, the bound |phi| <= L, which implies |x| <= 2 L.
+- `radius`: B, > 0, the bound |theta| <= B.
 - `coverage`: kappa, > 0, the smallest eigenvalue of E[x x^T].
 - `failure_prob`: alpha, in (0, 1); below 1/e for one pass of SGD.
-- `scale`: > 0, a constant that the paper does not specify: C in a formula with C, otherwise a factor of the bound.
-- `corrected`: in some places the paper assumes |x| <= L where only |x| <= 2 L holds; True uses 2 L there. If a function
-  corrects anything else, its docstring says so.
+- `scale`: > 0, a constant that the paper does not specify. If the formula contains C, it is C; otherwise it is a factor
+  of the bound.
+- `corrected`: in some places the paper assumes |x| <= L although only |x| <= 2 L holds. If True, 2 L is used there. If
+  a function corrects anything else, its docstring says so.
 """
 
 import numpy as np
@@ -59,12 +60,12 @@ _INVERSE_E = float(np.exp(-1))
 def local_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    r"""Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the local model.
+    r"""Returns a local-model lower bound on E |theta^ - theta*|^2 in the norm that Sigma_D + lambda I induces.
 
     The bound is d / n + d / ((e^eps - 1)^2 n).
 
     Source:
-        Theorem 3.1, an order bound, for n large enough.
+        Theorem 3.1, an order bound for sufficiently large n.
 
     Math:
         $$
@@ -86,12 +87,12 @@ def local_l2_lower(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    r"""Returns a lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
+    r"""Returns a local-model lower bound on E |theta^ - theta*|^2: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
 
-    `corrected` uses 2 L in the last step of the proof.
+    With `corrected`, 2 L is used in the last step of the proof.
 
     Source:
-        Theorem 3.2, an order bound, for n large enough.
+        Theorem 3.2, an order bound for sufficiently large n.
 
     Math:
         $$
@@ -114,7 +115,7 @@ def local_semi_norm_upper(
     scale: ArrayLike = 1.0,
     bias_scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns an upper bound on |theta^_RR - theta*| in the norm of Sigma_D + lambda I.
+    r"""Returns an upper bound on |theta^_RR - theta*| in the norm that Sigma_D + lambda I induces.
 
     theta^_RR minimises the debiased loss of labels from randomized response. The bound is
 
@@ -151,16 +152,16 @@ def local_l2_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on |theta^_SGD-RR - theta*|, with probability 1 - alpha.
 
-    theta^_SGD-RR comes from one pass of SGD over labels from randomized response. The bound is
+    theta^_SGD-RR is the result of one pass of SGD over labels from randomized response. The bound is
 
         C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n).
 
-    With `corrected`, gradients are bounded by 2 L sigmoid(eps), which they never exceed, instead of the 4 L of the
+    With `corrected`, the bound on gradients is 2 L sigmoid(eps), which they never exceed, instead of 4 L as in the
     proof. With the same C, this multiplies the bound by sigmoid(eps) / 2.
 
     Source:
-        Theorem 4.5. It holds for the step sizes in its proof, 1 / (gamma_eps kappa t) in step t with gamma_eps = gamma
-        (e^eps - 1) / (e^eps + 1). Its statement prints 1 / (gamma kappa).
+        Theorem 4.5. The theorem holds for the step sizes in its proof, 1 / (gamma_eps kappa t) in step t, with
+        gamma_eps = gamma (e^eps - 1) / (e^eps + 1). Its statement prints 1 / (gamma kappa).
 
     Math:
         $$
@@ -189,17 +190,17 @@ def plackett_luce_l2_upper(
 ) -> np.ndarray:
     r"""Returns an upper bound on |theta^_SGD-KRR - theta*| for choices among K actions.
 
-    theta^_SGD-KRR comes from one pass of SGD over choices from K-ary randomized response. With probability 1 - alpha
-    the bound is
+    theta^_SGD-KRR is the result of one pass of SGD over choices from K-ary randomized response. With probability 1 -
+    alpha, the bound is
 
         C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n),
 
     where gamma = exp(-4 L B) / 2 and kappa is a lower bound on the coverage of the differences x of every pair.
 
-    `corrected` replaces kappa by kappa (K - 1) / K, because K of the proof's K^2 ordered pairs have a difference of 0.
+    `corrected` replaces kappa by kappa (K - 1) / K, because x is 0 for K of the K^2 ordered pairs in the proof.
 
     Source:
-        Theorem C.2. It holds for step sizes 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
+        Theorem C.2, for the step sizes 1 / (gamma_eps kappa t) with gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
 
     Math:
         $$
@@ -226,12 +227,13 @@ def central_l2_lower(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    r"""Returns a lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
+    r"""Returns a central-model lower bound on E |theta^ - theta*|^2: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
 
-    `corrected` uses 2 L in the first term, as in Theorem 3.2.
+    With `corrected`, 2 L is used in the first term, as for Theorem 3.2.
 
     Source:
-        Theorem 5.1, an order bound, for n large enough. The second term is for features with entries in [-1, 1].
+        Theorem 5.1, an order bound for sufficiently large n. The second term holds for features with entries in [-1,
+        1].
 
     Math:
         $$
@@ -262,10 +264,10 @@ def central_l2_upper(
 
         (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma),
 
-    where sigma is `noise_stddev`, >= 0: `objective_perturbation_stddev` or a smaller valid value; 0 is no privacy.
+    where sigma is `noise_stddev`, >= 0: `objective_perturbation_stddev` or a smaller valid value; 0 is non-private.
 
     Source:
-        Theorem 5.3, an order bound, for at least `central_sample_size` samples and the regularization beta = sqrt(n) /
+        Theorem 5.3, an order bound for at least `central_sample_size` samples and the regularization beta = sqrt(n) /
         B.
 
     Math:
@@ -282,13 +284,13 @@ def central_l2_upper(
 
 
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
-    r"""Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the paper's stddev for objective perturbation.
+    r"""Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the paper's noise scale for objective perturbation.
 
     delta is in (0, 1).
 
     Source:
-        Theorem 5.2. It is valid with |x| <= 2 L; the analytic Gaussian mechanism needs less
-        (`jaxdp.estimation.objective_perturbation`).
+        Theorem 5.2, which is valid for |x| <= 2 L. The analytic Gaussian mechanism needs less noise (see
+        `jaxdp.estimation.objective_perturbation`).
 
     Math:
         $$
@@ -308,9 +310,9 @@ def central_sample_size(
     failure_prob: ArrayLike,
     corrected: bool = False,
 ) -> np.ndarray:
-    r"""Returns the number of samples from which on Theorem 5.3 is proved, not rounded to an integer.
+    r"""Returns the minimum number of samples for which Theorem 5.3 is proved, not rounded to an integer.
 
-    It is 8 L^2 ln(d / alpha) / kappa as printed, and 32 L^2 ln(d / alpha) / kappa with `corrected`.
+    The number is 8 L^2 ln(d / alpha) / kappa as printed, and 32 L^2 ln(d / alpha) / kappa with `corrected`.
 
     Source:
         Proof of Theorem 5.3 (Lemma D.2).
@@ -329,12 +331,12 @@ def central_sample_size(
 def central_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    r"""Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the central model.
+    r"""Returns a central-model lower bound on E |theta^ - theta*|^2 in the norm that Sigma_D + lambda I induces.
 
     The bound is d / n + d^2 / (n eps)^2.
 
     Source:
-        Theorem D.3, an order bound for delta = 0, for n large enough.
+        Theorem D.3, an order bound for delta = 0 and sufficiently large n.
 
     Math:
         $$
@@ -346,7 +348,7 @@ def central_semi_norm_lower(
 
 
 def _one_pass_rate(num_samples: ArrayLike, failure_prob: ArrayLike) -> np.ndarray:
-    """Returns sqrt(ln(ln(n) / alpha) / n), with n = num_samples and alpha = failure_prob."""
+    """Returns sqrt(ln(ln(n) / alpha) / n), where n is `num_samples` and alpha is `failure_prob`."""
     count = at_least("num_samples", num_samples, 4)
     return np.sqrt(np.log(np.log(count) / between("failure_prob", failure_prob, 0, _INVERSE_E)) / count)
 

@@ -1,20 +1,20 @@
-"""Bounds of Asi, Raman & Saha (2025) on dynamic regret under central privacy.
+"""Bounds of Asi, Raman & Saha (2025) on dynamic regret in the central model.
 
 Source of all bounds: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*. Its Table 1 lists the orders of
 all bounds here except `window_upper`, without logarithms of T and 1 / delta.
 
 In section 2.1 of the paper, S is the number of distributions of a stochastic adversary, which therefore shifts S - 1
-times; here S is the number of the comparator's switches. Arguments are numbers or arrays that broadcast, finite except
-epsilon. Results are float64 arrays, expected dynamic regrets unless a function says otherwise. Every function raises a
-ValueError for an argument that is out of range or NaN. Arguments of the functions:
+times. Here S is the comparator's number of switches. Arguments are numbers or arrays, which are broadcast; only epsilon
+may be infinite. Results are float64 arrays; they bound the expected dynamic regret unless a docstring says otherwise.
+Every function raises a ValueError if an argument is out of range or NaN. Arguments of the functions:
 
 - `epsilon`: > 0; at infinity the terms with epsilon are 0.
 - `horizon`: T, >= 2.
 - `num_experts`: N, >= 2.
-- `num_switches`: S, the number of switches of the comparator, >= 0 and < T; the lower bounds restrict it further. Upper
-  bounds hold only for S >= 1; at S = 0 the functions return 0.
+- `num_switches`: S, the comparator's number of switches, >= 0 and < T; lower bounds restrict S further. Upper bounds
+  hold only for S >= 1; at S = 0 the functions return 0.
 - `delta`: in (0, 1).
-- `scale`: the unspecified constant of an order bound, > 0.
+- `scale`: the unspecified constant factor of an order bound, > 0.
 """
 
 import numpy as np
@@ -32,20 +32,20 @@ def window_upper(
     *,
     corrected: bool = False,
 ) -> np.ndarray:
-    r"""Returns the published or corrected upper bound on the regret of `limited_updates` in any w consecutive rounds.
+    r"""Returns the published or corrected upper bound on the regret of `limited_updates` in every w consecutive rounds.
 
     The published bound is 16 ln(N T / b) / epsilon + 9 sqrt(w ln(T N / b)), where w is `window`, in [1, T], and b is
     `failure_prob`, in (0, 1). With `corrected`, ln T multiplies the first term.
 
     Returns:
-        The bound, on the regret against the best fixed expert of these rounds.
+        The bound on the regret against the best fixed expert of these rounds.
 
     Source:
-        Theorem 3.1, for losses of one distribution, with probability 1 - b for all windows together.
+        Theorem 3.1, for identically distributed losses, with probability 1 - b for all windows simultaneously.
 
     Deviations:
-        The theorem lacks the factor ln T that the first term has in the paper's Lemmas 3.3 and A.2. So the default, the
-        published bound, is not proved; `corrected=True` includes the factor.
+        The theorem omits the factor ln T, which the first term has in the paper's Lemmas 3.3 and A.2. So the published
+        bound, which is the default, is not proved; `corrected=True` includes the factor.
 
     Math:
         $$
@@ -78,7 +78,7 @@ def shifting_upper(
     r"""Returns an upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
 
     Source:
-        Theorem 3.6, an order bound, for stochastic losses with a distribution that shifts.
+        Theorem 3.6, an order bound for stochastic losses with a distribution that shifts.
 
     Math:
         $$
@@ -100,11 +100,11 @@ def shifting_lower(
 ) -> np.ndarray:
     r"""Returns a lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
 
-    It requires 0 < S <= N: in the proof, each of the S phases of the adversary has its own experts.
+    The bound requires 0 < S <= N, because in the proof each of the S phases of the adversary has its own experts.
 
     Source:
-        Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses in the proof do not
-        react to the learner, so the bound also holds for oblivious adversaries.
+        Section 3.2, "Lower bound for shifting adversary", and Table 1. It is an order bound. The losses in the proof do
+        not depend on the learner's plays, so the bound also holds for oblivious adversaries.
 
     Math:
         $$
@@ -128,17 +128,18 @@ def oblivious_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns the claimed upper bound on the dynamic regret for oblivious losses.
+    r"""Returns the upper bound on the dynamic regret that the paper claims for oblivious losses.
 
     The bound is sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3).
 
     Source:
-        Corollary 4.1.1, an order bound for epsilon < 1. It combines Theorem 4.1 with Proposition 1, a claim of Asi,
-        Koren, Liu & Talwar (2024).
+        Corollary 4.1.1, an order bound for epsilon < 1. It combines Theorem 4.1 with Proposition 1, which is a claim of
+        Asi, Koren, Liu & Talwar (2024).
 
     Deviations:
-        `lazy_weights` runs the reduction of Theorem 4.1. For the privacy term of its regret, the proved order in T and
-        epsilon is min(T^(1/3) / epsilon, T^(2/5) / epsilon^(3/5)); `lazy_weights_parameters` computes its bound.
+        `lazy_weights` implements the reduction of Theorem 4.1. For the privacy term of the regret of `lazy_weights`,
+        the proved order in T and epsilon is min(T^(1/3) / epsilon, T^(2/5) / epsilon^(3/5)); `lazy_weights_parameters`
+        computes the regret bound.
 
     Math:
         $$
@@ -155,13 +156,13 @@ def oblivious_upper(
 def adaptive_lower(
     epsilon: ArrayLike, horizon: ArrayLike, num_switches: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    r"""Returns a lower bound on the dynamic regret against some adversary that reacts to the learner.
+    r"""Returns a lower bound on the dynamic regret against some adaptive adversary.
 
     The bound is min(T, S / (epsilon ln(T / (S + 1)))^2), and requires T > S + 1. It is 0 at S = 0 and at epsilon =
-    infinity; the proof has S + 1 in place of S, so at S = 0 it shows more than this formula.
+    infinity. The proof has S + 1 in place of S, so at S = 0 the proof implies a larger bound than this formula.
 
     Source:
-        Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
+        Theorem 5.1, an order bound for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and sufficiently large T.
 
     Deviations:
         The proof treats the learner's internal state as if it were released. This step is valid only for delta = 0, so
@@ -188,16 +189,16 @@ def adaptive_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns the claimed upper bound on the dynamic regret for losses that react to the learner.
+    r"""Returns the upper bound on the dynamic regret that the paper claims for adaptive losses.
 
     The bound is sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon. At epsilon = infinity it is 0, which is not valid.
 
     Source:
-        Theorem 5.2, an order bound, for epsilon < 1.
+        Theorem 5.2, an order bound for epsilon < 1.
 
     Deviations:
-        The learner of the theorem, `mirror_descent(constants="paper")`, is (N epsilon)-private, not epsilon-private.
-        `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
+        The learner of the theorem, `mirror_descent(constants="paper")`, is (N epsilon)-DP, not epsilon-DP. The regret
+        of `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
 
     Math:
         $$
@@ -212,7 +213,7 @@ def adaptive_upper(
 def _check_arguments(
     epsilon: ArrayLike, horizon: ArrayLike, num_experts: ArrayLike, num_switches: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the four arguments as float64; raises ValueError if one is out of its range."""
+    """Checks the four arguments, and returns them as float64; raises ValueError if an argument is out of range."""
     rounds, switches = _rounds(horizon), at_least("num_switches", num_switches, 0)
     if np.any(switches >= rounds):
         raise ValueError(f"num_switches must be < horizon, got {switches.max():g}")
