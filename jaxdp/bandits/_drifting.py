@@ -22,7 +22,7 @@ class DriftingParams:
     Attributes:
         means: [num_arms] float in [0, 1], the arms' mean rewards in phases 0, 2, 4, ...
         gaps: [num_arms] float >= 0, the largest mean minus each arm's mean.
-        drift: [] float >= 0, how much lower all means are in phases 1, 3, 5, ...
+        drift: [] float >= 0, the amount by which all means are lower in phases 1, 3, 5, ...
     """
 
     means: np.ndarray
@@ -48,7 +48,7 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
-            range or moves a mean out of [0, 1], or if `gap` is given and all means are equal.
+            range or results in a mean outside [0, 1], or if `gap` is given and all means are equal.
 
     Values:
         drift: in [0, the smallest mean]; by default the argument.

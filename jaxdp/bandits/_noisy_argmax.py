@@ -76,8 +76,8 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         supports blocks and counts, and stops after num_rounds rounds.
 
     Raises:
-        ValueError: if num_arms < 2, or num_rounds is not a positive multiple of it or exceeds the largest integer; from
-            `params`, if epsilon is not > 0.
+        ValueError: if num_arms < 2, or num_rounds is not a positive multiple of num_arms or exceeds the largest
+            integer; from `params`, if epsilon is not > 0.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -99,7 +99,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         changes.
 
     Deviations:
-        Noise is computed with 64-bit integers, as in `noisy_max`.
+        Noise is drawn and added in 64-bit arithmetic, as in `noisy_max`.
 
     Math:
         With $X_i$ the total of arm $i$ after $n$ = num_rounds / $K$ plays, the recommendation is
@@ -108,7 +108,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         \operatorname{argmax}_i ( X_i + Z_i ), \quad P(Z_i > z) = e^{-\varepsilon z}, \; z \ge 0
         $$
 
-        If all other means are at least $D$ below the best one, the probability that it is wrong is at most
+        If all other means are at least $D$ below the best one, the probability of a wrong recommendation is at most
 
         $$
         (K - 1) \Big( e^{-n D^2 / 4} + \frac{1}{2} e^{-\varepsilon n D / 2} \Big)

@@ -69,8 +69,8 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in (0, 1), visits are not a `Visits`, or taste is
-            out of range; from `params`, if a value is out of range or moves a mean out of (0, 1), or if `gap` is given
-            and all means are equal.
+            out of range; from `params`, if a value is out of range or results in a mean outside (0, 1), or if `gap` is
+            given and all means are equal.
 
     Values:
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.

@@ -73,7 +73,7 @@ class Public(NamedTuple):
 
 @factory
 def pairwise_elimination(*, num_arms: int) -> Learner:
-    r"""Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
+    r"""Plays the remaining arms in turn, and drops an arm once pairs of users show that this arm is worse than another.
 
     The k-th users of two arms form a pair. A pair is discordant if its two reports differ, and the arm with the report
     1 wins it. If two arms have equal means, each of them wins a discordant pair with probability 1/2, for every mean

@@ -109,7 +109,7 @@ class Public(NamedTuple):
 
 @factory
 def pairwise_elimination_central(*, num_arms: int) -> Learner:
-    r"""Plays the remaining arms in turn, in epochs, and drops an arm once noisy totals show that it is worse.
+    r"""Plays the remaining arms in turn, in epochs, and drops an arm once noisy totals show that this arm is worse.
 
     After each epoch, the curator counts the ones of each active arm in this epoch, adds Laplace(1 / epsilon) noise, and
     releases the noisy totals once. From the noisy totals the learner computes an e-value for every two active arms x

@@ -22,9 +22,9 @@ class PolicyValue(NamedTuple):
         mean: the estimate; with several policies, the mean over them.
         stderr: the standard error of the estimate, from the variance over rounds and, with several policies, over
             policies.
-        interval: (low, high), the confidence interval, from Student's t distribution.
-        effective_sample_size: (sum of weights)^2 / (sum of squared weights). If the policy itself had played about this
-            number of rounds, they would be as informative. With several policies, the mean over them.
+        interval: (low, high), the confidence interval, which is computed from Student's t distribution.
+        effective_sample_size: (sum of weights)^2 / (sum of squared weights). About this number of rounds, played by the
+            policy itself, would be as informative. With several policies, the mean over them.
     """
 
     mean: float

@@ -44,7 +44,7 @@ class Replay(NamedTuple):
 
 @factory
 def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = False) -> Environment:
-    """Rewards that are fixed in advance, such as a user's own log: an oblivious adversary.
+    """Rewards that are fixed in advance (an oblivious adversary), such as your own data with the reward of every arm.
 
     All lanes of a run share one array. Arrays of float16 or float32 keep their dtype. Booleans, and integers if scale <
     256, are stored as uint8. All other numbers are stored in JAX's default float dtype. The rewards of a round are

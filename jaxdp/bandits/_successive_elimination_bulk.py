@@ -96,10 +96,10 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Returns functions that play many rounds in one step, given each arm's numbers of plays and of reports equal to 1.
+    """Returns functions that play many rounds in one step, given each arm's number of plays and the sum of its reports.
 
     A sweep adds one bit to each sum, so it changes each entry of `leads` by at most 1, and the radius never decreases.
-    Therefore no arm can be dropped before the last one of the next radius - (largest lead) sweeps, and the order of the
+    Therefore no arm can be dropped before the last of the next radius - (largest lead) sweeps, and the order of the
     rounds in these sweeps does not matter.
     """
 

@@ -74,8 +74,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
     Deviations:
         *"debiased" is a heuristic under privacy*: n debiased reports have the variance of about n / c^2 rewards only if
         the mean is near 1/2. Near 0 or 1 the variance is larger, and the posterior is too narrow; no regret bound is
-        known. Bounded rewards become bits only under privacy: at epsilon = inf, k is the sum of the rewards scaled to
-        [0, 1], whereas Agrawal & Goyal toss a coin for each reward.
+        known. Bounded rewards are randomized to bits only at finite epsilon. At epsilon = inf, k is the sum of the
+        rewards scaled to [0, 1], whereas Agrawal & Goyal replace each reward by a random bit.
 
     Math:
         Round $t$ plays $\operatorname{argmax}_i \theta_i$, where the $\theta_i$ are drawn from

@@ -79,8 +79,8 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], visits are not a `Visits`, or taste is
-            out of range; from `params`, if a value is out of range or moves a mean out of [0, 1], or if `gap` is given
-            and all means are equal.
+            out of range; from `params`, if a value is out of range or results in a mean outside [0, 1], or if `gap` is
+            given and all means are equal.
 
     Values:
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
@@ -164,7 +164,7 @@ def means_vector(means: np.ndarray) -> np.ndarray:
     """Returns `means` if they are a vector of at least two numbers.
 
     Raises:
-        ValueError: if `means` has another shape.
+        ValueError: if `means` is not such a vector.
     """
     if means.ndim != 1 or len(means) < 2:
         raise ValueError(f"means must be a vector of at least two arms, got shape {means.shape}")

@@ -9,7 +9,7 @@ from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import add_losses  # `compensated.add`, laid out for CPUs
 from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
-from jaxdp.experts._share_kernels import odds  # laid out for CPUs; `_shares` has the plain form
+from jaxdp.experts._share_kernels import odds  # in a layout for CPUs; `_shares` has plain functions
 from jaxdp.numerics import compensated
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_horizon, check_positive

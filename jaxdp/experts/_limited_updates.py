@@ -170,7 +170,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
 
 
 def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
-    """Returns the parts of the algorithm that single rounds, blocks and counts share."""
+    """Returns the functions that single rounds, blocks and counts of the learner share."""
 
     def add(state: State, losses: jax.Array) -> Any:
         totals, first = state.private.totals, begins_block(state.public.round)

@@ -83,7 +83,7 @@ def shifting_losses(
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1, which are divided into segments.
         num_shifts: the maximum number of shifts, in [0, horizon), and the default of the value `num_shifts`. If
-            shift_times is a list, None or the length of the list.
+            shift_times is a list, num_shifts must be None or the length of the list.
         shift_times: the first rounds of all segments except the first; rounds are numbered from 0. "equal": segment s =
             0, 1, ... begins in round floor(s T / (num_shifts + 1)). "drawn": num_shifts distinct rounds from 1 to T -
             1; all sets of rounds are equally likely. Or a list of rounds in [1, T), in ascending order.

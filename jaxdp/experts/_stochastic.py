@@ -51,8 +51,8 @@ def stochastic_losses(
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not an integer >= 0;
-            from `params`, if a value is out of range or moves a mean out of [0, 1], or if `gap` is given and all means
-            are equal.
+            from `params`, if a value is out of range or results in a mean outside [0, 1], or if `gap` is given and all
+            means are equal.
 
     Values:
         gap: > 0, the difference between the next larger mean and the smallest mean; by default the difference in

@@ -43,7 +43,7 @@ def stored_contexts(contexts: ArrayLike) -> np.ndarray:
 
 @factory
 def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
-    """Plays contexts and rewards that are fixed in advance, such as your own data with the reward of every arm.
+    """Contexts and rewards that are fixed in advance, such as your own data with the reward of every arm.
 
     All lanes of a run share the two arrays. Arrays of float16, float32 or integers of at most 16 bits keep their dtype,
     and booleans are stored as uint8. Arrays of other dtypes are converted to JAX's default float dtype in advance. All

@@ -1,6 +1,6 @@
 """High-probability bounds on the prediction error of noisy gradient descent, in `generalized_linear`.
 
-`docs/proofs/linear_models.md`, section "Noisy descent", has the proof and the symbols.
+`docs/proofs/linear_models.md`, section "Noisy descent", contains the proof and defines the symbols.
 """
 
 import math

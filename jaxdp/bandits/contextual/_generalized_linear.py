@@ -1,6 +1,6 @@
 """Optimism in a generalized linear model of contexts and rewards, from noisy moments that users report.
 
-`docs/proofs/linear_models.md` has the proofs, and maps the lines of the published algorithm to this code.
+`docs/proofs/linear_models.md` contains the proofs, and maps the lines of the published algorithm to this code.
 """
 
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ class Params:
             and residual_bound the place of reward_bound.
         radii: bounds on the noise of the sums.
         descent: step sizes, and the bound on prediction errors, which is one term of the ellipsoid's radius.
-        confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
+        confidence_multiplier: [] float > 0, the factor that multiplies the ellipsoid's radius.
     """
 
     randomizer: MomentParams
@@ -121,7 +121,7 @@ def generalized_linear(
             rewards in [0, 1] the value 1/4 is valid.
         learning_rate: > 0, by default the value that minimises the error bound after T rounds.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, multiplies beta, by default 1.
+        confidence_multiplier: > 0, by default 1; multiplies beta.
 
     Privacy:
         - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.

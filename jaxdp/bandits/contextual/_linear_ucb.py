@@ -47,7 +47,7 @@ class Params:
     Attributes:
         randomizer: parameters of the randomizer of the report.
         radii: bounds on the noise of the sums, from which the ellipsoid's radius is computed.
-        confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
+        confidence_multiplier: [] float > 0, the factor that multiplies the ellipsoid's radius.
     """
 
     randomizer: MomentParams
@@ -117,7 +117,7 @@ def linear_ucb(
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
         noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2, which is valid for all rewards in [-Y, Y].
-        confidence_multiplier: > 0, multiplies beta, by default 1.
+        confidence_multiplier: > 0, by default 1; multiplies beta.
 
     Privacy:
         - Claim: epsilon-DP ("l2_ball") or (epsilon, delta)-DP ("gaussian") in the local model.

@@ -50,7 +50,7 @@ class Params:
         counter: parameters of the counter.
         radii: bounds on the noise of the sums; the scale n of the noise is the standard deviation of the counter.
         reward_bound: [] float > 0, the absolute value to which rewards are clipped.
-        confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
+        confidence_multiplier: [] float > 0, the factor that multiplies the ellipsoid's radius.
     """
 
     counter: Any
@@ -125,7 +125,7 @@ def linear_ucb_joint(
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
         noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2.
-        confidence_multiplier: > 0, multiplies beta, by default 1.
+        confidence_multiplier: > 0, by default 1; multiplies beta.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the joint model, for the joint view of all users except the replaced one.

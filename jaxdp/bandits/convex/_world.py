@@ -79,7 +79,7 @@ class Losses(NamedTuple):
         rise_of: (shape, sample, centre, offset) -> the same difference for the round's loss, without the loss's linear
             part.
         hindsight: (params, rounds, tilts) -> the total loss of `params.best` in these rounds minus the smallest total
-            loss of any point; None if it has no closed form.
+            loss of any point; None if this difference has no closed form.
     """
 
     shape: Callable[..., tuple[dict[str, float], np.ndarray]]

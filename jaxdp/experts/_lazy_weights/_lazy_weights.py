@@ -270,7 +270,7 @@ def lazy_weights(
         )
 
     def steps(params: Params, round: jax.Array) -> jax.Array:
-        """Returns the class's round for the batch of `round`; the batches are the last of the class's T rounds."""
+        """Returns the class's round for the batch of `round`; batches are the last rounds of the class's T rounds."""
         batch = jnp.asarray(params.batch).astype(round.dtype)
         return horizon - (horizon + batch - 1) // batch + round // batch
 

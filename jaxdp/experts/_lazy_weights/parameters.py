@@ -59,7 +59,7 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
 def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights: int, horizon: int) -> float | None:
     """Bounds the delta that rounding of products of float weights causes; returns None if the bound is not below 1.
 
-    `docs/proofs/lazy_weights.md` has the proof.
+    `docs/proofs/lazy_weights.md` contains the proof.
 
     Args:
         chosen: parameters of the learner.

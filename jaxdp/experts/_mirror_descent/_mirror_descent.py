@@ -1,4 +1,4 @@
-"""Mirror descent that tracks the best expert: a published algorithm, and three corrected forms of it."""
+"""Mirror descent that tracks the best expert: a published algorithm, and three corrected forms of this algorithm."""
 
 from jaxdp.core import Learner, factory
 from jaxdp.experts._mirror_descent.intervals import intervals

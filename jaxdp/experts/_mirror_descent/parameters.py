@@ -59,7 +59,7 @@ def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
 def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
     """Returns an upper bound, in [0, 1], on the factor by which a fixed share step contracts the range of ln(w / w').
 
-    w and w' are the weights under neighbouring losses. `docs/proofs/mirror_descent.md` has the proof.
+    w and w' are the weights under neighbouring losses. `docs/proofs/mirror_descent.md` contains the proof.
 
     Args:
         num_experts: N, >= 2.
