@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 
 def report_rate(rate: float, epsilon: float) -> float:
-    """Returns the probability that the randomized-response report of a bit is 1, if the bit is 1 with `rate`."""
+    """Returns the probability that a randomized-response report is 1 if the bit is 1 with probability `rate`."""
     return 0.5 + (rate - 0.5) * math.tanh(epsilon / 2)
 
 
@@ -28,7 +28,7 @@ def relative_entropy(first: float, second: float) -> float:
 
 
 def private_divergence(first: float, second: float, epsilon: float) -> float:
-    """Returns min over z of relative_entropy(z, second) + epsilon |first - z|, over rates z.
+    """Returns the minimum over rates z of relative_entropy(z, second) + epsilon |first - z|.
 
     This divergence replaces the relative entropy in bounds on the number of users under central epsilon-DP.
 

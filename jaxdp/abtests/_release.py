@@ -55,7 +55,7 @@ class Released(NamedTuple):
 
 
 class CentralRelease(NamedTuple):
-    """A test for a curator who has users' true bits. It draws the noise, and stores every release in a file.
+    """A test for a curator who has users' true bits. The test draws the noise, and stores every release in a file.
 
     The noise is discrete Laplace noise, sampled exactly from the operating system's random words
     (`jaxdp.mechanisms.secret_discrete_laplace`). When more users have arrived, an evaluation draws noise only for new

@@ -235,7 +235,7 @@ class AnytimeCentral(NamedTuple):
         return list(takewhile(lambda look: look <= pairs, self.schedule.looks()))
 
     def evaluate(self, leads: Any, discordant: Any) -> Verdict:
-        """Evaluates the releases of all epochs so far, first epoch first.
+        """Evaluates the releases of all epochs so far, in the order of the epochs.
 
         Args:
             leads: `[epochs]`, the released S of each epoch.

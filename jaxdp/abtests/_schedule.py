@@ -20,8 +20,8 @@ class Schedule(NamedTuple):
     Attributes:
         first: number of pairs at the first look, >= 1.
         growth: relative growth of the number of pairs from look to look, > 0.
-        slope_share: the e-value's slope divided by half the planned log odds ratio (see `central_evidence`). If the
-            noise is large, a smaller slope may stop earlier.
+        slope_share: the e-value's slope divided by half the planned log odds ratio (see `central_evidence`). A smaller
+            slope reduces the e-value's correction for the noise.
     """
 
     first: int

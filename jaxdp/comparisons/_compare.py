@@ -71,7 +71,7 @@ def compare(
         engine: as in `simulator`, for all learners. With "counts", learners without counts are simulated as with
             "auto".
         unit: the privacy unit: "round", "person", or both, which become separate columns. With "person", learners are
-            wrapped by `jaxdp.per_person`, as in `simulator`, the world must have `visits`, and factories receive as
+            wrapped by `jaxdp.per_person` (as in `simulator`), the world must have `visits`, and factories receive as
             horizon the number of rounds that learners use. None leaves learners unchanged.
         reports: with the unit "person", the number of visits of each person that a learner uses.
         **scheduling: further arguments of `sweep`, such as `store` and `progress`.

@@ -37,7 +37,7 @@ class Comparison:
         metric: the output that is compared.
         best: "least" if small values of the metric are good, or "largest" if large values are good.
         along: "learner" or "estimator".
-        unpaired: names of the contestants that were simulated by counts. They played in other worlds than the others.
+        unpaired: names of the contestants that were simulated by counts, in other worlds than the other contestants.
     """
 
     dataset: xr.Dataset

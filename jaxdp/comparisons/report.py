@@ -86,7 +86,7 @@ def write_report(
 
     Raises:
         ValueError: if the dataset lacks the dimension epsilon, the metric or the given epsilon, or if every output has
-            further dimensions.
+            dimensions that are not among learner or estimator, unit, epsilon, seed and round.
     """
     comparison = _comparison(dataset, metric)
     budgets = dataset["epsilon"].values.tolist()

@@ -62,7 +62,7 @@ class Contents(NamedTuple):
         rows: for each contestant's name, one cell per column.
         trust: for each name, the trust model.
         units: for each name, the privacy unit of the claim in each column.
-        unpaired: names of contestants that played in other worlds than the others.
+        unpaired: names of contestants that were simulated in other worlds than the other contestants.
         caption: the sentences below the table; `MARKED` is a placeholder for the format's word for marked means.
         metric: name of the output.
     """

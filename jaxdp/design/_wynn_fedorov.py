@@ -31,7 +31,7 @@ class PointSet(Protocol):
         ...
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns points with large |z|^2_{V^-1}, including a point with the largest, and these values.
+        """Returns points with large |z|^2_{V^-1}, including a point with the largest value.
 
         Args:
             factor: [rank, rank] lower triangular, V = factor factor^T.

@@ -48,11 +48,10 @@ _current: ContextVar[Paper | None] = ContextVar("paper", default=None)
 
 @contextlib.contextmanager
 def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iterator[None]:
-    r"""Gives figures that are drawn in its `with` block the size and the fonts of a paper.
+    r"""Applies the size and the fonts of a paper to figures that are drawn in its `with` block.
 
     A figure may be saved in the block or after it. Figures have exactly the requested width, so \includegraphics
-    without a width shows them at their true size.
-    PDF files embed their fonts as text (Type 42), as venues require.
+    without a width shows them at their true size. PDF files embed their fonts as text (Type 42), as venues require.
 
     Args:
         style: the width in inches, or the name of a bundle of the package tueplots, such as "icml2024", "neurips2024",
@@ -96,7 +95,7 @@ def current_scale() -> float:
 
 @contextlib.contextmanager
 def in_paper(style: Paper | None) -> Iterator[None]:
-    """Sets a style while a figure is drawn or saved; None keeps the current style."""
+    """Sets the style for its `with` block, in which a figure is drawn or saved; None keeps the current style."""
     if style is None:
         yield
         return

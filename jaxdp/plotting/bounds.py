@@ -94,7 +94,8 @@ def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, floa
     """Returns the position, height and colour of the mark on `ax` through which a scaled bound passes.
 
     `points` are the positions of the bound. If `through` is a curve's hue or label, the mark is that curve's first
-    mark. If it is "lowest", the mark is the lowest first mark; if a number, the point with this height at `points[0]`.
+    mark. If it is "lowest", the mark is the lowest first mark of all curves. If it is a number, the mark is the point
+    with this height at `points[0]`.
     """
     curves = [
         curve._replace(at=curve.at[is_seen], middle=curve.middle[is_seen])

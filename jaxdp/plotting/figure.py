@@ -62,7 +62,7 @@ class Figure(figure.Figure):
             layout.surround(self, self._height, self._title, marks, names, text)
 
     def savefig(self, *arguments: Any, **options: Any) -> None:
-        """Saves the figure as Matplotlib does, but a figure for a paper with the paper's fonts and resolution."""
+        """Saves the figure as Matplotlib does. A figure for a paper has the paper's fonts and resolution."""
         with in_paper(self._paper):
             super().savefig(*arguments, **options)
 

@@ -171,10 +171,10 @@ def keep_dimensions(values: xr.DataArray, *chosen: tuple[str, Any], over: str = 
 
 
 def default_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
-    """Returns the default dimension of the horizontal axis; never the dimension of seeds or one of `taken`.
+    """Returns the default dimension of the horizontal axis.
 
     The default is `round` if there are several rounds, or else the only dimension with several values. If no dimension
-    has several values, the default is the only dimension.
+    has several values, the default is the only dimension. Seeds and `taken` dimensions are not considered.
 
     Raises:
         ValueError: if there is no such dimension, or more than one.

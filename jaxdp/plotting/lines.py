@@ -249,7 +249,8 @@ def cost_of_privacy(
 ) -> Axes:
     """Draws statistics over seeds against epsilon, with epsilon = inf at the right end, after an axis break.
 
-    A smallest epsilon that is far below the next one is drawn at the left end, before an axis break, as in `curves`.
+    If the smallest epsilon is far below the next one, it is drawn at the left end, before an axis break, as in
+    `curves`.
 
     Args:
         values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there is a dimension

@@ -163,7 +163,7 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
 
 
 def break_sentence(name: str, positions: Places) -> str:
-    """Returns a sentence on infinity behind a break of the axis, for captions; "" if no such break is drawn."""
+    """Returns a sentence on infinity behind an axis break, for captions; "" if no such break is drawn."""
     if np.inf not in positions.ends or not positions.joined.any():
         return ""
     return "Behind the break of the axis: " + ("ε = ∞ (non-private)." if name == "epsilon" else f"{name} = ∞.")
@@ -181,11 +181,11 @@ def left_break(ax: Axes) -> float:
 
 
 def _set_apart(ax: Axes, positions: Places, drawn: Sequence[float]) -> Places:
-    """Returns `positions` after moving values behind axis breaks, where possible to positions from previous curves.
+    """Returns `positions` after moving values behind axis breaks to their positions on `ax`.
 
-    `drawn` has the positions of the previous curves on `ax`. A new left break is made only if `ax` has no left break,
-    and the value behind it is far from the previous curves, too. Raises ValueError if another value would be outside
-    the position of a value behind an axis break.
+    A value that is already behind a break of `ax` keeps its position. `drawn` has the positions of the previous curves
+    on `ax`. A new left break is made only if `ax` has no left break, and the value behind it is far from the previous
+    curves, too. Raises ValueError if another value would be beyond the position of a value behind a break.
     """
     if not positions.is_number:
         return positions
@@ -220,7 +220,7 @@ def _set_apart(ax: Axes, positions: Places, drawn: Sequence[float]) -> Places:
 
 
 def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
-    """Sets the vertical scale to `scale`, or if it is None to the user's scale or else to a scale for all marks."""
+    """Sets the vertical scale to `scale`. None keeps a scale that the user has set, or chooses one for all marks."""
     shared = list(siblings(ax))
     if scale is not None:
         ax.set_yscale(check_choice("yscale", scale, SCALES))

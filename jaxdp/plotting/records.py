@@ -125,8 +125,7 @@ def _notes(ax: Axes) -> list[str]:
 def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
     """Returns the symbols and labels of a legend: each label once, curves before bounds.
 
-    The symbol of a label with several colours is grey, such as the label of a bound that is drawn through several
-    curves.
+    A label with several colours, such as the label of a bound that is drawn through several curves, has a grey symbol.
     """
     entries: dict[str, Any] = {}
     for panel in panels:

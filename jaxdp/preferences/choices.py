@@ -11,7 +11,7 @@ from jaxdp.validation import check_above, check_count
 
 
 class ChoiceData(NamedTuple):
-    """Choices among K actions under a linear reward, with the parameter that generated them.
+    """Choices among K actions under a linear reward, with the parameter that generated the labels.
 
     Attributes:
         features: [num_samples, K, dim] float, the features φ of every action, |φ| <= L.

@@ -1,8 +1,8 @@
 """Reads and writes ballots in PrefLib's formats for ordinal preferences: soc, soi, toc and toi.
 
 A file is UTF-8 text. It begins with metadata, each in a line `# KEY: value`. One line `count: order` follows for each
-distinct order. An order lists the numbers of alternatives, which start at 1, with the best first and separated by
-commas. Tied alternatives are in braces: `13: 1,{3,4},2`. The type of a file restricts its orders:
+distinct order. An order lists the numbers of alternatives, separated by commas, from the best to the worst. Numbers
+start at 1, and tied alternatives are in braces: `13: 1,{3,4},2`. The type of a file restricts its orders:
 
 - soc: complete orders without ties;
 - soi: possibly incomplete orders without ties;

@@ -61,16 +61,16 @@ def private_labels(
             the budget epsilon / k. If None, each label has the budget epsilon, so a person with k labels has the budget
             k epsilon.
         key: PRNG key of a simulation, as secret as the labels. Threefry is not a cryptographic generator.
-        release: whether the reports are meant for untrusted people. If so, they are drawn from random words of the
-            operating system instead of a key, by an integer threshold that is rounded towards more privacy. Keep the
-            reports, because a second call would report the labels again and cost epsilon once more.
+        release: whether the reports are meant for untrusted people. If so, the reports are drawn from random words of
+            the operating system instead of a key, by an integer threshold that is rounded towards more privacy. Keep
+            the reports, because a second call would report the labels again and cost epsilon once more.
 
     Returns:
         The reports, the budget of each report, and the claim.
 
     Raises:
         ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons has another length; if a key
-            is given although release is True, or missing although it is False; or if epsilon is infinite in a release.
+            is given although release is True, or missing although release is False; if a release has infinite budget.
 
     Privacy:
         - Claim: epsilon-DP in the local model.

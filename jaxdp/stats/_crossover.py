@@ -99,7 +99,9 @@ def crossover(
 
 
 class _Crossings(NamedTuple):
-    """Crossings as positions on the grid: 0 is the first grid point, 0.5 is halfway to the second. All [...] float64.
+    """Crossings of two curves, as positions on the grid of points.
+
+    Position 0 is the first grid point, and 0.5 is halfway to the second grid point. All arrays are [...] float64.
 
     Attributes:
         estimate: position of the first crossing; NaN if there is none.

@@ -80,9 +80,9 @@ def replay_sample_size(errors: xr.Dataset, played: xr.DataArray, over: str) -> x
 
 
 def replay_errors(totals: xr.Dataset) -> xr.Dataset:
-    """Returns each seed's mean `reward`, its standard error `round_error`, and the error common to seeds.
+    """Returns each seed's mean `reward` with its standard error `round_error`.
 
-    The error that is common to seeds is `shared_error`.
+    The result also has `shared_error`, the part of the standard error that is common to all seeds.
     """
     played = totals.matched
     reward = totals.reward / played.where(played > 0)
@@ -97,10 +97,10 @@ def replay_errors(totals: xr.Dataset) -> xr.Dataset:
 
 
 def replay_half_width(errors: xr.Dataset, played: xr.DataArray, over: str, confidence: float) -> xr.DataArray:
-    """Returns the half width of the interval for the mean reward over seeds, the dimension `over`.
+    """Returns the half width of the interval for the mean reward over seeds.
 
-    `errors` is a result of `replay_errors`, and `played` is each seed's number of matched rounds. With one seed, the
-    interval covers only the sampling error of the rounds.
+    `errors` is a result of `replay_errors`, and `played` is each seed's number of matched rounds. `over` is the
+    dimension of seeds. With one seed, the interval covers only the sampling error of the rounds.
     """
     probability, count = (1 + confidence) / 2, errors.sizes[over]
     rounds = played.mean(over)

@@ -1,4 +1,4 @@
-"""Checks arguments of functions of `jaxdp.stats` that are arrays, and computes means of arrays."""
+"""Checks the arrays that are passed to functions of `jaxdp.stats`, and computes means of arrays."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from jaxdp.validation import check_coordinates
 
 
 class Means(NamedTuple):
-    """Means over independent repetitions, which are computed and in memory.
+    """Computed means over independent repetitions, in memory.
 
     Attributes:
         mean: float64; NaN if a value is NaN.

@@ -141,7 +141,7 @@ def advise(
     is cut off), and for "labels" it is the l2 error of the estimate. The budgets are from a tenth to ten times
     `epsilon`. With `means`, or with `rate` and `lift`, "best-arm" is simulated only on the given instance.
 
-    With `people` and `visits` the claims are for a person. `jaxdp.per_person` makes candidates from each learner, which
+    With `people` and `visits` the claims are for a person. From each learner, `jaxdp.per_person` makes candidates that
     use 1, 2, 5 and 10 visits of a person (at most `visits`), such as "ucb (2 reports)". All candidates are simulated
     for people * visits rounds, by heard rounds if they support this engine, and `seconds` has no effect.
 

@@ -17,7 +17,7 @@ Seed = Annotated[
 
 
 def root_key(seed: Seed = 0) -> "jax.Array":
-    """Returns the root key of a study.
+    """Returns the root PRNG key of a study.
 
     Args:
         seed: in [0, 2**32). In this range a seed gives the same key in 32-bit mode and in 64-bit mode.

@@ -80,7 +80,7 @@ def naming_learners() -> dict[str, LearnerEntry]:
 
 
 def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
-    """Returns the default learners among `known`; of learners that differ only in their noise, only the first."""
+    """Returns the names in `known`, but only the first of several learners that differ only in their noise."""
     firsts: dict[Any, str] = {}
     for name, entry in known.items():
         firsts.setdefault((entry.factory, entry.variant.get("release")), name)
@@ -171,7 +171,8 @@ def dueling_ballots(
 ) -> xr.Dataset:
     """Simulates the winners that private duels and private estimators name, for every budget, electorate and seed.
 
-    Seeds differ in the privacy noise, the order of voters, their coins and, in larger electorates, the sampled voters.
+    Seeds differ in the privacy noise, the order of voters, the voters' coins and, in larger electorates, the sample of
+    voters.
 
     In the first electorate, every voter of the ballots answers `answers` duels (`ballot_duels`). Larger electorates are
     resampled: for each answer, a new voter is drawn from the ballots with replacement. Therefore the answers come from

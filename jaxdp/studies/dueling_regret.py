@@ -90,7 +90,7 @@ def dueling_regret(
 
 
 def gaps(results: xr.Dataset) -> np.ndarray:
-    """Returns the probabilities that the best arm beats the other arms, minus 1/2: [num_arms - 1] float64."""
+    """Returns the gaps P[best, i] - 1/2 of the best arm to all other arms i: [num_arms - 1] float64."""
     utilities = results.utility.values
     return np.delete(preference_gaps(utility_matrix(utilities)), utilities.argmax())
 

@@ -39,7 +39,7 @@ class Kind(NamedTuple):
     is_pure: bool = False
 
     def make(self, num_arms: int, dim: int, horizon: int) -> Learner:
-        """Makes the learner of this size."""
+        """Makes the learner with these sizes."""
         return self.factory(num_arms=num_arms, dim=dim, horizon=horizon, **self.variant)
 
 
@@ -90,6 +90,6 @@ def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
 
 
 def are_refused(names: Sequence[str], epsilon: Sequence[float]) -> xr.DataArray:
-    """Returns True where a learner's privacy is not proved at an epsilon: bool with dimensions (learner, epsilon)."""
+    """Returns whether a learner's privacy is not proved at an epsilon: bool with dimensions (learner, epsilon)."""
     refused = [[name == "paper" and PUBLISHED <= float(e) < math.inf for e in epsilon] for name in names]
     return xr.DataArray(refused, dims=("learner", "epsilon"))

@@ -14,7 +14,7 @@ LONGEST = 40  # maximum number of digits of an integer
 
 
 def whole_number(text: Any) -> int:
-    """Parses an integer, such as 10000 or 1e4; returns a value that is not text (a default) unchanged.
+    """Parses an integer, such as 10000 or 1e4; returns values that are not text, such as defaults, unchanged.
 
     Raises:
         typer.BadParameter: if the text is not an integer, or has more than 40 digits.
@@ -34,7 +34,7 @@ def whole_number(text: Any) -> int:
 
 
 def number(text: Any) -> float:
-    """Parses a number; returns a value that is not text (a default) unchanged.
+    """Parses a number; returns values that are not text, such as defaults, unchanged.
 
     Raises:
         typer.BadParameter: if the text is not a number, or overflows float64.

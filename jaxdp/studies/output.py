@@ -60,7 +60,7 @@ def save(dataset: xr.Dataset, figure: Callable[[xr.Dataset], Figure], folder: Pa
 
     Args:
         dataset: the results.
-        figure: function that returns the figure of the results; it is called after the data is written.
+        figure: function that returns the figure of the results; it is called after the data are written.
         folder: a folder from `claim_folder`.
 
     Returns:

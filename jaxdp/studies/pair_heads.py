@@ -143,7 +143,7 @@ class Score(NamedTuple):
 
 
 def score(theta: np.ndarray, part: Part) -> Score:
-    """Scores a head with the parameter theta, [dim], on comparisons."""
+    """Scores a head on comparisons; theta is the head's parameter, [dim]."""
     margins, labels = part.features.astype(float) @ theta, part.labels.astype(float)
     margins = margins if part.offset is None else margins + part.offset
     first_wins = (np.sign(margins) + 1) / 2  # NaN if theta is NaN

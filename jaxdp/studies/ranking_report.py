@@ -151,7 +151,7 @@ def _shares(results: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArr
 
 
 def survival(results: xr.Dataset) -> str:
-    """Formats the epsilon of the grid from which on the non-private winner comes first 95% of the time.
+    """Formats the epsilon of the grid from which on the non-private winner comes first at least 95% of the time.
 
     The text has the epsilon for the lower limit of the confidence interval, because a proportion over few seeds may be
     large by chance. If the epsilon for the point estimate differs, the text has both.

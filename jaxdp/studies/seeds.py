@@ -9,7 +9,7 @@ FEWEST_FOR_A_MEAN = 2  # seeds; with one seed, Student's limits are infinite
 
 
 class TooFewSeeds(UserWarning):
-    """A study has too few seeds to reach a verdict."""
+    """Warning that a study has too few seeds to reach a verdict."""
 
 
 def warn_of_few_seeds(num_seeds: Any, needed: int, question: str) -> None:
