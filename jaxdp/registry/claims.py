@@ -86,7 +86,6 @@ def attack(
         0.5
     """
     load_plugins()
-    check_choice("name", name, (*MECHANISMS, *LEARNERS, *ESTIMATORS))
     entry = entry_of(name).sized(**(sizes or {}))
     entry = dataclasses.replace(entry, neighbours=neighbours, values={**entry.values, **(values or {})})
     ways = paths(entry)

@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxdp.core import Guarantee
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
+from jaxdp.validation import check_choice
 
 HERE = Path(__file__).parent
 MOST = 0.85  # default of `reached`: fraction of the claimed budget that attacks find on correct code with 10^6 trials
@@ -147,5 +148,6 @@ def claim_of(entry: Any) -> Guarantee:
 
 
 def entry_of(name: str) -> Any:
-    """Returns the entry with this name; raises StopIteration if there is none, so check the name first."""
-    return next(table for _, table in TABLES.values() if name in table)[name]
+    """Returns the entry with this name; raises ValueError if no entry has it."""
+    entries = {registered: entry for _, table in TABLES.values() for registered, entry in table.items()}
+    return entries[check_choice("name", name, tuple(entries))]

@@ -111,10 +111,9 @@ def _checks_of_made(
 
 def _entry(algorithm: Any) -> Any:
     # Imported here, since `jaxdp.testing` may be used without the registry.
-    from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry
+    from jaxdp.registry import EstimatorEntry, LearnerEntry, MechanismEntry
     from jaxdp.registry.plugins import load_plugins
     from jaxdp.registry.registered import entry_of
-    from jaxdp.validation import check_choice
 
     if isinstance(algorithm, LearnerEntry | EstimatorEntry | MechanismEntry):
         return algorithm
@@ -124,7 +123,7 @@ def _entry(algorithm: Any) -> Any:
             f"instance of {type(algorithm).__name__}"
         )
     load_plugins()
-    return entry_of(check_choice("name", algorithm, (*MECHANISMS, *LEARNERS, *ESTIMATORS)))
+    return entry_of(algorithm)
 
 
 def _checks_of_entry(entry: Any, key: jax.Array, num_lanes: int) -> list[Check]:

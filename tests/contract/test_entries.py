@@ -24,6 +24,7 @@ from jaxdp.registry import (
     plugins,
 )
 from jaxdp.registry.entries import Entry
+from jaxdp.registry.registered import entry_of
 from jaxdp.testing import check_registered
 
 KEY = jax.random.key(11)
@@ -200,6 +201,20 @@ def test_a_horizon_among_sizes_is_the_problems():
         dataclasses.replace(entry, horizon=4)
     with pytest.raises(ValueError, match=r"sizes must be arguments of the factory or .*, got 'num_arms'"):
         entry.sized(num_arms=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ucbb", r"name must be one of \d+ names, got 'ucbb'\. Did you mean ucb or rucb\?"),
+        ("zzzz", "name must be one of laplace, .*, got 'zzzz'"),
+        (["ucb"], r"name must be one of .*, got \['ucb'\]"),
+    ],
+    ids=["near", "far", "no_text"],
+)
+def test_an_unknown_name_has_no_entry(name, message):
+    with pytest.raises(ValueError, match=message):
+        entry_of(name)
 
 
 LEARNER = LearnerEntry(**FIELDS[LearnerEntry])
