@@ -14,7 +14,7 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -45,7 +45,7 @@ def report_store(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The budget that you chose.", show_default=False)] = None,
     audit: Annotated[
-        Path | None, typer.Option(help="A file of `audit --json`; rows belong to learners of the same name.")
+        Path | None, typer.Option(help="A file of `audit --json`; rows belong to learners of the same name and unit.")
     ] = None,
 ) -> None:
     """Writes a store's comparison as one HTML file: loss, the chance of a right guess, claims, versions.
@@ -80,8 +80,9 @@ def write_report(
             dataset has, or else its first output.
         epsilon: one of the dataset's budgets. The figure marks it, and the table of guesses has only this budget. With
             None, the figure marks no budget and the table has all budgets.
-        audit: rows of `python -m jaxdp audit --json`. A row belongs to the learner or estimator of the same name; if
-            the dataset has units, this name includes the unit, such as "ucb per person".
+        audit: rows of `python -m jaxdp audit --json`. A row belongs to the claims of the learner or estimator of the
+            same name that have the row's privacy unit. If the dataset has units, a name may include the unit, such as
+            "ucb per person".
         command: the command that wrote the page; "" leaves it out.
 
     Raises:
@@ -209,19 +210,47 @@ def plain_svg(text: bytes) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def _claim_rows(points: Sequence[Any], along: str) -> list[tuple[str, str, float, Guarantee]]:
-    """Returns (name, algorithm, epsilon, claim) for each claim of the sweep's grid points.
+class ClaimRow(NamedTuple):
+    """A claim at a grid point of a sweep: the learner's or estimator's name, and the axis's unit, empty without it."""
 
-    The name is the name of the learner or the estimator. If the sweep has units, the name ends with the unit, as in
-    "ucb per person".
-    """
-    rows = []
-    for point in points:
-        for algorithm, claim in point.guarantees.items():
-            name = str((point.static | point.values).get(along, algorithm))
-            name += f" per {point.static['unit']}" if "unit" in point.static else ""
-            rows.append((name, algorithm, float(point.values.get("epsilon", math.inf)), claim))
-    return rows
+    learner: str
+    unit: str
+    epsilon: float
+    claim: Guarantee
+
+    @property
+    def name(self) -> str:
+        """The learner's name, with the unit if the sweep has units, as "ucb per person"."""
+        return f"{self.learner} per {self.unit}" if self.unit else self.learner
+
+    def attack(self, audit: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """Returns the last audit row that belongs to this claim; None if none does."""
+        rows = [row for row in audit if self._is_attacked_by(row)]
+        return rows[-1] if rows else None
+
+    def _is_attacked_by(self, row: Mapping[str, Any]) -> bool:
+        """Returns whether an audit row has the claim's name and privacy unit."""
+        own_unit = "person" if self.claim.unit == "person" else "round"
+        # A run per round also claims a larger budget for a person; attacks on a learner per person do not attack that.
+        names = {self.name, self.learner} if self.unit in ("", own_unit) else {self.name}
+        unit = row.get("privacy_unit")
+        if not unit and own_unit == "person":  # a row without a unit is about a round, unless its name says otherwise
+            names = {self.name} if self.unit == "person" else set()
+        return row.get("name") in names and unit in (None, "", self.claim.privacy_unit)
+
+
+def _claim_rows(points: Sequence[Any], along: str) -> list[ClaimRow]:
+    """Returns the claims of the sweep's grid points."""
+    return [
+        ClaimRow(
+            learner=str((point.static | point.values).get(along, algorithm)),
+            unit=point.static.get("unit", ""),
+            epsilon=float(point.values.get("epsilon", math.inf)),
+            claim=claim,
+        )
+        for point in points
+        for algorithm, claim in point.guarantees.items()
+    ]
 
 
 def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along: str, chosen: float | None) -> str:
@@ -229,19 +258,19 @@ def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along
 
     Only claims at the epsilon `chosen` are shown; None shows all claims.
     """
-    attacks = {str(row.get("name")): row for row in audit}
     rows = [["", "ε", "protects", "a guess is right with at most", "shown by attack"]]
-    for name, _, epsilon, claim in _claim_rows(points, along):
-        if chosen is not None and epsilon != chosen:
+    for claim_row in _claim_rows(points, along):
+        claim = claim_row.claim
+        if chosen is not None and claim_row.epsilon != chosen:
             continue
-        row = attacks.get(name)
+        row = claim_row.attack(audit)
         odds = f"{guess_probability(claim):.1%}" if claim.is_private else "100% (no claim)"
         bound = (
             f"{row['currency']} ≥ {float(row['lower_bound']):.3g} of {float(row['claimed']):g}"
             if row
             else "not attacked"
         )
-        rows.append([name, tables.format_budget(epsilon), claim.privacy_unit, odds, bound])
+        rows.append([claim_row.name, tables.format_budget(claim_row.epsilon), claim.privacy_unit, odds, bound])
     note = (
         "A fair coin decides whether one unit of data is kept or replaced. If the claim holds, anybody who sees the "
         "output guesses the coin rightly with at most this probability; without the output, with 50%. An attack shows "
@@ -253,8 +282,8 @@ def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along
 def _claims_table(points: Sequence[Any], along: str) -> str:
     rows = [["", "ε", "claim", "because"]]
     rows += [
-        [name, tables.format_budget(epsilon), str(claim), claim.argument]
-        for name, _, epsilon, claim in _claim_rows(points, along)
+        [row.name, tables.format_budget(row.epsilon), str(row.claim), row.claim.argument]
+        for row in _claim_rows(points, along)
     ]
     return _table(rows)
 

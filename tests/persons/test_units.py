@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import html
 import io
 import re
 import warnings
@@ -14,9 +15,10 @@ import xarray as xr
 
 import jaxdp
 from jaxdp import bandits, experts, per_person
-from jaxdp.comparisons.report import write_report
+from jaxdp.comparisons.report import _odds_table, write_report
 from jaxdp.persons import with_unit
 from jaxdp.plotting import dot_plot, panels
+from jaxdp.simulation.store.provenance import provenance
 from jaxdp.studies import running
 from jaxdp.studies.declared import BoundStudy
 
@@ -116,6 +118,25 @@ def test_a_report_names_the_unit_of_each_row(result):
     rows = re.findall(r"UCB per (\w+) +1 +(one round|one person)", text)
     assert {("round", "one round"), ("person", "one person")} <= set(rows)
     assert ("person", "one round") not in rows
+
+
+def test_a_report_shows_each_attack_at_its_unit(result):
+    def attacked(*rows):
+        """Returns the bounds at epsilon = 1, by the unit of the run and the unit of the claim."""
+        audit = [{"currency": "epsilon", "lower_bound": 0.5, "claimed": 1.0} | row for row in rows]
+        text = html.unescape(re.sub("<[^>]+>", "|", _odds_table(points, audit, "learner", 1.0)))
+        cells = re.findall(r"UCB per (\w+)\|+1\|+(one round's reward|one person)\|+[\d.]+%\|+([^|]*)", text)
+        return {(run, claim): bound for run, claim, bound in cells if bound != "not attacked"}
+
+    points = provenance(result.dataset).points
+    per_round = {"name": "UCB", "lower_bound": 0.25, "privacy_unit": "one round's reward"}
+    person = {"name": "UCB", "privacy_unit": "one person"}
+    at_round = {("round", "one round's reward"): "epsilon ≥ 0.25 of 1"}
+    at_person = {("person", "one person"): "epsilon ≥ 0.5 of 1"}
+    assert attacked(per_round, person) == attacked(person, per_round) == at_round | at_person
+    assert attacked(person, per_round | {"name": "tree"}) == at_person
+    assert attacked({"name": "UCB", "lower_bound": 0.25}) == at_round
+    assert attacked({"name": "UCB per person"}) == at_person
 
 
 def test_reports_and_figures_of_studies_say_the_unit():
