@@ -75,8 +75,8 @@ def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
     """Returns the rows of a JSON lines file, each as ("line 3", columns, fields, 1).
 
-    Each line of the file has one object. Columns that are not columns of comparisons or battles are ignored. The 1 is
-    the row's count, because no rows are merged. Raises a ValueError if a line is malformed or the file is empty.
+    Each line of the file has one object. Columns of battles that are not read are left out. The 1 is the row's count,
+    because no rows are merged. Raises a ValueError if a line is malformed or the file is empty.
     """
     rows = []
     for number, line in enumerate(utf8_text(data, name).split("\n"), 1):
@@ -89,16 +89,16 @@ def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], i
             raise file_error(name, where, f"not a JSON object ({short_repr(str(error))})") from None
         if not isinstance(members, dict):
             raise file_error(name, where, f"not a JSON object, got {short_repr(members)}")
-        columns_read = (*BATTLE_COLUMNS, "weight") if is_of_battles(list(members)) else _COLUMNS
-        members = {column: members[column] for column in columns_read if column in members}
-        for column, value in members.items():
-            is_name = column not in ("weight", "tie")
-            if not isinstance(value, str | int | float) or value != value or (is_name and isinstance(value, bool)):
-                raise file_error(name, where, f"{column} must be text or a number, got {short_repr(value)}")
         try:
             check_columns(list(members))
         except ValueError as error:
             raise file_error(name, where, str(error)) from None
+        if is_of_battles(list(members)):
+            members = {column: members[column] for column in (*BATTLE_COLUMNS, "weight") if column in members}
+        for column, value in members.items():
+            is_name = column not in ("weight", "tie")
+            if not isinstance(value, str | int | float) or value != value or (is_name and isinstance(value, bool)):
+                raise file_error(name, where, f"{column} must be text or a number, got {short_repr(value)}")
         rows.append((where, list(members), [str(value) for value in members.values()], 1))
     if not rows:
         raise file_error(name, "line 1", "the file is empty")

@@ -144,7 +144,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     CSV and JSON lines files may instead contain battles, which are comparisons of two models in the format of arenas,
     with the columns `model_a`, `model_b` and `winner`. `winner` is model_a or model_b, or for a tie one of tie, tie
     (bothbad) and both_bad. With battles, all other columns except `weight` are ignored. Without battles, other columns
-    are ignored in JSON lines, and are errors in CSV and Parquet.
+    are errors.
 
     CSV is UTF-8 text with the names of columns in the first line. JSON lines are UTF-8 text with one object in each
     line. Blank lines are ignored. In a Parquet file the names are text or integers, and weights are numbers of any

@@ -93,6 +93,7 @@ def test_ties_in_parquet(kind, tmp_path):
         ("x.jsonl", '{"winner": "a", "loser": NaN}', "x.jsonl, line 1: loser must be text or a number, got nan"),
         ("x.jsonl", '{"winner": true, "loser": "a"}', "x.jsonl, line 1: winner must be text or a number, got True"),
         ("x.jsonl", '{"winner": "a", "loser": "b", "winner": "b"}', r"x.jsonl, line 1: .* names \['winner'\]"),
+        ("x.jsonl", '{"winner": "a", "loser": "b", "date": 1}', r"x.jsonl, line 1: unknown columns \['date'\]"),
     ],
 )
 def test_malformed_rows(name, text, message, tmp_path):
