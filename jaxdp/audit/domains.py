@@ -30,7 +30,8 @@ class Domain(NamedTuple):
         alter: (key, genome, another genome) -> a genome, slightly changed or combined from both.
         pair: genome -> (first input, second input, changed). The inputs are neighbours for every genome. `changed` is
             the row in which the inputs differ; 0 if an input is one row.
-        genome: (first input, second input) -> genome of these neighbours, on the host.
+        genome: (first input, second input) -> genome of these neighbours, on the host; raises ValueError if the inputs
+            are no neighbours.
     """
 
     start: Callable[[jax.Array], Any]
@@ -139,7 +140,10 @@ def replace_one_row(
         if count is None:
             first, second = (jax.tree.map(lambda x: np.asarray(x)[None], data) for data in (first, second))
         differs = _differing_rows(first, second)
-        index = int(np.argmax(differs)) if differs.any() else 0
+        changed = np.flatnonzero(differs)
+        if len(changed) > 1:
+            raise ValueError(f"neighbours must differ in at most one row, got changes of rows {changed.tolist()}")
+        index = int(changed.sum())
         other = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[index]), second)
         length = len(differs)
         # Missing rows are copies of the last row, or of the row before it if the last row is the changed one.
@@ -152,6 +156,10 @@ def replace_one_row(
             if row.shape != other_row.shape:
                 raise ValueError(f"neighbours must have rows of shape {row.shape}, got {other_row.shape}")
         base, other = (jax.tree.map(lambda x, to: x.astype(to.dtype), data, like) for data in (base, other))
+        own = jax.tree.map(lambda x: x[index], base)
+        in_unit = jax.tree.map(lambda x, y: not differ(x, y).any(), unit(own, other), other)
+        if not all(jax.tree.leaves(in_unit)):
+            raise ValueError(f"neighbours must differ in one privacy unit, got a larger change of row {index}")
         return Rows(base, other, jnp.int32(index))
 
     return Domain(start, alter, pair, genome)
@@ -249,7 +257,10 @@ def perturb_entries(
         first, second = (np.asarray(x) for x in (first, second))
         if first.shape != shape or second.shape != shape:
             raise ValueError(f"neighbours must have the shape {shape}, got {first.shape} and {second.shape}")
-        return Moved(jnp.asarray(first, kind), jnp.asarray(second, kind) - jnp.asarray(first, kind))
+        moved = Moved(jnp.asarray(first, kind), jnp.asarray(second, kind) - jnp.asarray(first, kind))
+        if np.array_equal(pair(moved)[1], first) and not np.array_equal(first, second):
+            raise ValueError(f"neighbours must be at most {by:g} apart in the {norm} norm, got {first} and {second}")
+        return moved
 
     return Domain(start, alter, pair, genome)
 

@@ -56,6 +56,27 @@ def test_numbers_move_by_no_more_than_they_may(norm, by, dtype):
     assert [np.asarray(x).tolist() for x in again[:2]] == [first[0].tolist(), second[0].tolist()]
 
 
+def test_a_domain_of_rows_refuses_inputs_that_are_no_neighbours():
+    users = UserData(np.arange(3, dtype=np.float32), np.arange(3, dtype=np.float32))
+    domain = replace_one_row(
+        lambda key: UserData(jnp.float32(0), jnp.float32(0)),
+        count=3,
+        unit=lambda row, other_row: row._replace(answers=other_row.answers),
+    )
+    one, two = (users._replace(answers=np.float32(answers)) for answers in ([0, 7, 2], [0, 7, 9]))
+    assert domain.genome(users, one).changed == 1
+    with pytest.raises(ValueError, match=r"must differ in at most one row, got changes of rows \[1, 2\]"):
+        domain.genome(users, two)
+    with pytest.raises(ValueError, match="must differ in one privacy unit, got a larger change of row 1"):
+        domain.genome(users, one._replace(contexts=np.float32([0, 8, 2])))
+
+
+def test_a_domain_of_arrays_refuses_inputs_that_are_no_neighbours():
+    moved = perturb_entries((2,), norm="l1", by=1.0)
+    with pytest.raises(ValueError, match=r"must be at most 1 apart in the l1 norm, got \[0\. 0\.\] and \[1\. 1\.\]"):
+        moved.genome(np.zeros(2, np.float32), np.ones(2, np.float32))
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.int32])
 def test_whole_numbers_do_not_wrap_around(kind):
     """Checks 127 and -128, which are no neighbours, though 127 + 1 is -128 in eight bits."""
