@@ -1,9 +1,10 @@
 """Tests whether a traced function uses a random key twice, including uses in branches and loops.
 
 `jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way contain
-the same keys. For example, two calls of `fold_in(key, 1)` give the same key. Reading the 32-bit words of a key by
-`key_data`, as `jaxdp.random` does, is a use. A key that depends on no random number, such as `key(0)`, is the same in
-every run, and must not be used.
+the same keys. For example, two calls of `fold_in(key, 1)` give the same key, and `split(key)[1]` is this key, too: the
+counters of JAX's default implementation are partitionable. Reading the 32-bit words of a key by `key_data`, as
+`jaxdp.random` does, is a use. A key that depends on no random number, such as `key(0)`, is the same in every run, and
+must not be used.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -26,7 +27,8 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
     """Checks that no key is used twice in a traced function, or in its repetitions.
 
     A key is used if bits are drawn from it, if it is split, or if its words are read. As in JAX, `fold_in` with
-    different data derives different keys, which also differ from the original key.
+    different data derives different keys, which also differ from the original key. `fold_in(key, number)` equals
+    `split(key, count)[number]`, so both may be used only if the number is a constant >= count.
 
     Args:
         closed: a closed jaxpr, from `jax.make_jaxpr`.
@@ -73,6 +75,11 @@ class _Walk:
         # By words that were read: their key, and the loops that were active then.
         self.words: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.once: dict[int, set[int]] = {}  # by key: the loops into which its words came from outside
+        self.integers: dict[int, int] = {}  # constants that are one integer
+        self.splits: dict[int, dict[int, int]] = {}  # by key: the arrays of keys into which it is split, with sizes
+        self.parents: dict[int, int] = {}  # by array of keys: the key that is split into it
+        self.elements: dict[int, set[int]] = {}  # by array of keys: the keys that are taken out of it
+        self.children: dict[int, dict[int, int | None]] = {}  # by key: keys by `fold_in`, with numbers if constant
 
     def fresh(self, loops: Iterable[int] = ()) -> int:
         """Returns the number of a new value that equals no other value, and that changes in the given loops."""
@@ -97,7 +104,10 @@ class _Walk:
             self.made.add(number)
             return number
         array = np.asarray(value)
-        return self.number(("constant", str(array.dtype), array.shape, array.tobytes()))
+        number = self.number(("constant", str(array.dtype), array.shape, array.tobytes()))
+        if array.ndim == 0 and np.issubdtype(array.dtype, np.integer):
+            self.integers[number] = int(array)
+        return number
 
     def use(self, number: int, where: str) -> None:
         """Records the use of a key; raises an AssertionError if it was used before, or is the same in every run."""
@@ -176,7 +186,9 @@ class _Walk:
         for word in words:
             self._read(word, f"by its words{self.called or place_of(eqn)}")
         loops = frozenset().union(*(self.loops[number] for number in inputs))
-        content = _content(name, params, inputs)
+        if inputs and inputs[0] in self.integers and name == "convert_element_type" and _is_integer(eqn.outvars[0]):
+            return inputs
+        content = self._child(eqn, inputs) or _content(name, params, inputs)
         outputs = [
             self.fresh(loops) if content is None else self.number((content, index), loops)
             for index in range(len(eqn.outvars))
@@ -188,7 +200,9 @@ class _Walk:
         elif name in MAKES or (keys and {*keys} <= self.made):
             self.made.update(outputs)
         if keys and name in PARTS | {SELECT}:
-            self.wholes[outputs[0]] = {*keys} - {outputs[0]}
+            self.wholes.setdefault(outputs[0], set()).update({*keys} - {outputs[0]})
+        if keys:
+            self._relate(eqn, inputs, outputs[0])
         copied = self.copies.get(keys[0]) if keys else None
         if keys and name == "broadcast_in_dim":
             size = eqn.invars[0].aval.size
@@ -199,6 +213,47 @@ class _Walk:
         elif copied is not None and name in PARTS:
             self.copies[outputs[0]] = copied
         return outputs
+
+    def _child(self, eqn: Any, inputs: list[int]) -> Hashable | None:
+        """Returns the content of a key that equals `fold_in(parent, number)` for a constant number; otherwise None."""
+        name = eqn.primitive.name
+        if name == "random_fold_in" and not eqn.invars[0].aval.shape and inputs[1] in self.integers:
+            return "child", inputs[0], self.integers[inputs[1]]
+        if name == "slice" and inputs[0] in self.parents and eqn.outvars[0].aval.size == 1:
+            index = np.ravel_multi_index(eqn.params["start_indices"], eqn.invars[0].aval.shape)
+            return "child", self.parents[inputs[0]], int(index)
+        return None
+
+    def _relate(self, eqn: Any, inputs: list[int], output: int) -> None:
+        """Records which keys may be equal: elements of an array into which a key is split, and keys by `fold_in`."""
+        name, key = eqn.primitive.name, inputs[0]
+        if name in PARTS and key in self.parents:
+            self.elements[key].add(output)
+            folded = self.children.get(self.parents[key], {})
+            for child in [child for child, number in folded.items() if number is None and child != output]:
+                self._add_whole(child, output)
+        elif name == "random_split" and not eqn.invars[0].aval.shape:
+            size = eqn.outvars[0].aval.size
+            self.splits.setdefault(key, {})[output] = size
+            self.parents[output] = key
+            self.elements.setdefault(output, set())
+            for child, number in self.children.get(key, {}).items():
+                if number is None or number < size:
+                    self._add_whole(child, output)
+        elif name == "random_fold_in" and not eqn.invars[0].aval.shape:
+            number = self.integers.get(inputs[1])
+            self.children.setdefault(key, {})[output] = number
+            for array, size in self.splits.get(key, {}).items():
+                if number is None or number < size:
+                    self._add_whole(output, array)
+                for element in self.elements[array] if number is None else ():
+                    self._add_whole(output, element)
+
+    def _add_whole(self, number: int, array: int) -> None:
+        """Adds an array or a key to `wholes` of a key that may have been used already."""
+        self.wholes.setdefault(number, set()).add(array)
+        if number in self.used:
+            self.used_parts.setdefault(array, self.used[number])
 
     def _cond(self, branches: Sequence[Any], inputs: list[int]) -> list[int]:
         """Walks through branches. Only one branch runs, so all of them may use the same key."""
@@ -229,9 +284,12 @@ class _Walk:
             return self.run(closed.jaxpr, fixed, [*consts, *state, *elements])
 
         elements: list[int] = []
+        parts = dict(self.used_parts)
         state, outputs = self.loop(body, carry, is_repeated=is_repeated)
         for element, array in zip(elements, arrays, strict=True):
             if element in self.used:  # then all elements are used, one in each iteration
+                if array in parts:
+                    raise AssertionError(f"a key is used twice: {parts[array]}, and {self.used[element]}")
                 self.used[array] = self.used[element]
         return [*state, *(self.fresh(self.loops[number]) for number in outputs[len(carry) :])]
 
@@ -289,6 +347,10 @@ class _Walk:
 def _is_key(var: Any) -> bool:
     dtype = getattr(var.aval, "dtype", None)
     return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def _is_integer(var: Any) -> bool:
+    return jnp.issubdtype(var.aval.dtype, jnp.integer)
 
 
 def _inner(params: Any, num_inputs: int) -> Any:

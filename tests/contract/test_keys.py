@@ -85,6 +85,11 @@ RIGHT = {
     "a child beside its parent": lambda key: normal(key) + normal(jax.random.fold_in(key, 1)),
     "another implementation": lambda key: normal(key) + uniform_from_key(jax.random.fold_in(fast_key(key), 1)),
     "words in a loop": words_in_a_loop,
+    "a half and a child that is no half": lambda key: [normal(pair(key)[0]), normal(child(2)(key))],
+    "the children of a half and of a child": lambda key: [
+        normal(child(0)(pair(key)[0])),
+        normal(child(0)(child(7)(key))),
+    ],
     "one draw from either": lambda key: normal(either(key)),
     "a seed that was drawn": lambda key: normal(jax.random.key(jax.random.bits(key))),
 }
@@ -96,6 +101,26 @@ WRONG = {
     "words twice": lambda key: [own_word(key), uniform_from_key(key)],
     "words and a draw": lambda key: [uniform_from_key(key), normal(key)],
     "a pair of words and its child": lambda key: [two_uniforms(key), normal(jax.random.fold_in(key, 0))],
+    "a half and the child that equals it": lambda key: [normal(pair(key)[1]), normal(child(1)(key))],
+    "a child and the half that equals it": lambda key: [normal(child(0)(key)), normal(pair(key)[0])],
+    "the children of a half and of the child that equals it": lambda key: [
+        normal(child(5)(pair(key)[0])),
+        normal(child(5)(child(0)(key))),
+    ],
+    "an element of a table and a child": lambda key: [
+        normal(jax.random.split(key, (2, 3))[1, 0]),
+        normal(child(3)(key)),
+    ],
+    "a child and all": lambda key: [normal(child(2)(key)), jax.vmap(normal)(jax.random.split(key, 3))],
+    "all and a child": lambda key: [over_keys(key), normal(child(2)(key))],
+    "a child and a loop over all": lambda key: [normal(child(2)(key)), over_keys(key)],
+    "halves and a child a turn": lambda key: [normal(pair(key)[0]), repeat(lambda key, i: normal(child(i)(key)))(key)],
+    "a child a turn and halves": lambda key: [repeat(lambda key, i: normal(child(i)(key)))(key), normal(pair(key)[0])],
+    "an element and a loop over all": lambda key: [
+        (keys := jax.random.split(key, 3)),
+        normal(keys[1]),
+        jax.lax.map(normal, keys),
+    ],
     "after a branch": lambda key: [branch(normal, lambda key: 0.0)(key), normal(key)],
     "in a branch twice": branch(lambda key: normal(key) + jax.random.uniform(key), normal),
     "in every turn": repeat(lambda key, i: normal(key)),
@@ -141,6 +166,16 @@ SAME_IN_EVERY_RUN = {
 @pytest.mark.parametrize("use", RIGHT)
 def test_right_uses(use):
     check_keys_of(jax.make_jaxpr(RIGHT[use])(jax.random.key(0)))
+
+
+@pytest.mark.parametrize("implementation", [None, "jaxdp"])
+def test_elements_of_a_split_key_equal_children(implementation):
+    """The reason why a check that takes them for different keys would miss that one is used twice."""
+    key = jax.random.key(3) if implementation is None else fast_key(jax.random.key(3))
+    for shape in (5, (2, 3)):
+        keys = jax.random.split(key, shape).ravel()
+        children = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(len(keys)))
+        assert (keys == children).all()
 
 
 @pytest.mark.parametrize("use", WRONG)
