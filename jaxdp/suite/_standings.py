@@ -28,10 +28,11 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
     """Returns all results in a folder, by the learner's name; " (tuned)" and " (person)" are added if they apply.
 
     Raises:
-        ValueError: if the folder has no results, or results of another suite, of several protocols, or of one learner
-            and unit in several files.
+        ValueError: if the folder has no results, or results of another suite, of several protocols, with several
+            numbers of seeds, or of one learner and unit in several files.
     """
     records: dict[str, dict[str, Any]] = {}
+    num_seeds = None
     for path in sorted(folder.glob("*.json")):
         try:
             record = json.loads(path.read_text())
@@ -44,6 +45,13 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
             raise ValueError(
                 f"standings must have one protocol, got {first['protocol']} and, in {path}, {record['protocol']}"
             )
+        for instance, played in record["instances"].items():
+            for values in played.get("values", {}).values():
+                if (num_seeds := num_seeds or len(values)) != len(values):
+                    raise ValueError(
+                        f"standings must have one number of seeds, got {num_seeds} and, in {path} for {instance}, "
+                        f"{len(values)}; play this learner again"
+                    )
         if (name := _label(record)) in records:
             raise ValueError(f"standings must have one file for each learner, got a second one for {name}: {path}")
         records[name] = record

@@ -269,6 +269,15 @@ def test_folders_that_mix_results_are_refused(tmp_path):
         _standings.read_results(tmp_path)
 
 
+@pytest.mark.parametrize(("instance", "epsilon"), [("arms.easy", "inf"), ("arms.hard", "1")])
+def test_results_with_several_numbers_of_seeds_are_refused(instance, epsilon, tmp_path):
+    (made,) = records(one=("local", [0.5] * 10)).values()
+    made["instances"][instance]["values"][epsilon].pop()
+    (tmp_path / "one.json").write_text(json.dumps(made))
+    with pytest.raises(ValueError, match=r"must have one number of seeds, got 10 and, in .*one.json for arms\..*, 9"):
+        _standings.read_results(tmp_path)
+
+
 @pytest.mark.parametrize("folder", ["full", "quick"])
 def test_committed_results_are_results_of_this_suite_with_or_without_late_instances(folder):
     results = _standings.read_results(Path(__file__).parents[2] / "benchmarks" / "suite" / folder)
