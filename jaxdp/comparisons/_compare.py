@@ -210,7 +210,7 @@ def _make_learner(
         raise ValueError(f"learners[{name!r}] must be a learner or its factory, got {type(factory).__name__}")
     accepted = inspect.signature(factory).parameters
     required = {argument for argument, parameter in accepted.items() if parameter.default is parameter.empty}
-    sizes = {size: value for size, value in _sizes(world, horizon).items() if size in required}
+    sizes = {size: value for size, value in sizes_of(world, horizon).items() if size in required}
     factory_arguments = {argument: value for argument, value in arguments.items() if argument in accepted}
     learner = _call(name, factory, {**sizes, **factory_arguments}, accepted)
     if not isinstance(learner, Learner):
@@ -229,7 +229,7 @@ def split_contestant(name: str, contestant: Contestant) -> tuple[Any, dict[str, 
     return contestant, {}
 
 
-def _sizes(world: Environment, horizon: int) -> dict[str, int]:
+def sizes_of(world: Environment, horizon: int) -> dict[str, int]:
     """Returns the horizon and, from the world's interface, the number of actions and the dimension, keyed by name."""
     sizes, space = {"horizon": horizon}, world.interface
     if space is not None:

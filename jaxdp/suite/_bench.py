@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from jaxdp.comparisons import compare
-from jaxdp.comparisons._compare import make_learner_for
+from jaxdp.comparisons._compare import make_learner_for, sizes_of
 from jaxdp.core import Estimator, Learner, Problem, default_float
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation.run.values import parameters
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LIST = re.compile(r"\[\n([^][]*)\n *\]")  # of numbers: JSON texts have no line breaks
+MISSING = re.compile(r"TypeError: (\w+)\(\) missing \d+ required keyword-only arguments?: (.*)")
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
 # Required arguments that are the same for every learner, as functions of the number of rounds that are used.
 FIXED: Mapping[str, Callable[[int], int]] = {
@@ -141,7 +142,7 @@ def bench(
             try:
                 played = _play(name, factory, {**variant, **tuned}, instance, unit, quick, verify)
             except (ValueError, TypeError) as error:
-                played = {"skipped": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+                played = {"skipped": _reason(error)}
             record["instances"][instance.name] = {**played, "seconds": round(time.perf_counter() - start, 2)}
             _write(path, record)
             if "skipped" not in played:
@@ -151,17 +152,20 @@ def bench(
             arguments = {**variant, **tuned}
             record["attack"][instance.name] = _attack_instance(name, factory, arguments, instance, unit, quick)
             _write(path, record)
-    reasons = {at: played["skipped"] for at, played in record["instances"].items() if "skipped" in played}
+    reasons = {at: _plain(played["skipped"]) for at, played in record["instances"].items() if "skipped" in played}
     if len(reasons) == len(record["instances"]):
         path.unlink(missing_ok=True)
         first = next(iter(reasons.values()))
         raise ValueError(f"learner must play some instance, got {name!r}, which plays none: {first}")
     families = {at.partition(".")[0] for at in record["instances"] if at not in reasons}
+    unfit: dict[str, str] = {}  # the first reason by family
     for at, reason in reasons.items():
-        if at.partition(".")[0] in families:
+        if (skipped := at.partition(".")[0]) in families:
             report(f"{at}: not played: {reason}")
-    if unfit := sorted({at.partition(".")[0] for at in reasons} - families):
-        report(f"families that do not fit: {', '.join(unfit)} ({path.name} has the reasons)")
+        else:
+            unfit.setdefault(skipped, reason)
+    for skipped, reason in sorted(unfit.items()):
+        report(f"{skipped}: no instance fits: {reason}")
     return record
 
 
@@ -240,14 +244,23 @@ def _contestant(
     completed, sizes = dict(arguments), instance.sizes_for(unit)
     if name in LEARNERS and "horizon" in LEARNERS[name].sizes:  # some variants of a factory need it, others reject it
         completed.setdefault("horizon", num_used)
+    is_estimation = isinstance(made, Problem)
+    if name in (LEARNERS if is_estimation else ESTIMATORS):
+        needed, got = ("an estimator", "a learner") if is_estimation else ("a learner", "an estimator")
+        raise ValueError(f"{name} must be {needed} to play {instance.family}, got {got}")
     if callable(factory) and not isinstance(factory, Learner | Estimator):
+        sizes_of_world = {} if is_estimation else sizes_of(made, num_used)
         for argument, parameter in inspect.signature(factory).parameters.items():
+            is_named = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            is_needed = is_named and parameter.default is parameter.empty
             if argument in sizes:
                 completed.setdefault(argument, sizes[argument])
-            elif argument in FIXED and parameter.default is parameter.empty:
+            elif argument in FIXED and is_needed:
                 completed.setdefault(argument, FIXED[argument](num_used))
+            elif is_needed and argument not in completed | sizes_of_world:
+                raise ValueError(f"{name} needs {argument}, which instances of {instance.family} do not have")
     contestant, own_values = (factory, completed), {}
-    if isinstance(made, Problem):
+    if is_estimation:
         algorithm = factory if isinstance(factory, Estimator) or not callable(factory) else factory(**completed)
         if not isinstance(algorithm, Estimator):
             raise ValueError(f"{name} must be an estimator to play {instance.name}")
@@ -284,7 +297,18 @@ def _attack_instance(
     try:
         return _attack.attack(key, learner, values, world, horizon, _attack.TRIALS["quick" if quick else "full"])
     except (ValueError, TypeError, NotImplementedError) as error:
-        return {"not attacked": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+        return {"not attacked": _reason(error)}
+
+
+def _reason(error: Exception) -> str:
+    """Returns an error as one line; a TypeError, which is a fault of the learner's code, with its name."""
+    return " ".join((f"TypeError: {error}" if isinstance(error, TypeError) else str(error)).split())[:300]
+
+
+def _plain(reason: str) -> str:
+    """Returns a reason for users. Older files have the names of exceptions, and Python's text for a missing size."""
+    reason = reason.removeprefix("ValueError: ")
+    return MISSING.sub(lambda match: f"{match[1]} needs {match[2].replace(chr(39), '')}", reason)
 
 
 def _read(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
