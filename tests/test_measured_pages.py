@@ -129,7 +129,10 @@ def test_standings_are_one_table_for_each_trust_model_with_links(folder):
     assert page.count("\n## arms: ") == 2
     assert "| [thompson](algorithm/a_page.rst) | 1 of 1 |" in page
     assert "`thompson`" not in page
-    assert "`hedge`" in page.partition("\n## Not measured yet\n")[2]
+    missing, _, otherwise = page.partition("\n## Not measured yet\n")[2].partition("\n## Measured otherwise\n")
+    assert "`hedge`" in missing
+    assert "`lil_ucb`" in otherwise
+    assert "`lil_ucb`" not in missing
 
 
 def test_pictures_are_the_same_in_every_build_and_others_are_removed(folder, tmp_path):

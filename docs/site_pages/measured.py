@@ -6,10 +6,11 @@ learners whose results are outdated, or that have no full results. With --remove
 """
 
 import functools
+import itertools
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,9 @@ def protocol_of(name: str) -> str:
 
 
 def not_measured() -> list[str]:
-    """Returns the registered learners and estimators without full results."""
-    return [name for name in (*LEARNERS, *ESTIMATORS) if name not in records()]
+    """Returns the learners and estimators without full results, except entries that a module of `APART` measures."""
+    measured = {*records(), *itertools.chain.from_iterable(module.ENTRIES for module in APART)}
+    return [name for name in (*LEARNERS, *ESTIMATORS) if name not in measured]
 
 
 def scores_of(name: str) -> dict[str, list[float]]:
@@ -156,8 +158,21 @@ def standings_page(pages: Mapping[str, str]) -> str:
     if records():
         lines += [_with_links(standings(records()), pages), ""]
     if missing := not_measured():
-        lines += [f"## {NOT_YET.capitalize()}", "", f"{', '.join(f'`{name}`' for name in missing)}.", ""]
+        lines += [f"## {NOT_YET.capitalize()}", "", f"{_names(missing, pages)}.", ""]
+    apart = [name for module in APART for name in module.ENTRIES]
+    lines += [
+        "## Measured otherwise",
+        "",
+        "Learners that stop by themselves and estimators from choices among more than two play no instance. Their "
+        f"pages show other measurements: {_names(apart, pages)}.",
+        "",
+    ]
     return "\n".join(lines)
+
+
+def _names(names: Iterable[str], pages: Mapping[str, str]) -> str:
+    """Returns the names, each as a link to its page if it has one."""
+    return ", ".join(f"[{name}](algorithm/{pages[name]}.rst)" if name in pages else f"`{name}`" for name in names)
 
 
 def _best() -> str:
