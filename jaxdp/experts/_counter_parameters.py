@@ -58,8 +58,7 @@ def counter_weights_parameters(
     Let v be the variance of the noise in one expert's total after the last round. Over the class `static()`, the rate
     minimises the bound ln N / rate + rate * (T / 8 + v / 2). Over other classes, the rate is the minimum of sqrt(8 *
     ln(1 / pi) / T) and 1 / sqrt(v). The former is the best rate without noise, where pi is the comparator's prior. No
-    bound is proved for the latter; in measurements, all rates between 1 and 1.5 times 1 / sqrt(v) had about the same
-    regret.
+    bound is proved for the latter; in measurements, rates of 1 to 1.5 times 1 / sqrt(v) had about the same regret.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the non-private tuning.

@@ -70,7 +70,8 @@ def counter_weights(
         A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
         int32). For each expert, a lane stores the counter's running sums of noise (at most 7 for T <= 2^20), the exact
         total (2 words), the most recent noisy total, and 2 words for each row of the class (a row is, for example, a
-        number of switches). Apart from the number of running sums, memory does not grow with the horizon.
+        number of switches). The numbers of running sums and of rows of `markov()` grow slowly with the horizon;
+        otherwise, memory does not depend on it.
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; from `params`, if a value

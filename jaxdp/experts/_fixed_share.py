@@ -1,4 +1,4 @@
-"""The non-private fixed share algorithm; some private learners have the same distribution of plays at epsilon = inf."""
+"""Non-private fixed share; at epsilon = inf, private learners with its prior or mixing have its play distribution."""
 
 import math
 
@@ -51,8 +51,9 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
 
     Privacy:
         - None.
-        - At epsilon = inf and with the same rates, `mirror_descent`, and `lazy_weights` and `counter_weights` over
-          `markov(switch_rate=a)`, have the same distribution of plays.
+        - At epsilon = inf, with the same rates and for oblivious losses, each play has the same distribution in
+          `mirror_descent` with the mixing "fixed_share", and in `lazy_weights` and `counter_weights` over
+          `markov(switch_rate=a)`.
 
     Source:
         Herbster & Warmuth (1998), the fixed share algorithm.

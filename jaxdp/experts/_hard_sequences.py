@@ -15,11 +15,11 @@ from jaxdp.validation import check_count, check_horizon, check_key
 def lower_bound_losses(
     *, num_experts: int, horizon: int, num_phases: int, gap: float = 0.5, num_switches: int | None = None
 ) -> Environment:
-    """Losses of the lower bound for shifting adversaries, with good experts drawn from disjoint sets in each phase.
+    """Losses of the lower bound for shifting adversaries: the phases draw their good experts from disjoint sets.
 
     The rounds are divided into num_phases phases of equal length. Each phase draws its good expert from N / num_phases
-    experts that no other phase uses. So earlier phases contain no information about this expert, and in each phase the
-    regret of a private learner is about ln(N / num_phases) / epsilon.
+    experts that no other phase uses. So earlier phases contain no information about this expert, and each phase
+    costs a private learner a regret of about ln(N / num_phases) / epsilon.
 
     Args:
         num_experts: number of experts N, >= num_phases and >= 2.
@@ -63,7 +63,7 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
 
     Args:
         environment: an environment, usually with losses that do not depend on the plays. If they do, the result
-            contains the losses of a learner that always plays expert 0.
+            contains the loss vectors that occur if expert 0 is played in every round.
         key: typed PRNG key.
         horizon: number of rounds, >= 1; by default the environment's horizon.
         values: arguments of the environment's `params`.

@@ -1,4 +1,4 @@
-"""Non-private exponential weights (Hedge); some private learners have the same distribution at epsilon = inf."""
+"""Non-private exponential weights (Hedge); at epsilon = inf, some private learners have its play distribution."""
 
 import math
 
@@ -46,8 +46,8 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     Privacy:
         - None.
-        - At epsilon = inf and with the same learning rate, `exponential_weights`, and `lazy_weights` and
-          `counter_weights` over `static()`, have the same distribution of plays.
+        - At epsilon = inf, with the same learning rate and for oblivious losses, each play has the same distribution
+          in `exponential_weights`, and in `lazy_weights` and `counter_weights` over `static()`.
 
     Source:
         Freund & Schapire (1997); the default rate is from Cesa-Bianchi & Lugosi (2006), Theorem 2.2 (Hoeffding's

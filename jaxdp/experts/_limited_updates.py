@@ -71,7 +71,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). The learner supports
-        blocks. For binary losses it also supports counts.
+        blocks. For binary losses it also supports counts, which use totals of losses instead of single rounds.
 
     Raises:
         ValueError: if num_experts < 2, or noise or losses is not one of the names above; from `params`, if epsilon is
@@ -193,7 +193,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
 
 
 def begins_block(round_: jax.Array) -> jax.Array:
-    """Returns whether the next round after `round_` rounds begins a block, as `round_` + 1 is a power of two."""
+    """Returns whether round `round_` + 1, numbered from 1, begins a block: whether its number is a power of two."""
     following = round_ + 1
     return (following & (following - 1)) == 0
 

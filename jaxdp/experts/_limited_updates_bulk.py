@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.experts._rounds_together import sum_rounds
 
-SHORT, LONG = 16, 256  # rounds that are played in one step; few in early rounds, where releases are frequent
+SHORT, LONG = 16, 256  # maximum rounds played in one step; fewer in early rounds, in which releases are frequent
 
 
 class Algorithm(NamedTuple):

@@ -22,8 +22,9 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
     - `.csv`: a UTF-8 file of numbers, quoted or not, separated by commas. The first line may contain names of experts;
       blank lines are skipped. The reader rejects a file in which a header or an index could be mistaken for losses.
       This is the case if the first line contains integers that do not look like the later lines, if the first column
-      seems to contain row numbers and the other columns do not, or if a column has a name that is used for an index. If
-      there are only one or two rows, and the first column seems to contain row numbers, the reader warns instead.
+      seems to contain row numbers and the other columns do not, or if the first column has the name of an index or some
+      name is empty. If there are only one or two rows, and the first column seems to contain row numbers, the reader
+      warns instead.
     - `.npy`: a matrix written by `numpy.save`. The matrix is memory-mapped: its parts are read when they are needed.
     - `.parquet`: columns of numbers or booleans. Reading it requires pyarrow: `pip install 'jaxdp[parquet]'`.
 
@@ -139,7 +140,7 @@ def _is_index(title: str, values: np.ndarray) -> bool:
 
 
 def _counts_rows(lines: str, values: np.ndarray) -> bool:
-    """Returns whether the first column may contain row numbers: it increases by 1, and no other column looks alike."""
+    """Returns whether the first column may contain row numbers: it increases by 1, and other columns look different."""
     # If there are only one or two rows, the column must also start at 0 or 1.
     first = values[:, 0]
     if (len(first) < 3 and first[0] not in (0, 1)) or not np.all(np.diff(first) == 1):

@@ -29,7 +29,7 @@ def clip_losses(losses: jax.Array) -> jax.Array:
 
 
 def loss_privatizer(num_experts: int, *, is_gaussian: bool) -> PrivatizeFn:
-    """Returns a `privatize` that clips losses and adds Gaussian or Laplace noise with the scale from `params`."""
+    """Returns a `privatize` that clips losses and adds Gaussian or Laplace noise, as its `params` determine."""
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action
@@ -65,7 +65,7 @@ def units_of(losses: jax.Array) -> jax.Array:
 
 
 def reveal_units(key, params, public, context, action, feedback) -> jax.Array:
-    """Converts losses to integer multiples of 2^-20 without noise; it is a `PrivatizeFn` for the central model."""
+    """Returns `units_of` the losses, without noise; it is a `PrivatizeFn` for the central model."""
     del key, params, public, context, action
     return units_of(feedback)
 

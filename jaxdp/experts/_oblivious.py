@@ -60,8 +60,8 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
         the total loss of the best fixed expert so far; `regret`, the learner's total loss minus `best_loss`. If
         num_switches is given, there are also `best_sequence_loss`, the total loss of the best sequence of experts so
         far with at most num_switches switches, and `dynamic_regret`, the learner's total loss minus
-        `best_sequence_loss`. The loss is NaN if the expert is outside [0, num_experts) or the round is beyond the
-        horizon.
+        `best_sequence_loss`. An expert outside [0, num_experts) has loss NaN. In rounds beyond the horizon, all experts
+        have loss NaN.
 
     Raises:
         ValueError: if losses are not a matrix of at least one round and two experts, with entries in [0, scale], or

@@ -77,7 +77,7 @@ def shifting_losses(
     """Independent losses from a shifting adversary: in each segment of rounds, one expert has the smallest mean loss.
 
     Shift times and good experts are drawn from the lane's key, so they are the same for all learners and all gaps. With
-    the same key and losses of 0 or 1, a smaller mean never has a larger loss.
+    the same key and losses of 0 or 1, a smaller mean never gives a larger loss.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -286,7 +286,7 @@ def _check_shifts(name: str, value: Any, largest: int) -> int:
 
 
 def _concentration(value: float | None, good_mean: float, other_mean: float) -> float:
-    """Returns the concentration, by default the maximum of 10 and the smallest valid value; checks both means."""
+    """Returns the concentration, by default the larger of 10 and the least valid value; checks it for both means."""
     smallest = min(good_mean, 1 - other_mean)
     if value is None and smallest > 0:
         return max(10.0, (1 + 1e-6) / smallest)  # rounding may decrease a product of floats below 1

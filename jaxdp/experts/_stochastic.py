@@ -56,7 +56,8 @@ def stochastic_losses(
 
     Values:
         gap: > 0, the difference between the next larger mean and the smallest mean; by default the difference in
-            `means`. All gaps are rescaled in proportion, and the smallest mean stays the same.
+            `means`. All gaps are rescaled in proportion, and the smallest mean stays the same unless `best_mean` is
+            given.
         best_mean: in [0, 1], the smallest mean, by default the smallest of `means`. Means are `best_mean` plus the
             gaps.
 
@@ -110,7 +111,7 @@ def stochastic_losses(
 
 
 def _totals(key: jax.Array, means: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws the numbers of rounds in which each expert is played, or not played, with loss 1, [num_experts] each."""
+    """Draws how many rounds with loss 1 each expert has when it is played, and when it is not, [num_experts] each."""
     other_rounds = counts.sum(dtype=counts.dtype) - counts
     played_ones, other_ones = binomial(key, jnp.stack([counts, other_rounds]), jnp.stack([means, means]))
     return played_ones, other_ones

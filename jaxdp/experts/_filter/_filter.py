@@ -25,8 +25,8 @@ class Flow(NamedTuple):
     """The flow of weight between experts that is due to switches.
 
     Attributes:
-        odds: [num_rows] > 0, on the host. In each row, the prior probability of a switch to one particular other
-            expert, divided by the probability of no switch; None if sequences never switch.
+        odds: [num_rows] > 0, on the host. In each row, the prior odds of a switch to one particular other expert
+            against no switch, without factors that `outlook` contains; None if sequences never switch.
         row_step: 1 if a switch leads to the next row (no sequence in the last row switches); 0 if the row stays the
             same.
     """

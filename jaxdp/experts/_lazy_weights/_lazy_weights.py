@@ -127,15 +127,15 @@ def lazy_weights(
     Raises:
         ValueError: if num_experts < 2, horizon < 1, rounds_per_step < 1, accounting is not one of the names above, or
             the class does not allow these sizes; from `params`, if a value is out of range, or the privacy cost of the
-            values exceeds epsilon.
+            values is more than epsilon allows.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: for "zcdp", in (0, 1).
         learning_rate: > 0. By default, this value and the following values minimise the proved regret bound (see
             `lazy_weights_parameters`).
-        fake_switch_prob: p, the probability of a resample after a batch without losses; in (0, 1], or 0 at epsilon =
-            inf.
+        fake_switch_prob: p, the probability of a resample after a batch without losses; in [1e-6, 1], at epsilon = inf
+            in [0, 1].
         batch: B, the number of rounds in a batch, in [1, T].
         budget: K, the maximum number of resamples, >= 0. If learning_rate, fake_switch_prob or batch is given, the
             default is the largest K that epsilon allows.

@@ -38,9 +38,9 @@ def _exceeds(
     key: jax.Array, uniforms: jax.Array, params: Any, played_loss: jax.Array, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
     """Draws, with 64-bit floats, whether to reject the sequence; `played_loss` is its loss times the learning rate."""
-    # An auditor's tape records the log probabilities of both outcomes. The maximum change of a log probability by one
-    # user is the cost in pure DP. The maximum change of their difference is a bounded range epsilon, and epsilon^2 / 8
-    # is the cost in zCDP.
+    # An auditor's tape records the log probabilities of both outcomes. The maximum change of either log probability by
+    # one loss vector is the cost in pure DP. The maximum change of the difference of the two log probabilities is a
+    # bounded range epsilon, and epsilon^2 / 8 is the cost in zCDP.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
     # The two probabilities sum to 1. The rounding error of 1 + change is at most 2^-53; `weighted_delta` covers it.
@@ -71,8 +71,8 @@ class Weighing(NamedTuple):
     Attributes:
         init: () -> weights before any loss.
         absorb: (rate, weights, step, losses) -> weights after a batch with these losses, [num_experts].
-        odds: (rate, weights, step) -> [num_rows, num_experts] float, proportional to the distribution of the sequence's
-            state at this step.
+        odds: (rate, weights, step) -> [num_rows, num_experts] float, proportional to the distribution of the state at
+            this step of a sequence that is drawn from the weights.
     """
 
     init: Callable[[], Any]
@@ -112,7 +112,7 @@ def draw(
     step: jax.Array,
     resampled: jax.Array,
 ) -> Label:
-    """Draws the state at `step` of a sequence with probability proportional to its weight.
+    """Draws a sequence with probability proportional to its weight, and returns the sequence's state at `step`.
 
     `resampled`, [] bool, affects only the cost that an auditor's tape records.
     """

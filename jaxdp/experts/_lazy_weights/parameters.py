@@ -16,7 +16,7 @@ from jaxdp.mechanisms.numerical import below_one
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
 
 ACCOUNTINGS = ("zcdp", "pure")
-SIZES = 80  # number of batch sizes in the first pass, a geometric grid; later passes try sizes near the best size
+SIZES = 80  # maximum number of batch sizes in the first pass, a geometric grid; later passes refine it near the best
 CHANCES = 97  # number of fake switch probabilities in each pass
 SMALLEST = 1e-6  # minimum fake switch probability; it is still drawn with 24 bits of precision
 HALVINGS = 60  # steps of the bisection for the learning rate
@@ -57,7 +57,7 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
 
 
 def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights: int, horizon: int) -> float | None:
-    """Bounds the delta that rounding of products of float weights causes; returns None if the bound is not below 1.
+    """Bounds the delta that rounding causes in weights that are products of floats; None if the bound is not below 1.
 
     `docs/proofs/lazy_weights.md` contains the proof.
 
@@ -74,7 +74,7 @@ def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights
 
 
 def enough_resamples(learning_rate, fake_switch_prob, num_decisions, horizon: int):
-    """Returns a budget of resamples that is used up with probability at most 1 / horizon; arrays are broadcast.
+    """Returns a budget of resamples that is too small with probability at most 1 / horizon; arrays are broadcast.
 
     A decision causes a resample with probability at most p + rate * (loss of the batch). These probabilities sum to at
     most p * num_decisions + rate * horizon, which also bounds the sum of the variances. Freedman's inequality then
@@ -122,10 +122,10 @@ def lazy_weights_parameters(
         ln(1 / pi(E)) / rate + rate * B * T / 8 + S * floor(B / 2) + 1
 
     for sequences E with S switches between batches, where pi is the prior of the class over M steps. The third term is
-    the cost of moving each switch of the comparator to the nearest end of a batch. The last term is T times the
-    probability that the budget is used up, which is at most 1 / T. The bound is minimised over a grid of B and p, which
-    is refined around the best point. At each point of the grid, the rate is the best rate that the privacy budget
-    allows.
+    the cost of moving each switch of the comparator to the nearest end of a batch. The last term bounds T times the
+    probability that the budget of resamples is too small, because this probability is at most 1 / T. The bound is
+    minimised over a grid of B and p, which is refined around the best point. At each point of the grid, the rate is the
+    best rate that the privacy budget allows.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the non-private tuning: p = 0 and batches of one round.
@@ -144,8 +144,8 @@ def lazy_weights_parameters(
         ValueError: if an argument is out of range, or the class has no sequence with S switches.
 
     Source:
-        Algorithm: Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024). For the bound and the
-            accounting, see `lazy_weights`.
+        Algorithm: Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024); bound and
+        accounting are proved in `lazy_weights`.
 
     Examples:
         >>> best = lazy_weights_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5)

@@ -29,10 +29,11 @@ def mirror_descent(
       in each round. The regret bound (see Math) also holds if losses depend on earlier plays.
     - "noisy_losses": independent noise is added to each loss vector; everything else is post-processing. For small N
       the regret is smaller than with "sampling". The regret bound holds for oblivious losses.
-    - "intervals": for each level k, Hedge runs on dyadic intervals of length 2^k, and draws an expert in each round, as
-      in "sampling". The loss of a level is the loss of the level's drawn expert. Fixed share on noisy losses of the
-      levels, as in "noisy_losses", computes probabilities of levels. A level is drawn by these probabilities, and its
-      expert is played. Regret is of order (S + sqrt(S T)) / epsilon up to logarithms, for every N.
+    - "intervals": for each level k, Hedge runs on each dyadic interval of length 2^k separately, and draws an expert in
+      each round, as in "sampling". The loss of a level is the loss of the level's drawn expert. Fixed share on noisy
+      losses of the levels, as in "noisy_losses", computes probabilities of levels. A level is drawn by these
+      probabilities, and its expert is played. Regret is of order (S + sqrt(S T)) / epsilon up to logarithms, for every
+      N.
 
     At epsilon = inf, "sampling" and "intervals" release weights instead of drawn experts. Plays are drawn by these
     weights, and the loss of a level is the weighted mean of the experts' losses.
@@ -60,7 +61,7 @@ def mirror_descent(
 
     Values:
         epsilon: the privacy budget, > 0.
-        delta: in (0, 1); omitted for Laplace noise.
+        delta: in (0, 1); not a value with Laplace noise.
         learning_rate: > 0, by default from `mirror_descent_parameters`; for "intervals", the rate of fixed share over
             levels.
 

@@ -1,4 +1,4 @@
-"""Form "noisy_losses" of `mirror_descent`: independent noise is added to each loss vector."""
+"""Form "noisy_losses" of `mirror_descent`: each loss vector gets independent noise; updates use only noisy losses."""
 
 import math
 

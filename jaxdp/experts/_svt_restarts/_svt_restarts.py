@@ -153,8 +153,8 @@ def svt_restarts(
           Each difference is in [-1, 1], and a replaced loss vector changes one difference in each sum by at most 2. The
           plays are released, so they are fixed.
         - Slack: The privacy loss is at least epsilon / 8 below the claim for all sizes, because a run of AboveThreshold
-          spends at most 3/4 of its budget. In the registry's example, the privacy loss is 0.576 epsilon. Proof:
-          `docs/proofs/svt_restarts.md`.
+          spends at most 3/4 of its budget. In the registry's example, the maximum privacy loss is 0.576 epsilon.
+          Proof: `docs/proofs/svt_restarts.md`.
         - Released: the experts, and the rounds in which epochs end.
         - Private: all of `private`.
 
@@ -270,11 +270,11 @@ def svt_restarts(
         return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
     def query_time(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the number of queries in the first `round_` rounds, and whether the last round has a query."""
+        """Returns the number of queries in the first `round_` rounds, and whether the last of these rounds has one."""
         return round_ // check_every, round_ % check_every == 0
 
     def begin_round(key, params: Params, state: State) -> State:
-        """Starts a run of the sparse vector technique in the first round of an epoch; stores the sums for windows."""
+        """Starts a run of the sparse vector technique in an epoch's first round; in any round, stores window sums."""
         private, public = state
         is_first = public.selection.round == 0
 

@@ -49,7 +49,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple[Blocks, ...]:
-    """Returns blocks that end at the next query or selection; () if they would be too short."""
+    """Returns blocks that end at the next query or selection, or earlier; () if they would be too short."""
     length = min(check_every, MOST, LARGEST // num_experts)
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:

@@ -1,7 +1,7 @@
 """The windows of rounds that `svt_restarts` examines, and the sums that are stored for these windows.
 
 The sums of regrets, [num_experts], are stored at rounds with queries. Time i is the round of the i-th query, for i = 1,
-2, ... A window starts after one time and ends at a later time. Values "in units" are integer multiples of 2^-20.
+2, ... A window starts after one time and ends at a later time. Values "in units" count multiples of 2^-20.
 """
 
 from collections.abc import Callable
@@ -89,10 +89,10 @@ class Steps(NamedTuple):
 
     Attributes:
         replace_columns: (written, now, memory) -> memory.
-        largest_short: (regrets, `low` of the memory, number of columns) -> regrets since the first columns' times, in
-            units.
-        largest_long: (regrets, `low` of the memory, `whole` of the memory) -> regrets since the last columns' times, in
-            units.
+        largest_short: (regrets, `low` of the memory, number of columns) -> largest regrets since the first columns'
+            times, in units.
+        largest_long: (regrets, `low` of the memory, `whole` of the memory) -> largest regrets since the last columns'
+            times, in units.
         largest: ([n] float64) -> [], the maximum.
         as_kernel: (function, *inputs) -> function(*inputs), where inputs are trees of arrays.
     """
@@ -202,7 +202,7 @@ class Dyadic(NamedTuple):
 
     @in_64_bits
     def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
-        """Returns one window per level, which starts at the level's last time before `time` (in any epoch)."""
+        """Returns one window per level: after the level's last time before `time`, even if in an earlier epoch."""
         level = jnp.arange(self.levels, dtype=time.dtype)
         last = jnp.right_shift(time - 1, level)  # number of multiples before this query's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)

@@ -1,7 +1,7 @@
-"""The functions of `windows` in a layout for XLA on CPU; tests check that results are the same, bit for bit.
+"""Some functions of `windows` in a layout for XLA on CPU; tests check that both give the same results, bit for bit.
 
-For at most 16 experts and levels, the `jax.vmap` batch axis is contiguous in memory (the fast axis). Maxima over the
-first axis are unrolled, because XLA on CPU reduces short rows slowly.
+For at most 16 experts and levels, the `jax.vmap` batch axis is contiguous in memory (the fast axis), and maxima over
+the first axis are unrolled, because XLA on CPU reduces short rows slowly.
 """
 
 from collections.abc import Callable
