@@ -1,7 +1,7 @@
 """Conversions of rho, mu and Gaussian noise to (epsilon, delta), in float64 on the host.
 
-Except in `gaussian_delta`, results are rounded in the safe direction, by about 1e-12 relative: epsilon is rounded up
-and rho is rounded down.
+Except in `gaussian_delta`, results are rounded in the safe direction, by about 1e-12 times the terms of their formulas:
+epsilon is rounded up and rho is rounded down.
 """
 
 import math

@@ -42,7 +42,7 @@ def delayed(world: Environment, delays: Any) -> Environment:
             function, or is neither an integer in [0, 2^20] nor a vector of such integers.
 
     Source:
-        Joulani, Gyorgy & Szepesvari (2013), QPM-D. For experts, reports are used in the order of arrival.
+        Joulani, Gyorgy & Szepesvari (2013), QPM-D. For experts, every report is used, in the order of arrival.
 
     Deviations:
         While a learner waits, the environment repeats the learner's last action, even if the learner draws actions at

@@ -98,7 +98,7 @@ class FeedbackTotalsFn(Protocol):
 
 
 class UnheardFn(Protocol):
-    """Plays one action in several rounds without feedback to the learner.
+    """Plays one action in `rounds` >= 0 rounds without feedback to the learner.
 
     Returns (world, totals of outcomes). Totals are sums over these rounds, as in a run round by round. Random outcomes,
     such as the winner of a duel, are omitted. Feedback of later rounds may depend on these rounds only through their
@@ -171,8 +171,8 @@ class Environment(NamedTuple):
         horizon: the maximum number of rounds; None if there is no maximum.
         dims: names of the dimensions of the metrics of `hindsight` and `evaluate`. Metrics without named dimensions are
             left out.
-        user_level: the persons who give feedback. If it is given, a run's guarantee has a second claim, for a person.
-            None if it is not known which rounds share a person.
+        user_level: the persons who give feedback. If it is given, a run's guarantee also has a claim for a person,
+            unless the learner's claim is already for a person. None if it is not known which rounds share a person.
         means: returns the mean feedback of every action or, with contexts, the smallest and the largest mean; None if
             means are not known in advance.
         visits: the schedule of people; the context of a round is then a `Visit`. None if rounds are not assigned to

@@ -67,8 +67,8 @@ class Estimator(NamedTuple):
             If None, every estimate is accepted.
         features_public: whether the privacy unit leaves features public. If so, `fit` may read them, and callers may
             pass facts that were read from them (`Sample.known_from_features`).
-        noise: describes the noise, if features are public and `fit` replaces labels by unbiased estimates. Otherwise
-            None, and confidence sets are not available.
+        noise: describes the noise, if features are public and `fit` replaces labels by unbiased estimates of the
+            labels. Otherwise None, and confidence sets are not available.
         covariance: returns the covariance of the estimate, for standard errors. None if the covariance is not known;
             intervals are then not available.
         large: applies `privatize` and then `fit` on the host, in blocks of rows, to features that are too large to
@@ -128,7 +128,7 @@ class SampleFn(Protocol):
 
 
 class MetricsFn(Protocol):
-    """Compares an estimate with the truth, and returns a dict of metrics."""
+    """Compares an estimate with the truth, and returns the metrics as a dict of arrays."""
 
     def __call__(self, params: Any, sample: Sample, estimate: Any) -> Mapping[str, jax.Array]: ...
 

@@ -59,8 +59,8 @@ class PrivatizeFn(Protocol):
     `public`. In the local model it returns the noisy message of the user's device. The message of a contextual user
     does not contain the action, because the action would reveal the context. May read: params, the released state, this
     round's context, action and feedback, its own key (once). Must not depend on anything else. In a block, `public` is
-    the state at the block's start, so the result must not depend on values that change inside a block. Returns a pytree
-    with the same structure in every round.
+    the released state at the block's start, so the result must not depend on values that change inside a block. Returns
+    a pytree with the same structure in every round.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, context: Any, action: Any, feedback: Any) -> Any: ...
@@ -147,7 +147,9 @@ class BlockPlanFn(Protocol):
 
 
 class BlockUpdateFn(Protocol):
-    """Applies `update` to each round, up to and including the first round after which the learner changes its plan.
+    """Applies `update` to one round after another, until the learner changes its plan.
+
+    The last round is the first one after which the learner changes its plan, or else the last planned round.
 
     `keys` are the keys that `update` would get; `report` has the output of `privatize` for every planned round. Returns
     the new state and the number of rounds that the new state includes, in [1, plan.length].

@@ -41,9 +41,9 @@ class Ledger:
     """The privacy budget of each person, and a list of the releases that were charged to it.
 
     Call `spend` and `save` before each release; `spend` rejects a release that exceeds the budget. The ledger is a
-    privacy filter: you may choose the next release after seeing the results of earlier releases. `save` never
-    overwrites a file with releases that are not in this ledger. `save` takes no lock, so only one process at a time may
-    spend and save.
+    privacy filter: you may choose the next release after seeing the results of earlier releases. `save` does not
+    overwrite a file that has releases which this ledger does not have, but it takes no lock, so only one process at a
+    time may spend and save.
 
     Args:
         epsilon: the budget of each person, > 0 and finite.

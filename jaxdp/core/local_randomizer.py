@@ -58,8 +58,8 @@ class LocalRandomizer(NamedTuple):
         report: returns the message of the device.
         estimate: returns the server's estimate from a report.
         total: draws the sum of many reports at once; None if the totals of values do not determine its distribution.
-        range_bound: (horizon, failure_prob, **values) -> M. With probability 1 - failure_prob, no coordinate of
-            `horizon` estimates has an absolute value larger than M.
+        range_bound: (horizon, failure_prob, **values) -> M. With probability at least 1 - failure_prob, no
+            coordinate of `horizon` estimates has an absolute value larger than M.
         second_moment: (**values) -> M2 >= E[estimate^2], for the worst value.
         variance_proxy: (**values) -> s^2. For random values of any distribution, estimates are s^2-sub-Gaussian. s^2
             includes the noise and the variation of the values. Infinite for Laplace noise.

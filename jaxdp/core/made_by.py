@@ -71,7 +71,7 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory as `factory` does, and returns the same object again for equal arguments.
+    """Decorates a factory as `factory` does, so that it also returns the same object again for equal arguments.
 
     JAX then reuses the programs that it compiled for the object's functions. Arguments are equal only if they have the
     same types. The last 128 requested objects are stored.
