@@ -59,7 +59,7 @@ def zero(shape: int | tuple[int, ...] = ()) -> Sum:
 
 
 def units(values: jax.Array, scale: ArrayLike = UNITS) -> jax.Array:
-    """Rounds data to integer multiples of the unit (range / 2^20), and clips the integers.
+    """Rounds data to integer numbers of units (range / 2^20), and clips these numbers.
 
     Args:
         values: [...] float, data minus the lower end of their interval; NaN counts as 0.
@@ -81,8 +81,8 @@ def from_floats(values: jax.Array) -> Sum:
     """Converts data without a public range to sums with range 1.
 
     Args:
-        values: [...] float. Values are rounded to multiples of 2^-20, and clipped to the range of `Sum`; NaN counts as
-            0.
+        values: [...] float. Values are rounded to multiples of 2^-20, and clipped to values that fit into `Sum`; NaN
+            counts as 0.
 
     Examples:
         >>> [leaf.tolist() for leaf in from_floats(jnp.array([-0.75, 3.0]))]
@@ -96,7 +96,7 @@ def from_floats(values: jax.Array) -> Sum:
 
 
 def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> Sum:
-    """Adds `more`, the sum of at most 2^10 data in units, to `running`, or to 0 if `restart` ([] bool) is true."""
+    """Adds `more`, integer units of at most 2^10 data, to `running`, or to 0 if `restart` ([] bool) is true."""
 
     def add_part(running: Sum, more: jax.Array, restart: jax.Array | None = None) -> Sum:
         if restart is not None:

@@ -87,7 +87,11 @@ def lanes_last_if_small(values: jax.Array) -> jax.Array:
 
 
 def lanes_last_if_many(values: jax.Array) -> jax.Array:
-    """Applies `lanes_last` to arrays of at most `LARGE` entries. Above 16 entries, `FEWEST` lanes are required."""
+    """Makes lanes the fast axis of arrays of at most `LARGE` entries, and returns the values unchanged.
+
+    For more than 16 entries, at least `FEWEST` lanes are required. `lanes_last` decides for arrays of more than `LARGE`
+    entries.
+    """
     if values.size <= MAX_UNROLLED or values.size > LARGE:
         return lanes_last(values)
     return by_platform(values, cpu=_put_lanes_last(0, FEWEST), default=lambda values: values)

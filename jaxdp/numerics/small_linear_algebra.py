@@ -57,7 +57,7 @@ def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: 
 
 
 def _cholesky(matrix: jax.Array) -> jax.Array:
-    """Factors column by column. `across_lanes` calls this function, so arrays have an additional axis of lanes."""
+    """Factors column by column. As in all functions that `across_lanes` calls, arrays have an additional lane axis."""
 
     def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
         columns, rows = [], []

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxdp.numerics.kernels import MAX_UNROLLED, lanes_last, own_kernel, tree_reduce
 
 FEWEST_STEPS = 2
-SLACK = 0.5  # the excess of losses may move the root out of [1, sqrt(num_arms)] by this amount
+SLACK = 0.5  # the excess of losses may move the root out of [1, sqrt(num_arms)] by at most this amount
 
 
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Array | None = None) -> jax.Array:
