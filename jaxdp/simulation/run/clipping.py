@@ -35,7 +35,7 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
 
 
 def count_clipped(learner: Learner, environment: Environment) -> Environment:
-    """Adds the outcome `clipped` to an environment, which is true if feedback lies outside the learner's interval.
+    """Adds the outcome `clipped` to an environment, true if a round's feedback lies outside the learner's interval.
 
     Functions of the new environment get parameters with the entries "learner" and "environment".
     """

@@ -20,7 +20,7 @@ Advance = Callable[[Keys, Any, Play, jax.Array], Play]
 
 
 class Stage(NamedTuple):
-    """A way to play rounds, until `switch_when` is true.
+    """A way to play rounds.
 
     Attributes:
         advance: plays one or more rounds.
@@ -209,7 +209,7 @@ def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[
 def play_heard(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> Play:
-    """Plays the next round if it is heard, and then, in one step, all rounds up to the next heard round or `stop`."""
+    """Plays the next round if it is heard, and then, in one step, all rounds before the next heard round or `stop`."""
     best_action, unheard = learner.best_action, environment.unheard
     assert best_action is not None
     assert unheard is not None

@@ -15,7 +15,9 @@ FEW = 100  # heard rounds of an arm: the mean of 100 binary rewards has a standa
 
 
 def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> int:
-    """Returns the number of heard rounds: all rounds, or the rounds with the first `reports` visits of a person.
+    """Returns the number of heard rounds.
+
+    All rounds are heard if `learner.reports` is None, and otherwise the first `reports` visits of each person.
 
     Raises:
         ValueError: if the learner needs visits and the environment has no visits, or other visits than the learner.
@@ -36,7 +38,7 @@ def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> in
 
 
 def next_heard_rounds(learner: Learner, environment: Environment, horizon: int) -> np.ndarray:
-    """Returns the first heard round (or the horizon) at or after each round, as [horizon + 1] int32."""
+    """Returns the first heard round at or after each round, [horizon + 1] int32; the horizon if there is none."""
     assert learner.reports is not None
     assert environment.visits is not None
     heard = np.flatnonzero(environment.visits.nth[:horizon] < learner.reports)

@@ -55,7 +55,7 @@ class Run:
         return self.simulate(key, params)
 
     def points(self, *unnamed: Any, **values: Any) -> tuple[Any, Any]:
-        """Returns the parameters of several grid points, stacked along one axis for your own `jax.vmap`.
+        """Returns the parameters of several grid points, with varying leaves stacked, for your own `jax.vmap`.
 
         Args:
             *unnamed: must be empty; otherwise an error asks for keyword arguments.
@@ -66,8 +66,8 @@ class Run:
 
         Returns:
             (params, in_axes): one pytree with leaves on the host, and its `in_axes` for `jax.vmap`. A leaf that varies
-            has a leading axis of points, and 0 in `in_axes`. Every other leaf is unchanged, and has None in `in_axes`.
-            If no leaf varies, all leaves have the axis.
+            has a leading axis of points, and 0 in `in_axes`. Every other leaf is as `params` returns it, and has None
+            in `in_axes`. If no leaf varies, all leaves have the axis.
 
         Raises:
             ValueError: if no value is a list, a list is empty, or two lists differ in length; or if `params` raises.

@@ -61,7 +61,7 @@ class Public(NamedTuple):
 
 
 class Private(NamedTuple):
-    """Private state of the curator: the learner's private state, and the reports that the learner may still use.
+    """Private state of the curator: the learner's private state, recent reports, and queues of arrived reports.
 
     Attributes:
         learner: the learner's private state.

@@ -40,9 +40,10 @@ class Pieces(NamedTuple):
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Divides the turns up to the last checkpoint into pieces, with minimum estimated cost.
+    """Divides the turns up to the last checkpoint into pieces.
 
-    `checkpoints` has the number of turns up to each checkpoint. Outputs are read at the end of every piece.
+    The length of a long piece is the candidate with the lowest estimated cost. `checkpoints` has the number of turns up
+    to each checkpoint. Outputs are read at the end of every piece.
     """
     spans = [stop - start for start, stop in itertools.pairwise([0, *checkpoints])]
     powers = (2**power for power in range(max(spans).bit_length()))
@@ -112,7 +113,8 @@ def play_pieces(
 
         play = play_long(play) if pieces.are_equal else jax.lax.cond(length == 1, play_one, play_long, play)
         read = dict(look(play))
-        # The last piece before a checkpoint overwrites the outputs of earlier pieces.
+        # Each piece writes the row of its next checkpoint, so the row keeps the outputs of the last piece before the
+        # checkpoint.
         return (play, {name: rows.at[index].set(read[name]) for name, rows in outputs.items()}), None
 
     shapes = jax.eval_shape(look, play)

@@ -89,7 +89,10 @@ def stored_tile_size(path: Path) -> int | None:
 def check_same_sweep(
     store: Store, identity: Mapping[str, Any], can_grow: Callable[[Store], bool] = lambda store: False
 ) -> None:
-    """Raises a ValueError with the differences if a store belongs to another sweep; suggests grow=True if possible."""
+    """Raises a ValueError with the differences if a store belongs to another sweep.
+
+    The message suggests grow=True if the store can grow to this sweep.
+    """
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)
     if difference:

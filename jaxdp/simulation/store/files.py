@@ -63,7 +63,8 @@ class Store:
                 parts=[part["sizes"] for part in self.parts],
                 packed=self.layout.get("packed", False),
             )
-            # Zeros are also written, so that a missing file always means lost data. Zarr does not store this option.
+            # Zeros are also written, so that a missing file of a chunk with lanes marked as computed means lost data.
+            # Zarr does not store this option.
             self._arrays = {
                 name: self._group[name].with_config({"write_empty_chunks": True})
                 for name in (*self.layout["outputs"], COMPUTED)
@@ -289,7 +290,7 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
 
 
 def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
-    """Returns a sentence, by name, about each coordinate with unreadable or changed files."""
+    """Returns a sentence, by name, about each coordinate with missing, unreadable or changed files."""
     group, damaged = import_zarr().open_group(files, mode="r"), {}
     for name, expected in json.loads(str(group[COMPUTED].attrs[LAYOUT])).get(LABELS, {}).items():
         try:

@@ -39,8 +39,8 @@ class Growth:
             identity: identity of the larger sweep.
 
         Raises:
-            ValueError: if the new values of an axis do not fit the type of its stored labels, or if a user saved other
-                arrays in the store along an axis that grows.
+            ValueError: if the type of an axis's stored labels cannot be changed so that it fits the new values, or if a
+                user saved other arrays in the store along an axis that grows.
         """
         self.store, self._template, self._identity = store, template, identity
         lead = list(next(iter(template.data_vars.values())).dims)[: len(store.chunks[0].block)]

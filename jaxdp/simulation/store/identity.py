@@ -148,7 +148,7 @@ def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -
     sweep_values, stored_values = (
         {name: value for name, value in one.items() if name != "programs"} for one in (sweep, stored)
     )
-    # Programs are compared only if the grid is the same, as the programs depend on the grid.
+    # Programs are compared only if all other values are the same, as programs depend on some of them, such as the grid.
     texts = differences(sweep_values, stored_values) or differences(sweep["programs"], stored["programs"], "programs")
     more = f"; and {len(texts) - 5} more differences" if len(texts) > 5 else ""
     return "; ".join(texts[:5]) + more

@@ -79,7 +79,10 @@ def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[st
 
 
 def _parts(store: Store, dataset: Any) -> list[str]:
-    """Returns a line for each part of a sweep that grew, with the part's starting time, versions, values and lanes."""
+    """Returns a line for each part of a sweep that grew.
+
+    A line has the part's starting time, versions, new values and number of new lanes.
+    """
     dims = dataset[COMPUTED].dims
     order = store.layout.get("order", [None] * len(dims))
     stored = {

@@ -60,7 +60,7 @@ class LastingStore(LocalStore):
             return None
 
     def _grew(self) -> bool:
-        """Returns whether the opened store is still at its path, and only grew or got a checksum."""
+        """Returns whether the path has the opened store, which has grown or got its checksum since."""
         try:
             arrays = json.loads((self.root / METADATA).read_text())["consolidated_metadata"]["metadata"]
             layout = json.loads(arrays["computed"]["attributes"]["layout"])

@@ -18,7 +18,7 @@ _held: set[IO[str]] = set()
 
 
 class UnwritableError(OSError):
-    """The error of a call that has to write beside a store, in a folder that is not writable."""
+    """The error of a call that has to write in the folder that contains a store, but cannot."""
 
 
 def _release_locks() -> None:

@@ -148,7 +148,10 @@ def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str
 
 
 def as_json(value: Any) -> Any:
-    """Converts a value to JSON types: infinities and NaN to strings, large arrays to shape and hash, others to text."""
+    """Converts a value to JSON types.
+
+    Infinities and NaN become strings, large arrays their shape and hash, and objects of other types text.
+    """
     if isinstance(value, dict):
         return {str(name): as_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

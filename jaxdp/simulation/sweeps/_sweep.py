@@ -99,7 +99,7 @@ def sweep(
             seconds of work, limited by free memory. A store keeps the chunk size of the first call.
         devices: devices of one kind; each tile runs on one device. None means all local devices of JAX's default kind.
         store: path of a Zarr store, on a file system with file locks. The path must not exist, or must contain the
-            store of this sweep.
+            store of this sweep; with `overwrite` or `grow`, it may contain the store of another sweep.
         overwrite: whether to replace an existing store, of this sweep or of another sweep. To resume a sweep, leave it
             False. The old store is removed when the new store exists. Results of the old store that are not yet in
             memory raise an OSError when they are read.
@@ -275,7 +275,7 @@ def _from_read_only(
 
 
 def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress) -> str:
-    """Returns the message of an interrupted sweep, which says how to resume it or that its lanes are lost."""
+    """Returns the message of an interrupted sweep: how to resume it or, without a store, that its lanes are lost."""
     notes = getattr(stop, "__notes__", [])
     if notes:
         return f"interrupted: {notes[0]}"

@@ -95,7 +95,7 @@ def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDt
 def empty_dataset(
     run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int, *, allocate: bool = True
 ) -> "xr.Dataset":
-    """Returns a dataset with labels, and with uninitialised arrays for all results.
+    """Returns a dataset with labels, and with arrays for all results.
 
     Args:
         run: any run of the sweep, for its coordinates.
@@ -106,8 +106,8 @@ def empty_dataset(
         allocate: whether to allocate memory for results; if False, all values are views of one zero.
 
     Returns:
-        A dataset with uninitialised variables in C order, with dimensions (*static_axes, *axes, seed, *dimensions of
-        the output).
+        A dataset with variables of dimensions (*static_axes, *axes, seed, *dimensions of the output). If memory is
+        allocated, it is in C order and uninitialised.
 
     Raises:
         ValueError: if an output has the name of an axis or of a coordinate, a dimension of an output has the name of an

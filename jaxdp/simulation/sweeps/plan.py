@@ -106,7 +106,7 @@ class Plan:
         return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in programs)
 
     def set_tile_size(self, tile_size: int) -> None:
-        """Sets the tile size, and drops programs with another tile size."""
+        """Sets the tile size, and drops all programs that were made before."""
         self.tile_size = tile_size
         self._programs.clear()
 
@@ -216,7 +216,7 @@ class Plan:
         return made_by is not None and made_by.arguments.get("engine") == "rounds"
 
     def tiles(self) -> str:
-        """Formats the size of a tile and, if it is not 0, the percentage of a program's tiles that is unused."""
+        """Formats the size of a tile and, if at least 0.5% are unused, the percentage of unused lanes of a program."""
         size, lanes = self.tile_size, self.lanes.num_lanes
         unused = 1 - lanes / (-(-lanes // size) * size)
         return f"tiles of {size:,} lanes" + (f" ({unused:.0%} unused)" if unused >= 0.005 else "")

@@ -21,8 +21,8 @@ class Progress(NamedTuple):
             and compilation. With an executor, the first chunk is not counted, because its time includes compilation.
             0.0 until a lane is counted.
         rounds_per_second: lanes_per_second times the number of rounds; None for runs without rounds.
-        seconds_left: estimated time for the remaining lanes, without compilation; None until there is a rate; 0.0 if no
-            lanes remain.
+        seconds_left: time for the remaining lanes at this rate, without compilation; None until there is a rate; 0.0 if
+            no lanes remain.
         devices: the devices that run lanes.
     """
 
@@ -35,7 +35,7 @@ class Progress(NamedTuple):
 
 
 class Reporter:
-    """A reporter, which shows progress in a bar or passes it to a function."""
+    """A reporter, which shows progress in a bar, passes it to a function, or does neither."""
 
     def __init__(self, show: bool | Callable[[Progress], object], num_lanes: int, rounds: int | None) -> None:
         """Makes a reporter, and shows its bar, if it has one, with the text "tracing".
@@ -80,7 +80,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def running(self, name: str) -> Generator[None, None, None]:
-        """Measures the time of this `with` block, in which lanes of a program run."""
+        """Adds the time of this `with` block, in which lanes of a program run, to the time of the rate."""
         self.describe(name)
         self._since = time.perf_counter()
         try:

@@ -20,8 +20,8 @@ from jaxdp.simulation.sweeps.worker import compute, describe, pack
 
 MOST_QUEUED = 1024  # maximum number of chunks that are submitted to the executor at a time
 FEWEST_QUEUED = 64  # this many chunks may be submitted at a time, however large they are, so that no worker waits
-PART_OF_MEMORY = 4  # results that wait to be written may take 1 / 4 of the memory
-PART_FOR_A_CHUNK = 256  # a chunk may take 1 / 256 of the memory, as many chunks may arrive at the same time
+PART_OF_MEMORY = 4  # results that wait to be written may take 1 / 4 of the free memory
+PART_FOR_A_CHUNK = 256  # a chunk of several tiles takes at most 1 / 256 of the free memory, as many may arrive at once
 CHUNKS_OF_A_PROGRAM = 64  # minimum number of chunks of a program with at least this number of tiles
 
 
@@ -68,7 +68,7 @@ class RemoteSource:
         return whole_tiles(self._plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks, and yields each with its outputs by name. Workers determine the order.
+        """Computes chunks, and yields each with its outputs by name, in the order in which workers finish.
 
         Raises:
             RuntimeError: if the executor fails to compute a chunk, or changes its results.

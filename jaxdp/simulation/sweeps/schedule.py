@@ -58,7 +58,10 @@ class Gate:
             self._changed.notify_all()
 
     def halve(self, limit_at_entry: int) -> bool:
-        """Lowers the limit to half of `limit_at_entry`, a result of `enter`. Returns False if `limit_at_entry` is 1."""
+        """Lowers the limit to at most half of `limit_at_entry`, a result of `enter`.
+
+        Returns False, and keeps the limit, if `limit_at_entry` is 1.
+        """
         with self._changed:
             if limit_at_entry == 1:
                 return False

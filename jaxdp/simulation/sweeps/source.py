@@ -12,7 +12,9 @@ BYTES_OF_A_CHUNK = 2**28
 
 
 class Source(Protocol):
-    """The interface of `LocalSource` (this process's devices) and `RemoteSource` (an executor's workers).
+    """A source of a sweep's chunks, which computes them.
+
+    `LocalSource` computes on this process's devices, and `RemoteSource` on an executor's workers.
 
     Unless the caller or a store fixes the size of chunks, a sweep calls `best_chunk_lanes` once, before any chunk is
     computed. All results then come from `chunks`.
