@@ -104,7 +104,7 @@ def list_entries(
         read_registry(with_)
         if claims:
             return registry.claims_table()
-        if every or sources:  # one line for each entry, also in pipes and files
+        if every or sources:  # in a pipe or a file, each entry is one line
             return registry.listing(kind, sources=sources, width=width)
         return overview(kind, width=min(width or WIDTH, WIDTH))
 

@@ -126,7 +126,10 @@ def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -
 
 
 def _freeze(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
-    """Calls `check` on consecutive slices of rows, and returns the array as a read-only array with this dtype."""
+    """Calls `check` on consecutive slices of rows, and returns the array as a read-only array with this dtype.
+
+    The array is copied only if it is writable, or has another dtype or order.
+    """
     _check_fits(name, array.shape, dtype)
     rows = max(1, AT_A_TIME // max(1, array[0].size))
     for first in range(0, len(array), rows):

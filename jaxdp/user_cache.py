@@ -26,8 +26,8 @@ def user_cache() -> Path:
 def stored_text(name: str, make: Callable[[], str]) -> str:
     """Returns the text with this name from the user's cache directory. A missing text is made and stored.
 
-    Stored texts are dropped if the size or the modification time of any source file of the package has changed. If the
-    folder cannot be read or written, each call makes the text, without an error.
+    Stored texts are dropped if the name, size or modification time of any source file of the package has changed. If
+    the folder cannot be read or written, each call makes the text, without an error.
     """
     try:
         file = user_cache() / "jaxdp" / TEXTS

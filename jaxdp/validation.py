@@ -20,7 +20,7 @@ from jax.core import Tracer
 
 INT64_MAX = 2**63 - 1
 WITH_X64 = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
-MOST_LISTED = 20  # an error with a similar name also lists all names, up to this number of names
+MOST_LISTED = 20  # an error that suggests a similar name lists all names only if there are at most this many
 _PACKAGE = __name__.partition(".")[0]
 # A coordinate with one of these names would overwrite a variable of `jaxdp.stats`, `jaxdp.open` or xarray.
 RESULT_NAMES = ("computed", "crossings", "difference", "estimate", "exponent", "high", "low", "mean", "p_adjusted")
