@@ -99,9 +99,9 @@ class Comparison:
         """Returns a sentence with the best mean, the contestants that are not shown to be worse, and the others.
 
         Args:
-            epsilon: the budget; None if the comparison has only one.
-            horizon: the horizon; None if the comparison has only one.
-            unit: "round" or "person"; None if the comparison has only one unit.
+            epsilon: the budget; may be None if the comparison has only one.
+            horizon: the horizon; may be None if the comparison has only one.
+            unit: "round" or "person"; may be None if the comparison does not have both.
 
         Raises:
             ValueError: if the comparison has no such epsilon, horizon or unit; if no contestant has a finite mean; or

@@ -1,6 +1,7 @@
-"""Writes a comparison as one HTML file with the loss, bounds on guesses, claims, versions and the command.
+"""Writes a comparison as one HTML file.
 
-A guess is between two neighbouring inputs; see `guess_probability`.
+The file has the loss, bounds on the probability of a correct guess between two neighbouring inputs (see
+`guess_probability`), the claims, the versions and the command.
 """
 
 import base64
@@ -77,7 +78,7 @@ def write_report(
         dataset: the results of `compare` at one horizon, or of a sweep with the axis "epsilon". The sweep may also have
             the axis "unit", and one of the axes "learner" and "estimator".
         metric: the output to compare. None chooses the first of pseudo_regret, regret and dynamic_regret that the
-            dataset has, or else its first output.
+            dataset has, or else the first output that has only the dimensions listed under Raises.
         epsilon: one of the dataset's budgets. The figure marks it, and the table of guesses has only this budget. With
             None, the figure marks no budget and the table has all budgets.
         audit: rows of `python -m jaxdp audit --json`. A row belongs to the claims of the learner or estimator of the
@@ -86,8 +87,8 @@ def write_report(
         command: the command that wrote the page; "" leaves it out.
 
     Raises:
-        ValueError: if the dataset lacks the dimension epsilon, the metric or the given epsilon, or if every output has
-            dimensions that are not among learner or estimator, unit, epsilon, seed and round.
+        ValueError: if the dataset lacks the dimension epsilon, the metric or the given epsilon, or if every output, or
+            the metric, has a dimension that is not among learner or estimator, unit, epsilon, seed and round.
     """
     comparison = _comparison(dataset, metric)
     budgets = dataset["epsilon"].values.tolist()
