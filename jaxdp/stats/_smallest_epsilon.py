@@ -1,4 +1,4 @@
-"""Finds the smallest epsilon of a grid at which tests show that a metric reaches a required value."""
+"""Finds the smallest epsilon of a grid down to which tests show that a metric reaches a required value."""
 
 import warnings
 
@@ -23,7 +23,7 @@ def smallest_epsilon(
     confidence: float = 0.95,
     method: str | None = None,
 ) -> xr.DataArray:
-    """Returns the smallest epsilon of the grid for which tests show that the mean satisfies a bound.
+    """Returns the smallest epsilon of the grid down to which tests show that the mean satisfies a bound.
 
     The bound is `at_most` or `at_least`. Epsilons are tested from the largest down, until the first test fails. The
     result is the last epsilon that passed. Tests in this fixed order need no correction. With `at_most`, the true mean
@@ -48,12 +48,12 @@ def smallest_epsilon(
 
     Returns:
         An array of epsilons, float64, without `along` and `over`. An entry is NaN if the test fails at the largest
-        epsilon, and infinity if only the test at epsilon = infinity (the non-private algorithm) passes. The test at an
-        epsilon with a NaN fails.
+        epsilon. It is infinity if the test at epsilon = infinity (the non-private algorithm) passes and the next test,
+        if there is one, fails. The test at an epsilon with a NaN fails.
 
     Warns:
-        RuntimeWarning: if the number of seeds is so small that no values of the metric could pass a test. "t" needs two
-            seeds; for "share", see `seeds_needed`.
+        RuntimeWarning: if no values of the metric could pass a test with this number of seeds. "t" needs two seeds; for
+            "share", see `seeds_needed`.
 
     Raises:
         ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons have
@@ -107,7 +107,7 @@ def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: floa
     """Returns the smallest number of seeds with which a test can pass; infinity if no number of seeds is enough."""
     if method == "t":
         return 2
-    share = bound if is_at_least else 1 - bound  # proportion of hits or of misses; the number is the same
+    share = bound if is_at_least else 1 - bound  # of hits or of misses; both need the same number of seeds
     return 1 if share <= 0 else np.inf if share >= 1 else seeds_needed(share, confidence=confidence)
 
 
