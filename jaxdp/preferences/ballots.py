@@ -94,8 +94,8 @@ class Ballots:
     def with_unranked_last(self) -> "Ballots":
         """Returns complete ballots, in which the alternatives that a ballot does not rank are tied in a last group.
 
-        This is the usual way to count ballots in elections. The answers of each ballot in the result are its answers by
-        `answers(unranked="last")`.
+        This is the usual way to count ballots in elections. Each ballot of the result has the preferences that
+        `answers(unranked="last")` returns for the original ballot.
 
         Examples:
             >>> Ballots(("a", "b", "c"), (((0,),), ((0,), (1, 2)), ((0,), (1,))), (3, 1, 2)).with_unranked_last()

@@ -1,6 +1,6 @@
 """Parses rows of comparisons (winner, loser, tie), and rows of battles.
 
-A battle is a comparison of two models, in the format in which arenas publish them.
+A battle is a comparison of two models, in the format in which arenas publish battles.
 """
 
 import json

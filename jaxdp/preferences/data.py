@@ -121,7 +121,8 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     """
     vectors = jnp.asarray(vectors)
     bound = jnp.asarray(bound, vectors.dtype)
-    # Each vector is first divided by its largest magnitude, so that squares and reciprocals do not over- or underflow.
+    # Each vector is first divided by the largest magnitude of its entries, so that squares and reciprocals do not
+    # overflow or underflow.
     largest = jnp.max(jnp.abs(vectors), axis=-1, keepdims=True)
     shrink = jnp.where(largest > 1, 1 / 16, 1.0).astype(vectors.dtype)
     unit = vectors * shrink / jnp.where(largest > jnp.finfo(vectors.dtype).tiny, largest * shrink, 1.0)
@@ -140,7 +141,7 @@ def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: 
         first: [n, dim] finite numbers, the features φ of the action that label 1 prefers.
         second: [n, dim] finite numbers, the features of the other action.
         feature_norm: L > 0, the bound on |φ| from which sensitivities are computed. Norms may exceed L by a relative
-            error of 1e-6, because of float32 rounding.
+            error of at most 1e-6, because of float32 rounding.
 
     Returns:
         [n, dim], first - second, in JAX's default float dtype.

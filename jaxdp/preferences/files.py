@@ -15,7 +15,7 @@ def short_repr(value: object) -> str:
 
 
 def utf8_text(data: bytes, name: str) -> str:
-    """Decodes UTF-8 text without its byte order mark. If the text has no LF, replaces each CR by LF.
+    """Decodes UTF-8 text, and removes a byte order mark. If the text has no LF, replaces each CR by LF.
 
     Raises:
         ValueError: if the data are not UTF-8. The error names the file and the line.

@@ -264,7 +264,7 @@ def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
     Source:
         Yue, Broder, Kleinberg & Joachims (2012); Shah, Balakrishnan, Guntuboyina & Wainwright (2017). In such an order,
-        each entry is at least the entry below it in the next row, so sorting the arms by row sums finds the order.
+        each entry is at least the entry below it in the next row, so sorting the arms by row sums finds such an order.
     """
     matrix, tolerance = check_preferences("preferences", preferences), check_at_least("tolerance", tolerance, 0.0)
     order = np.argsort(-matrix.sum(1), kind="stable")

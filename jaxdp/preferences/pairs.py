@@ -133,7 +133,7 @@ def _chunks(table: np.ndarray) -> Iterator[slice]:
 
 
 def _canonical_rows(rows: np.ndarray) -> np.ndarray:
-    """Returns rows as a contiguous array in native byte order without -0, so that equal numbers have equal bytes."""
+    """Returns rows as a contiguous array in native byte order, with 0 for -0, so equal numbers have equal bytes."""
     return np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder("=")) + 0)
 
 

@@ -16,9 +16,9 @@ _NUMERIC = ("weight",)
 def parquet_rows(
     data: bytes, name: str, check_columns: Callable[[list[str]], None]
 ) -> Iterator[tuple[str, list[str], list[str], int]]:
-    """Yields the rows of a Parquet file of names and weights as text, with the count of each distinct row of a batch.
+    """Yields the distinct rows of each batch of a Parquet file of names and weights, as text.
 
-    A few bytes of Parquet can represent very many rows. Therefore rows are read in batches, and duplicates in a batch
+    A few bytes of Parquet can represent very many rows. Therefore rows are read in batches, and equal rows of a batch
     are counted.
 
     Args:

@@ -22,7 +22,7 @@ from jaxdp.preferences.files import file_error, short_repr, utf8_text
 
 _NAME = "ALTERNATIVE NAME"
 _TOTALS = ("NUMBER ALTERNATIVES", "NUMBER VOTERS", "NUMBER UNIQUE ORDERS")
-_WHOLE = re.compile("[0-9]{1,40}")  # int() accepts digits of other scripts, and rejects very long numbers
+_WHOLE = re.compile("[0-9]{1,40}")  # int() also accepts digits of other scripts, and rejects very long numbers
 _GROUP = re.compile(r"[ \t]*(?:\{([^{}]*)\}|([0-9]+))[ \t]*(,|$)")
 
 
@@ -33,7 +33,7 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
     and must agree with the orders. The type is given by the file name's extension or by the metadata DATA TYPE. At
     least one of these is required; if both are present, they must agree. Other metadata and blank lines are ignored. A
     file may have a less restrictive type than its orders allow (such as a toi file without ties), although PrefLib
-    requires the most restrictive type. Files in the format before 2022, which begin with the number of alternatives,
+    expects the most restrictive type. Files in the format before 2022, which begin with the number of alternatives,
     are rejected.
 
     Args:
@@ -53,7 +53,7 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
     """Writes ballots to a new PrefLib file, from which `read_ballots` restores the ballots.
 
     Args:
-        ballots: the ballots to write. PrefLib requires the most restrictive type, `ballots.data_type`, but every type
+        ballots: the ballots to write. PrefLib expects the most restrictive type, `ballots.data_type`, but every type
             that the orders fit is accepted.
         path: path of the file. The file name's extension must be .soc, .soi, .toc or .toi; it determines the type.
 
@@ -76,7 +76,10 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
 
 
 def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
-    """Formats ballots as the text of a PrefLib file; raises a ValueError if the orders do not fit the type `kind`."""
+    """Formats ballots as a PrefLib file of type `kind` that is named `name`.
+
+    Raises a ValueError if the orders do not fit the type.
+    """
     for index, order in enumerate(ballots.orders):
         if reason := _type_fault(order, kind, len(ballots.items)):
             raise ValueError(f"ballots must fit the type {kind}, got {ballots.data_type}: orders[{index}] {reason}")
@@ -196,7 +199,10 @@ def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[s
 
 
 def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
-    """Returns the count and the order of one line; the message of a ValueError has no file and no line."""
+    """Returns the count and the order of one line.
+
+    Raises a ValueError if the line is malformed; its message has no file and no line.
+    """
     if line.startswith("#"):
         raise ValueError("metadata after the first order")
     text, colon, ranking = (part.strip() for part in line.partition(":"))

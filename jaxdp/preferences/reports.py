@@ -70,7 +70,8 @@ def private_labels(
 
     Raises:
         ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons has another length; if a key
-            is given although release is True, or missing although release is False; if a release has infinite budget.
+            is given although release is True, or missing although release is False; or if epsilon is infinite in a
+            release.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -227,5 +228,5 @@ def to_jsonl(
         chosen, rejected = (one, other) if report else (other, one)
         row = {"prompt": prompt, "chosen": chosen, "rejected": rejected, "flip_prob": flip_prob}
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
-    with Path(path).open("x", encoding="utf-8") as file:  # opened last, so that an error leaves no file
+    with Path(path).open("x", encoding="utf-8") as file:  # opened last: an error in a row leaves no file
         file.writelines(lines)

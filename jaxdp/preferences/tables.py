@@ -27,7 +27,7 @@ _MAX_DESIGN_BYTES = 2**31
 
 @dataclass(frozen=True, eq=False)
 class ComparisonTable:
-    """The numbers of comparisons and wins of each pair of items.
+    """The numbers of comparisons and of wins for each pair of items.
 
     Under label privacy the compared pairs and their numbers of comparisons are public, and wins and ties are private.
     Therefore the order of items and pairs depends neither on the order of lines in a file nor on who won.
@@ -119,7 +119,8 @@ class ComparisonTable:
             )
         # Features are public under label privacy, so they must not reveal who won. Therefore rows are sorted by pair,
         # and the positive entry is the first item of the pair, not the winner. The rows of a pair are equal, so their
-        # labels may have any order. Wins come first, so changing the outcome of one comparison changes one label.
+        # labels may have any order. Wins come first, so changing the outcome of one comparison changes one label, or
+        # two labels by 1/2 each if the pair has ties and a win becomes a loss or a loss becomes a win.
         rows = np.arange(self.num_comparisons)
         features = np.zeros((len(rows), num_items), np.float32)
         features[rows, np.repeat(self.pairs[:, 0], self.totals)] = 1
