@@ -114,7 +114,10 @@ def warn_of_impossible_releases(
 
 
 def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray) -> None:
-    """Warns if three or more batches look like running totals, which grow too regularly for disjoint batches."""
+    """Warns if three or more batches look like running totals.
+
+    Batches look like running totals if all of them grow, and grow too regularly for disjoint batches.
+    """
     added = np.diff(users)
     if len(users) < 3 or not np.all(added > 0):
         return

@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 from jaxdp.abtests._fixed import Setting
 from jaxdp.abtests._rates import log_cosh, log_odds_ratio
 
-# Slopes are at most this fraction of epsilon, because the noise's moment generating function is infinite at epsilon.
+# Slopes are at most this fraction of the noise's epsilon, where the noise's moment generating function is infinite.
 SLOPE_SHARE = 0.85
 NUM_SLOPES = 25
 

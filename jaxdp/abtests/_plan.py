@@ -168,9 +168,9 @@ def abtest(
         seed: seed of the simulation.
 
     Returns:
-        The plan. It has the numbers of users needed with this trust model, with the other trust model, and by the
-        non-private test; methods for the power, the minimum detectable lift and the minimum epsilon of a given number
-        of users; and the rules that evaluate the reports or releases.
+        The plan. It has the numbers of users needed at this epsilon, with this and with the other trust model, and by
+        the non-private test; methods for the power, the minimum detectable lift and the minimum epsilon of a given
+        number of users; and the rules that evaluate the reports or releases.
 
     Warns:
         UserWarning: if the lift is 1 or more, because it may have been meant in percent.

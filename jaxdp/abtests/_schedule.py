@@ -7,7 +7,7 @@ LOCAL_GROWTH = 100  # the number of pairs grows by 1 / 100 from look to look, an
 
 
 def local_looks() -> Iterator[int]:
-    """Yields the number of pairs at each look without a curator: 1, 2, ..., 200, then about 1% more at each look."""
+    """Yields the number of pairs at each look without a curator's noise: 1, 2, ..., 200, then each about 1% more."""
     pairs = 0
     while True:
         pairs += max(1, pairs // LOCAL_GROWTH)

@@ -69,7 +69,7 @@ def simulate_local(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulates runs without a curator, and returns the total number of users at which each run stops.
+    """Simulates runs without a curator's noise, and returns the total number of users at which each run stops.
 
     `rates` are the rates of reports, control first. A run stops when the log e-value reaches `threshold`. The result is
     infinity for runs that do not stop by `max_users` users in total.
@@ -112,7 +112,7 @@ def simulate_central(
 
 
 def geometric_noise(epsilon: float, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws two-sided geometric noise, P(k) proportional to exp(-epsilon |k|), only for simulations."""
+    """Draws two-sided geometric noise, P(k) proportional to exp(-epsilon |k|), for simulations: it protects nobody."""
     success = -math.expm1(-epsilon)
     return rng.geometric(success, size) - rng.geometric(success, size)
 
@@ -135,9 +135,10 @@ def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
     """Returns the best of 32 schedules of a curator, by simulations that read only the plan.
 
     Let m(k) be the simulated mean number of users if the log odds ratio is k times the planned one; runs are cut off at
-    20 times the fixed test's users. The cost of a schedule is m(1)^2 * m(2) * m(4)^0.25. Therefore a test that stops
-    early at larger lifts may need a few more users at the planned lift. Short simulations select the six schedules with
-    the smallest costs, and longer simulations select the best of the six.
+    20 times the fixed test's users. The cost of a schedule is m(1)^2 * m(2) * m(4)^0.25. Therefore a schedule with
+    which the test stops early at larger lifts may be chosen, although it needs a few more users at the planned lift.
+    Short simulations select the six schedules with the smallest costs, and longer simulations select the best of the
+    six.
     """
     fixed, threshold = fixed_users(setting), math.log(1 / setting.failure_prob)
     control, treatment = setting.true_rates
