@@ -266,7 +266,7 @@ PROBLEMS = {
         "better item",
         horizon_unit="labels",
         shares={"unsolved": "not solved"},
-        tile=16,  # a tile's data are about as large as the caches
+        tile=16,  # at the default sizes, the data of 16 lanes are about as large as the caches
     ),
 }
 

@@ -160,7 +160,7 @@ def report(results: xr.Dataset) -> str:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws loss against epsilon at the horizon of all candidates, with one panel for each instance."""
+    """Draws loss against epsilon at the horizon that all candidates share, with one panel for each instance."""
     problem, horizon = _problem(results), int(results.horizon.values[0])
     nouns = {"num_arms": "experts" if "experts" in problem.title else "arms", "dim": "features"}
     order = ranking(losses_at(results, str(results.instance.values[0]), float(results.asked), horizon))[0]

@@ -118,7 +118,10 @@ def these_voters(results: xr.Dataset, seeds: str) -> str:
 
 
 def fewest_seeds(num_learners: int) -> int:
-    """Returns the number of seeds needed to show that the best of `num_learners` names the winner in 95% of runs."""
+    """Returns the smallest number of seeds that can show that the best of `num_learners` names the winner often enough.
+
+    A learner names the winner often enough if it does so in at least 95% of repetitions (`SURELY`).
+    """
     return seeds_needed(SURELY, confidence=_confidence(num_learners), sides=2)
 
 

@@ -90,7 +90,10 @@ def dueling_regret(
 
 
 def gaps(results: xr.Dataset) -> np.ndarray:
-    """Returns the gaps P[best, i] - 1/2 of the best arm to all other arms i: [num_arms - 1] float64."""
+    """Returns the gaps P[best, i] - 1/2 for all other arms i, [num_arms - 1] float64.
+
+    P[best, i] is the probability that the best arm beats arm i.
+    """
     utilities = results.utility.values
     return np.delete(preference_gaps(utility_matrix(utilities)), utilities.argmax())
 

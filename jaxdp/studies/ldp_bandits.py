@@ -124,7 +124,7 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def _growth(name: str, x: str, points: np.ndarray) -> np.ndarray:
-    """Returns the regret bound of a problem with tuned step sizes, up to a constant factor.
+    """Returns the growth rate of a problem's regret with tuned step sizes, up to a constant factor.
 
     `points` are values of T if x is "horizon", or values of c if x is "cost".
     """

@@ -110,7 +110,7 @@ def keep_stopping_outputs(run: Run) -> Run:
 
 
 def medians(results: xr.Dataset) -> xr.DataArray:
-    """Returns median stopping times, which are infinite where half of the runs were cut off."""
+    """Returns median stopping times, which are infinite where at least half of the runs were cut off."""
     rounds = results.rounds.astype(np.float64).where(~results.censored.astype(bool), np.inf)
     return rounds.median("seed")
 
@@ -125,8 +125,8 @@ def slope(results: xr.Dataset) -> xr.Dataset:
 
     Returns:
         `slope`, `low` and `high`, of dimension learner. The limits have 95% confidence, and are percentiles over
-        resampled seeds. The slope is NaN if there are fewer than two finite epsilons, or if half of the runs at one of
-        these epsilons were cut off.
+        resampled seeds. The slope is NaN if there are fewer than two finite epsilons, or if at least half of the runs
+        at one of these epsilons were cut off.
     """
     finite = results.sel(epsilon=np.isfinite(results.epsilon))
     names, draw = results.learner.values, np.random.default_rng(0)
@@ -159,7 +159,7 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def table(results: xr.Dataset) -> str:
-    """Formats the median rounds, the number of runs cut off and the errors at each epsilon, and the slopes."""
+    """Formats each learner's median rounds, number of runs cut off and errors at each epsilon, and its slope."""
     middle, labels = medians(results), labels_of(results)
     wrong, head = share_interval(results.wrong.astype(np.float64)), epsilon_headers(results)
     errors = "share of runs that err (its upper limit at 95% confidence)"

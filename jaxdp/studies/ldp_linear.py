@@ -151,7 +151,10 @@ def has_user_contexts(results: xr.Dataset) -> bool:
 
 
 def learning(results: xr.Dataset) -> xr.DataArray:
-    """Returns whether the mean regret over seeds is below `LEARNS` times the regret of uniform play."""
+    """Returns whether the mean regret over seeds is below `LEARNS` times the regret of uniform play.
+
+    The result is bool, without the dimension seed.
+    """
     return results.pseudo_regret.mean("seed") < LEARNS * results.uniform_regret
 
 

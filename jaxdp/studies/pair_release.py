@@ -51,7 +51,7 @@ def make_release(
         ),
     ] = None,
 ) -> TextOnly | None:
-    """Returns the release that replaces the simulation with --release; None without --release."""
+    """Returns the release that --release writes instead of a simulation; None without --release."""
     if release is None:
         if evaluate_epsilon is not None:
             raise ValueError(f"evaluate_epsilon must be left out without --release, got {evaluate_epsilon}")

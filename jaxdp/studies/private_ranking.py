@@ -307,7 +307,7 @@ def make_release(
         ),
     ] = False,
 ) -> TextOnly | None:
-    """Returns the private ranking that replaces the simulation with --release; None without --release."""
+    """Returns the private ranking that --release prints instead of a simulation; None without --release."""
     if not release:
         return None
     budget = _release_budget(options["epsilon"], options["num_seeds"])

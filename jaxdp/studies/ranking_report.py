@@ -63,7 +63,7 @@ def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: st
 
 
 def silent_ballots(ballots: Ballots, unranked: str) -> str:
-    """Returns two sentences on the numbers of ballots that rank one item, and that state no preference."""
+    """Returns two sentences: how many ballots rank one item, and how many state no preference under `unranked`."""
     silent, count = ballots.num_silent(unranked=unranked), ballots.num_ballots
     single = sum(times for order, times in zip(ballots.orders, ballots.counts, strict=True) if len(sum(order, ())) == 1)
     return (

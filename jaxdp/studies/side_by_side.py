@@ -19,7 +19,7 @@ from jaxdp.studies.command import root_key
 
 MIN_CLAIMS = 8  # minimum number of claims that justifies a second process, which takes seconds to start
 MAX_DEFAULT_JOBS = 2  # maximum default number of processes, because each process may need several gigabytes
-CLAIMS_PER_CACHE = 16  # a process drops its compiled programs after this number, because many programs slow JAX down
+CLAIMS_PER_CACHE = 16  # after these claims, a process drops its compiled programs: JAX slows down as it keeps more
 # Traced programs consist of many small long-lived objects, so a process rarely collects garbage.
 GARBAGE_THRESHOLDS = 200_000, 20, 100
 # Programs that run for a long time have their own options; these flags are for single operations.
@@ -111,7 +111,7 @@ def side_by_side(
 
 @contextlib.contextmanager
 def _environment_of_workers() -> Iterator[None]:
-    """Sets environment variables for processes that start in its context: one OpenBLAS thread, and XLA's options."""
+    """Sets variables for processes that start in its context: one OpenBLAS thread, and options of XLA on a CPU."""
     variables = {"OPENBLAS_NUM_THREADS": "1"}  # other threads of a process would wait for matrix products by spinning
     if jax.default_backend() == "cpu":
         variables["XLA_FLAGS"] = f"{XLA_FLAGS} {os.environ.get('XLA_FLAGS', '')}"  # the user's flags override these

@@ -185,7 +185,7 @@ def best_learners(results: xr.Dataset) -> str:
 def smallest_epsilons(results: xr.Dataset, share: float) -> str:
     """Formats, for each learner, the smallest epsilon from which on it is shown to gain the fraction `share`.
 
-    The learner must be shown to gain this fraction at the returned epsilon and at all larger epsilons of the grid.
+    The learner must be shown to gain this fraction at this epsilon and at all larger epsilons of the grid.
     """
     head = f"smallest ε of the grid that is shown to gain {share:.0%} (95% confidence, separately for each learner)"
     if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
