@@ -10,7 +10,7 @@ from jaxdp.theory.arguments import at_least, between, positive
 
 
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """Returns gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), the minimum curvature of the logistic loss.
+    """Returns gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), the minimum of sigmoid' on [-2 L B, 2 L B].
 
     Source:
         Assumption 2.1 and Theorem 4.2.
@@ -45,7 +45,7 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
 
 
 def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
-    """Returns the maximum of kappa: L^2 / d as printed, or (2 L)^2 / d if corrected.
+    """Returns the largest possible kappa: L^2 / d as printed, or (2 L)^2 / d if corrected.
 
     Kappa is at most the mean of the eigenvalues, which is trace / d, and the trace is at most max |x|^2.
 

@@ -10,8 +10,8 @@ def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
     """Checks that all values are > bound, and returns them as float64; infinity is accepted.
 
     Raises:
-        ValueError: if a value is not > bound, or values are not numbers. The message contains the first wrong value
-            and, for an array, its index.
+        ValueError: if a value is not > bound, or values are not numbers. In the first case, the message contains the
+            first wrong value and, for an array, its index.
     """
     return _check_rule(name, values, lambda array: array > bound, f"> {bound:g}")
 

@@ -284,7 +284,7 @@ def central_l2_upper(
 
 
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
-    r"""Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the paper's noise scale for objective perturbation.
+    r"""Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the paper's noise stddev for objective perturbation.
 
     delta is in (0, 1).
 

@@ -41,7 +41,8 @@ def window_upper(
         The bound on the regret against the best fixed expert of these rounds.
 
     Source:
-        Theorem 3.1, for identically distributed losses, with probability 1 - b for all windows simultaneously.
+        Theorem 3.1, for losses that are drawn from one distribution. It holds with probability 1 - b for all windows
+        simultaneously.
 
     Deviations:
         The theorem omits the factor ln T, which the first term has in the paper's Lemmas 3.3 and A.2. So the published
