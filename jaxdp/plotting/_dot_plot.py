@@ -94,7 +94,7 @@ def slopes(
     legend: bool = True,
     over: str = "seed",
 ) -> Axes:
-    """Draws the fitted exponents a of mean ~ x^a (`jaxdp.stats.power_law`), with 95% confidence intervals.
+    """Draws the fitted exponents a of mean ~ x^a (`jaxdp.stats.power_law`), as dots with 95% confidence intervals.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. At most one dimension other than seeds,

@@ -55,8 +55,8 @@ def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iter
 
     Args:
         style: the width in inches, or the name of a bundle of the package tueplots, such as "icml2024", "neurips2024",
-            "iclr2024", "aistats2025" or "jmlr2001". A bundle sets the width of one column of the venue, and its font
-            sizes. Bundles need `pip install tueplots`. TeX is not used.
+            "iclr2024", "aistats2025" or "jmlr2001". A bundle sets the venue's width of a column (see `columns`)
+            and its font sizes. Bundles need `pip install tueplots`. TeX is not used.
         columns: 1 for the width of one column (required if `style` is a width in inches), or 2 for the full width of a
             two-column page.
         caption: whether figures contain their caption. If not, `jaxdp.plotting.caption(ax)` returns the text.

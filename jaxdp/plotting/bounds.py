@@ -25,18 +25,21 @@ def bound(
 ) -> Axes:
     """Draws an unscaled bound as a grey line, or a scaled bound as a dotted line.
 
-    A scaled bound passes through a curve's first mark, which is the leftmost mark that is not behind an axis break.
+    A scaled bound passes through a curve's first mark, which is the leftmost mark that is not behind the left axis
+    break. If `through` is a number, the bound has this height at its first position instead.
 
     Scale a bound that is known only up to a constant factor. The scaled bound then shows how a curve should rise or
     fall, but not how high the curve should be.
 
     Args:
         ax: axes that `curves` drew on.
-        x: [count] positions at which the bound is known. Infinity and positions behind an axis break are not drawn.
+        x: [count] positions at which the bound is known. The bound is not drawn at infinity, nor at positions behind
+            the left axis break.
         y: [count] values of the bound, or one number for a constant bound.
         through: None draws the bound unscaled. A value of the curves' `hue`, or a curve's legend text, scales the bound
             to pass through that curve's first mark, and gives it that curve's colour. "lowest" scales the bound to pass
-            through the lowest first mark of all curves. A number scales the bound to have that height at the first x.
+            through the lowest positive first mark of all curves. A number scales the bound to have that height at the
+            first x.
         label: legend text; None adds no legend entry. Bounds with equal texts share one legend entry.
         color: colour of the line. None chooses the colour of the curve that `through` names, or grey if `through` names
             no curve.
@@ -46,7 +49,7 @@ def bound(
         The axes. A scaled bound is not drawn if the first mark is missing or 0, if the bound at this mark is 0 or has
         the opposite sign, or if the bound is not finite. If the mark is between two positions x, a scaled bound is
         drawn only if all its positions and all its values are positive. No bound is drawn if x has fewer than two
-        finite positions.
+        finite positions that are not behind the left axis break.
 
     Raises:
         ValueError: if the shapes of x and y differ, no curve has the hue or label `through`, or the first mark is
@@ -93,9 +96,9 @@ def bound(
 def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, float, Any]:
     """Returns the position, height and colour of the mark on `ax` through which a scaled bound passes.
 
-    `points` are the positions of the bound. If `through` is a curve's hue or label, the mark is that curve's first
-    mark. If it is "lowest", the mark is the lowest first mark of all curves. If it is a number, the mark is the point
-    with this height at `points[0]`.
+    `points` are the bound's positions, in ascending order. If `through` is a curve's hue or label, the mark is that
+    curve's first mark. If `through` is "lowest", the mark is the lowest positive first mark of all curves. If it is a
+    number, the mark is the point with this height at `points[0]`.
     """
     curves = [
         curve._replace(at=curve.at[is_seen], middle=curve.middle[is_seen])

@@ -36,7 +36,7 @@ def paired(
         x: dimension on the horizontal axis. None chooses `epsilon` if it is a dimension and is not `hue`; otherwise
             `round` if there are several rounds; otherwise the only dimension other than `hue` with several values.
         hue: dimension with one curve for each value. None chooses the only dimension other than `x` with several
-            values.
+            values, or no dimension if there is none.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: legend text of each value of `hue`.
         xscale: as in `curves`.
@@ -50,7 +50,7 @@ def paired(
 
     Raises:
         ValueError: if a variable is missing, dimensions other than `x` and `hue` have several values, or x is None and
-            several dimensions could be on the horizontal axis.
+            the default of `x` is not exactly one dimension.
 
     Examples:
         >>> coords = {"epsilon": [0.1, 1.0, float("inf")]}

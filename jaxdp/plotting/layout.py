@@ -107,7 +107,7 @@ def surround(
 def _columns(names: Sequence[str], width: float, mark: float, size: Size) -> int:
     """Returns the number of legend columns that fit into `width` inches, at least 1 and at most `LEGEND_COLUMNS`.
 
-    A column has the widest text and a symbol, which takes `mark` inches.
+    A column is as wide as the widest text and a symbol, which takes `mark` inches. There are no empty columns.
     """
     widest = max((text_width(name, size) for name in names), default=0.0)
     return max(1, min(len(names), LEGEND_COLUMNS, int(width / (widest + mark))))

@@ -249,8 +249,8 @@ def cost_of_privacy(
 ) -> Axes:
     """Draws statistics over seeds against epsilon, with epsilon = inf at the right end, after an axis break.
 
-    If the smallest epsilon is far below the next one, it is drawn at the left end, before an axis break, as in
-    `curves`.
+    If there are three or more finite epsilons, the smallest is drawn at the left end, before an axis break, if it is at
+    least 1,000 times smaller than the next, as in `curves`.
 
     Args:
         values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there is a dimension
@@ -259,7 +259,8 @@ def cost_of_privacy(
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: as in `curves`.
         labels: legend text of each value of `hue`.
-        title: as in `curves`; None writes the number of rounds if there is a dimension `round`.
+        title: as in `curves`; None writes the number of rounds if only the last round is drawn and `round` has
+            a coordinate.
         **options: further arguments of `curves`.
 
     Returns:

@@ -25,7 +25,7 @@ from jaxdp.validation import check_choice
 
 MOST_TICKS = 9  # maximum number of ticks of an axis
 COLOURS = "cividis"  # brightness increases along the scale, which people with any colour vision can read
-MOST_NUMBERS = 80  # if a map has at most this number of cells, each cell contains its mean as a number
+MOST_NUMBERS = 80  # by default, each cell contains its mean as a number if there are at most this number of cells
 BRIGHT = 0.55  # numbers are black from this point of the colour scale on, and white below it
 
 
@@ -123,7 +123,7 @@ def _norm(mean: np.ndarray, scale: str | None) -> Normalize:
 
 
 def _tick_text(name: str, value: Any, labels: Labels | None) -> str:
-    """Formats a value of the dimension `name` for an axis; values that are not numbers get the text in `labels`."""
+    """Formats a value of the dimension `name` for an axis; values that are not numbers get the text of `label_of`."""
     if isinstance(value, float) and np.isfinite(value):
         return _format_value(value)
     return (

@@ -45,7 +45,7 @@ def seed_count(num_seeds: int) -> str:
 
 
 def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summary:
-    """Computes a mean, median or proportion over seeds and its limits; they are NaN if any seed's value is NaN.
+    """Computes a mean, median or proportion over seeds and its limits; all three are NaN if any seed's value is NaN.
 
     Args:
         values: real numbers or booleans, with the dimension `over`.
