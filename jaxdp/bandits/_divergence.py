@@ -1,4 +1,4 @@
-"""A divergence between noisy means of Bernoulli rewards and true means, and the largest mean within a divergence."""
+"""A divergence of true means from noisy means of Bernoulli rewards, and the largest mean within a given divergence."""
 
 import jax
 import jax.numpy as jnp

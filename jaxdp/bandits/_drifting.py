@@ -53,7 +53,7 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
     Values:
         drift: in [0, the smallest mean]; by default the argument.
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
-            All gaps are rescaled in proportion, and the largest mean stays the same.
+            All gaps are rescaled in proportion. The largest mean stays the same unless `best_mean` is given.
         best_mean: in [0, 1], the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.
 
     Source:

@@ -113,8 +113,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     Deviations:
         Bounded rewards are rounded to multiples of 2^-20 of their range, and summed as integers; both ends of the range
-        are exact. Noisy totals are compared by their differences from the largest one (`noisy_leads`), which are small
-        enough for floats. Noise is as in `laplace`.
+        are exact. Noisy totals are compared by their differences from the largest one (`noisy_leads`), because floats
+        distinguish small differences even between large totals. Noise is as in `laplace`.
 
     Math:
         After $m$ rounds of exploration the learner commits to the arm with the largest noisy total,
@@ -211,7 +211,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def best_action(params: Params, public: Public) -> jax.Array:
         del params
-        return jnp.maximum(public.best_arm, 0)  # arm 0 before the release, because nothing is known about the arms
+        return jnp.maximum(public.best_arm, 0)  # arm 0 before the release, when no arm is known to be better
 
     algorithm = bulk.Algorithm(num_arms, explore_rounds, arm, to_integers, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))

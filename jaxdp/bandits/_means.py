@@ -57,7 +57,7 @@ def first_largest(scores: jax.Array) -> jax.Array:
 
 
 def largest_bound(bounds: jax.Array, order: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound, [] int32; if bounds are infinite, the first arm with an infinite bound.
+    """Returns the arm with the largest bound, [] int32; if any bound is infinite, the first such arm.
 
     Args:
         bounds: [num_arms] float without NaN; infinity for an arm that has not been played.

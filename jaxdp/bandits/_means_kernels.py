@@ -1,4 +1,4 @@
-"""The functions of `_means` in a layout for XLA on CPU; tests check that results are the same, bit for bit.
+"""Some functions of `_means` in a layout for XLA on CPU; tests check that results are as in `_means`, bit for bit.
 
 In a program of 256 lanes with 3 or 10 arms, a round of `ucb` takes twice as long with `update_means` of `_means`. To
 measure this, run `python benchmarks/run.py --clock processor "fast form of update_means in ucb"`.
@@ -32,7 +32,7 @@ def first_largest(scores: jax.Array) -> jax.Array:
 
 
 def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound, [] int32; if bounds are infinite, the first arm with an infinite bound.
+    """Returns the arm with the largest bound, [] int32; if any bound is infinite, the first such arm.
 
     The random word, [] uint32, breaks ties between finite bounds, as in `ties.ranks`.
     """

@@ -55,7 +55,7 @@ class HeavyTailedParams:
 
 @factory
 def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: float = 0.0) -> Environment:
-    """Rewards with distribution Beta(m c, (1 - m) c), where m is the arm's mean; the variance is m (1 - m) / (c + 1).
+    """Rewards in [0, 1] with distribution Beta(m c, (1 - m) c) for an arm of mean m, and variance m (1 - m) / (c + 1).
 
     Args:
         means: [num_arms] in (0, 1).
@@ -74,7 +74,7 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
 
     Values:
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
-            All gaps are rescaled in proportion, and the largest mean stays the same.
+            All gaps are rescaled in proportion. The largest mean stays the same unless `best_mean` is given.
         best_mean: in (0, 1), the largest mean, from which gaps are subtracted; by default the largest of `means`.
         concentration: c. Both m c and (1 - m) c must be >= 1 for every arm's mean m. By default c is the maximum of 10
             and the smallest c with this property.
@@ -106,7 +106,7 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
 
     def feedback(key, params: BoundedParams, world, action):
         mean = entry(jnp.asarray(params.means), action)
-        finite_mean = jnp.where(jnp.isnan(mean), 0.5, mean)  # NaN, outside [0, num_arms), is handled below
+        finite_mean = jnp.where(jnp.isnan(mean), 0.5, mean)  # an arm outside [0, num_arms) pays NaN below
         shapes = [
             jnp.maximum(share * params.concentration, 1)[None] for share in (finite_mean, 1 - finite_mean)
         ]  # because of rounding, products may be slightly below 1
@@ -155,7 +155,7 @@ def heavy_tailed_bandit(
             infinite if d <= 2, and d / (d - 2) otherwise.
         scale: > 0 and finite, by default the argument.
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
-            All gaps are rescaled in proportion, and the largest mean stays the same.
+            All gaps are rescaled in proportion. The largest mean stays the same unless `best_mean` is given.
         best_mean: the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.
 
     Source:

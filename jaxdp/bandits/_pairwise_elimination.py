@@ -17,7 +17,7 @@ from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_at_least, check_count, check_number, check_probability
 
-NUM_SLOPES = 20  # each slope is half of the last one; gaps down to a millionth of the largest are tested equally well
+NUM_SLOPES = 20  # slopes are halved, so gaps down to a millionth of the largest gap are tested equally well
 LARGEST_SLOPE = 3.0
 
 

@@ -176,7 +176,7 @@ def on_logged(learner: Learner) -> Learner:
           learner plays, the logged arm, and the random number of rejection sampling.
         - With contexts: None. Contextual learners also protect a user's context. But whether a round counts depends on
           the arm that the learner plays for this context, and the next model depends on whether the round counts. Only
-          the owner of the log should run or see such an evaluation. Each report that the evaluation uses is as private
+          the holder of the log should run or see such an evaluation. Each report that the evaluation uses is as private
           as the learner's report.
         - Outcomes, such as the rewards of rounds that count, are not private.
 

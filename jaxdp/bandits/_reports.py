@@ -122,7 +122,7 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
 
 
 def reward_clip(rewards: str) -> ClipFn | None:
-    """Returns `Learner.clip` if the randomizer's params are in `Params.report`; None for binary rewards."""
+    """Returns `Learner.clip` of a learner with the randomizer's params in `Params.report`; None for binary rewards."""
     return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 

@@ -189,7 +189,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
 
     def radius(params: Params, sweeps: jax.Array) -> jax.Array:
-        """Returns 2 r b_r after r >= 1 sweeps, [] float; arms are dropped if their lead is larger than this."""
+        """Returns 2 r b_r after r >= 1 sweeps, [] float; an arm is dropped if its entry of `leads` exceeds this."""
         played = jnp.maximum(sweeps, 1).astype(default_float())
         return jnp.sqrt(params.squared_width * (played * (params.log_risk + 2 * jnp.log(played))))
 

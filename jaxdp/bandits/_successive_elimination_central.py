@@ -250,7 +250,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return State(Private(totals), after)
 
     def release(key, epsilon: Scalar, margin: jax.Array, public: Public, totals: jax.Array) -> Public:
-        """Drops arms with noisy totals more than `margin` below the largest total, and starts the next epoch."""
+        """Drops arms with noisy totals more than `margin` below the largest one, and starts the next epoch."""
         leads = noisy_leads(key, totals, epsilon, l1_sensitivity=1.0, among=public.active)
         remains = -leads <= margin
         best_arm = jnp.argmax(jnp.where(public.active, leads, -jnp.inf)).astype(jnp.int32)

@@ -6,7 +6,7 @@ from scipy.special import chdtrc
 REFUTED = 1e-6  # p-values below this refute uniform arms; at most three in a million uniform logs are refuted
 _CHUNK = 2**14  # rounds that are processed at a time
 _MOST_COLUMNS = 256  # maximum num_arms * dim for the test against all contexts, which is slow
-_ROUNDS_PER_DEGREE = 10  # with fewer rounds, sums over rounds may not be approximately normal
+_ROUNDS_PER_DEGREE = 10  # with fewer rounds per degree of freedom, sums over rounds may be far from normal
 
 
 class NonuniformLogWarning(RuntimeWarning):

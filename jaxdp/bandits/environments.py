@@ -84,7 +84,7 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
 
     Values:
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
-            All gaps are rescaled in proportion, and the largest mean stays the same.
+            All gaps are rescaled in proportion. The largest mean stays the same unless `best_mean` is given.
         best_mean: in [0, 1], the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.
 
     Source:
@@ -135,7 +135,7 @@ def gaussian_bandit(
     Values:
         stddev: > 0, the standard deviation of a reward; by default the argument.
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
-            All gaps are rescaled in proportion, and the largest mean stays the same.
+            All gaps are rescaled in proportion. The largest mean stays the same unless `best_mean` is given.
         best_mean: the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.
 
     Source:

@@ -69,7 +69,8 @@ def descent_of(
         learning_rate: zeta, > 0. None means 1 / sqrt(S), where S is the bound on the sum of squares in T rounds.
 
     Raises:
-        ValueError: if learning_rate is not finite and > 0, or a bound overflows in JAX's default float dtype.
+        ValueError: if learning_rate is not finite and > 0, or a bound is outside the range of JAX's default float
+            dtype.
     """
     if report_radius > 0:
         squares = (

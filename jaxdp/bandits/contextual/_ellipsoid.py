@@ -20,8 +20,8 @@ from jaxdp.validation import check_positive, check_probability
 class Radii:
     """Constants of the bounds on the noise of the sums, as functions of the scale n of the noise. JAX traces them.
 
-    n is sqrt(t) if each of t users adds noise. If a curator adds noise by a continual counter, n is its standard
-    deviation.
+    n is sqrt(t) if each of t users adds noise. If a curator adds noise by a continual counter, n is the counter's
+    standard deviation.
 
     Attributes:
         matrix_rate: [] float >= 0. All eigenvalues of the noise B are at most matrix_rate n + matrix_offset in absolute

@@ -90,12 +90,12 @@ def linear_contexts(
 
     Returns:
         An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norms at most 1) and rewards
-        ([] float). It supports blocks; results in blocks are the same up to rounding. Outcomes: `pseudo_regret`, the
-        largest mean among this round's arms minus the mean of the arm played; `best_arm_plays`, the number of rounds in
-        which this regret is 0. An arm outside [0, num_arms) pays NaN, and its regret is NaN. A recommendation is a
-        model ([dim] float), and `theta_error` is its distance from theta. If each lane draws theta, all values have
-        their defaults, and rewards are not "gaussian", then no reward exceeds 1 in absolute value, which is the default
-        bound of learners.
+        ([] float). It supports blocks, with the same results as round by round up to rounding. Outcomes:
+        `pseudo_regret`, the largest mean among this round's arms minus the mean of the arm played; `best_arm_plays`,
+        the number of rounds in which this regret is 0. An arm outside [0, num_arms) pays NaN, and its regret is NaN. A
+        recommendation is a model ([dim] float), and `theta_error` is its distance from theta. If each lane draws theta,
+        all values have their defaults, and rewards are not "gaussian", then no reward exceeds 1 in absolute value,
+        which is the default bound of learners.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is out of range.
@@ -103,8 +103,8 @@ def linear_contexts(
     Values:
         theta_norm: |theta|, in (0, 1]; by default the norm of the argument theta, or 1/2 if each lane draws theta.
         noise: >= 0, by default 1/2; only for uniform and Gaussian rewards.
-        gap: > 0 and at most 2 theta_norm; available only if the argument gap is given, which is the default. Contexts
-            are moved along theta such that the best arm's mean exceeds all other means by at least this value.
+        gap: > 0 and at most 2 theta_norm; only if the argument gap is given, and by default this argument. Contexts are
+            moved along theta such that the best arm's mean exceeds all other means by at least this value.
 
     Source:
         Standard.

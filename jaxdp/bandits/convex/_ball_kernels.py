@@ -1,4 +1,4 @@
-"""The functions of `_ball` in a layout for XLA on CPU; tests check that results are the same up to rounding."""
+"""Some functions of `_ball` in a layout for XLA on CPU; tests check that results are the same up to rounding."""
 
 import jax
 import jax.numpy as jnp

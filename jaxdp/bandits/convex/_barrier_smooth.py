@@ -74,8 +74,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         smoothness: beta > 0, by default 1: losses have beta-Lipschitz gradients.
         loss_bound: B > 0, by default 1: losses are clipped to [-B, B].
         delta: with Gaussian reports, in (0, 1).
-        failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05: the probability that some report
-            exceeds the range M in absolute value (see Math).
+        failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05: a bound on the probability that
+            some report exceeds the range M in absolute value (see Math).
 
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.

@@ -162,7 +162,7 @@ def quadratic_losses(
 def huber_losses(
     *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
 ) -> Environment:
-    """Losses with a mean that is a Huber function of the distance from a point m, minus the function's value at 0.
+    """Losses with a mean that is a Huber function of the distance from a point m, minus its value at the centre.
 
     Here m = target e, as in `quadratic_losses`. The Huber function is slope h(|x - m|), with h(r) = r^2 / (2 width) for
     r <= width, and h(r) = r - width / 2 for r > width. Losses are convex, and smooth with the constant slope / width,
