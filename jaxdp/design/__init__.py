@@ -1,6 +1,7 @@
 """Optimal designs and nets.
 
-An optimal design says how often to query each point of a finite set. A net is a finite subset of a ball or a box.
+An optimal design says how often to query each point of a finite set. A net is a finite subset of a ball or a box such
+that every point of the ball or box is close to a point of the net.
 """
 
 from jaxdp.design._g_optimal import Design, PairDesign, g_optimal, g_optimal_differences

@@ -157,7 +157,7 @@ class _Pairs:
         return self.all[indices[:, 0]] - self.all[indices[:, 1]]
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns pairs (i, j), where j < i is the arm farthest from arm i > 0, and each |x_i - x_j|^2_{V^-1}."""
+        """Returns, for each arm i > 0, the pair (i, j) with the farthest arm j < i, and its |x_i - x_j|^2_{V^-1}."""
         white = np.linalg.solve(factor, self.all.T).T
         white -= white.mean(axis=0)  # reduces cancellation
         lengths = np.einsum("ij,ij->i", white, white)

@@ -41,7 +41,7 @@ class _Slots(NamedTuple):
         pairs: [num_slots, 2] int32.
         vectors: [num_slots, dim], the differences of the pairs in coordinates of the span.
         weights: [num_slots].
-        inverse: [dim, dim], the inverse of V(weights), extended by the identity beyond the rank.
+        inverse: [dim, dim], the inverse of V(weights), extended by a positive multiple of the identity beyond the rank.
         lengths: [num_slots], |z|^2_{V^-1} of each vector.
     """
 
@@ -158,7 +158,7 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
     lengths, best = jax.lax.top_k(look.farthest, count)
     best = best.astype(jnp.int32)
     times_inverse = _product(coordinates, slots.inverse)
-    # The term |x_i|^2 of the arm itself is left out, because it is the same for all partners.
+    # The term |x_i|^2_{V^-1} of the arm itself is left out, because it is the same for all partners.
     squares = jnp.sum(times_inverse * coordinates, axis=1)[None, :] - 2 * _product(coordinates[best], times_inverse.T)
     before = (_indices(num_arms)[None, :] < best[:, None]) & active[None, :]
     partners = jnp.argmax(jnp.where(before, squares, -jnp.inf), axis=1)

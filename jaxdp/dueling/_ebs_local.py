@@ -62,7 +62,7 @@ class Public(NamedTuple):
 
 @factory
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
-    r"""Plays the least-played active arm against a random active arm; drops arms with low reported scores.
+    r"""Plays the least-played active arm against a random active arm; drops arms with clearly lower reported scores.
 
     The left arm is the active arm that was on the left least often in duels with active arms; ties are broken at
     random. An arm's score is the debiased fraction of these duels that the arm is reported to have won. Duels with

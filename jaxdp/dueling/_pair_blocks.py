@@ -127,9 +127,9 @@ def count_duel(
 def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns the weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
 
-    These weights minimise the variance of the weighted number of wins divided by the weighted number N of duels. This
-    variance is at most 1 / (4 N), because the sum of a block's n outcomes has a variance of at most n / 4, and the
-    block's noise has the variance 2 / epsilon^2.
+    The sum of a block's n outcomes has a variance of at most n / 4, and the block's noise has the variance 2 /
+    epsilon^2. This bounds the variance of the weighted number of noisy wins divided by the weighted number N of duels.
+    The weights minimise this bound on the variance; the minimum is 1 / (4 N).
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))

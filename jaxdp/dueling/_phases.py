@@ -203,5 +203,5 @@ def rounds_of_phase(params: Any, public: Public) -> jax.Array:
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """Returns the number of this phase's duels with an active arm on the left, [] integer; it is equal for all arms."""
+    """Returns the number of duels in this phase with a given active arm on the left, [] integer, equal for all arms."""
     return rounds_of_phase(params, public) // num_active(public)

@@ -1,4 +1,4 @@
-"""Computes, on the host, the number of users that a shuffled batch needs for a confidence radius, and their budget.
+"""Computes, on the host, how many users a shuffled batch needs for a confidence radius, and the users' local budget.
 
 Consider n randomized responses at a local budget eps0. The fraction of ones among them, debiased by the factor c =
 (e^eps0 + 1) / (e^eps0 - 1), is within c sqrt(x / (2 n)) of the mean, except with probability 2 exp(-x). A larger batch

@@ -81,10 +81,12 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
 
 
 def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
-    """Draws the mean log score of every learner that played all instances of its table, with one panel for each table.
+    """Draws the mean log score of every learner that played all instances of its table.
+
+    There is one panel for each table with several instances and such a learner.
 
     Raises:
-        ValueError: if no learner played all instances of its table.
+        ValueError: if there is no such table.
     """
     drawn = {}
     for group, scores in score_tables(records).items():

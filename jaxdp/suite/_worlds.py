@@ -278,8 +278,8 @@ def rewards_problem(spectrum: Any, num_samples: int) -> Problem:
     """Returns a problem of comparisons with a random parameter of norm 1 and normal features of norm at most 2.
 
     Args:
-        spectrum: [dim] in (0, 1], standard deviation of each feature before vectors with a larger norm are rescaled to
-            norm 2.
+        spectrum: [dim] in (0, 1], standard deviation of each feature, before vectors with a norm above 2 are rescaled
+            to norm 2.
         num_samples: number of comparisons.
     """
     factors = np.asarray(spectrum, np.float32)

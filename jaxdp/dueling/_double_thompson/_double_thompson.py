@@ -40,7 +40,7 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """Counts the arms (itself included) that each arm may beat according to upper bounds: [num_arms] int32.
+    """Counts, for each arm, the arms (itself included) that it may beat according to upper bounds: [num_arms] int32.
 
     `wins` is `Public.wins`, and `spread` is exploration_rate ln t.
     """
@@ -72,7 +72,7 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 
 @factory
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
-    r"""Draws two arms from the posterior: an arm that beats the most arms, and its strongest opponent (D-TS).
+    r"""Draws two arms from the posterior: an arm that beats the most others, and an arm likely to beat it (D-TS).
 
     * Let P[i, j] be the probability that arm i beats arm j. An arm i is a candidate for the left arm if its upper
       bounds on P[i, j] exceed 1/2 for the largest number of arms j. The left arm is the candidate that beats the most

@@ -48,7 +48,7 @@ class Columns(NamedTuple):
 
 
 def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
-    """Builds blocks for all arms, for at most half of the arms (if these are `FEW` or more), and for the last arm."""
+    """Builds blocks for all arms, for half of the arms, rounded up (if at least `FEW`), and for the last arm."""
     narrow = -(-num_arms // 2)
     widths = [num_arms, narrow] if narrow >= FEW else [num_arms]
     swept = [
