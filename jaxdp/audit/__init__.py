@@ -24,9 +24,9 @@ contains everything that the claim lets the adversary see.
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this number of trials, found nothing.
 A leak can stay hidden between other inputs, at other values or sizes, in events rarer than about 1 / trials, in the
 tails of a zCDP or Gaussian claim, in low bits of floats, in timing or memory, and in shapes that scores cannot express.
-`docs/explanation/what_audits_cannot_see.md` gives these limits in numbers. If the distribution of the outputs is small
-enough to write down, compute exact budgets: they do not have the limits of sampling. Only a proof shows that a claim is
-right.
+`docs/explanation/what_audits_cannot_see.md` gives these limits in numbers. If there are so few outputs that their
+distribution can be written down, compute exact budgets: they have none of the limits of sampling. Only a proof shows
+that a claim is right.
 """
 
 from jaxdp.audit._grey_box import grey_box, grey_box_of_paths

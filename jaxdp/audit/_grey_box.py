@@ -251,7 +251,7 @@ def paths_of(learner: Learner) -> list[str]:
 
 
 def _replace_round(rounds: np.ndarray, base: jax.Array, new: jax.Array) -> jax.Array:
-    """Stacks `base` and, for each neighbour i, a copy with `new[i]` in round `rounds[i]`, on a new first axis."""
+    """Returns [neighbours + 1, rounds, ...]: `base`, then for neighbour i a copy with `new[i]` in round `rounds[i]`."""
     copies = np.repeat(np.asarray(base)[None], len(rounds) + 1, axis=0)
     copies[np.arange(1, len(copies)), rounds] = new
     return jnp.asarray(copies)

@@ -26,7 +26,7 @@ from jaxdp.simulation.sweeps.progress import is_seen, make_bar
 from jaxdp.validation import warn_caller
 
 PILOTS = ((160, 12), (640, 3))  # stages of the pilot: (runs under each neighbour, pairs that are kept)
-LAST_SHARE, MOST_LAST = 10, 10_000  # the last stage has a tenth of the trials, clipped to [640, MOST_LAST]
+LAST_SHARE, MOST_LAST = 10, 10_000  # one more stage has a tenth of the trials, clipped to [640, MOST_LAST]
 RIDGES = (1e-9, 0.3)  # the first finds sums in which noise cancels; the second has a smaller estimation error
 LARGEST = 1e9  # numbers are clipped to this magnitude before they are scored
 PREFIXES = (3, 5, 8)  # rounds after which sequences of actions are compared

@@ -67,8 +67,8 @@ class PythonLearner:
         Raises:
             RuntimeError: if the learner fails, or returns an invalid action; the message names the round.
             ValueError: if the arrays of `users` do not have the shapes that the problem needs; if `observe` names an
-                attribute that the learner does not have; if it returns NaN, no numbers, or a count that varies by
-                round.
+                attribute that the learner does not have; if `observe` returns NaN, no numbers, or not equally many
+                numbers in each round.
         """
         self.setting.check_users(users)
         with keep_global_generators():
@@ -91,7 +91,7 @@ class PythonLearner:
         context_of: Callable[[int], Any] | None,
         answer: Callable[[int, Any], Any],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Makes a learner and plays rounds; functions of the round give the contexts and the feedback.
+        """Makes a learner and plays rounds, with contexts and feedback from the given functions.
 
         Args:
             words: seed words of the global generators, which are not restored.
@@ -201,7 +201,7 @@ class PythonLearner:
         progress: bool = True,
         **values: float,
     ) -> "xr.Dataset":
-        """Measures regret on an environment of jaxdp, with the same worlds as in a `jaxdp.sweep` with this key.
+        """Measures regret on an environment of jaxdp; equal actions get the answers of a `jaxdp.sweep` with this key.
 
         Args:
             world: an environment with the actions, feedback and contexts of the learner's problem, without delays and

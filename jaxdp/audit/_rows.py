@@ -63,10 +63,10 @@ class ScoreboardRow:
             lower bound; the requested number if no attack gave a bound.
         seconds: time of all attacks and audits of the row, compilation included.
         verdict: "violated" if a lower bound, the exact number or the grey box refutes the claim; "cannot tell" if
-            neither an attack nor the grey box nor an exact distribution gave a result; "blunt" if the bounds of attacks
-            are less than half of the bounds on correct code (the noise may be too large, or inputs may have no effect);
-            "nothing shown" if every bound is 0 and nothing else was measured; otherwise "consistent", which is no
-            proof.
+            neither an attack nor the grey box nor an exact distribution gave a result; "blunt" if, at the registered
+            values, the bounds of attacks are less than half of the bounds on correct code (the noise may be too large,
+            or inputs may have no effect); "nothing shown" if every bound is 0 and nothing else was measured; otherwise
+            "consistent", which is no proof.
         event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
         notes: attacks that were skipped or failed, with reasons; questions that the grey box left open; exact numbers
@@ -118,7 +118,7 @@ def format_header(names: Iterable[str], width: int | None = None) -> str:
 
 
 def format_row(row: ScoreboardRow, names: Iterable[str], width: int | None = None) -> str:
-    """Formats a row for a header with the same names and width; a name that is too long gets its own line."""
+    """Formats a row for a header with the same names and width; a name too long for the width gets its own line."""
     names = list(names)
     if not _fits(names, width):
         claim, bound = f"{row.currency} {row.claimed:.4g}", f"{row.lower_bound:.4f}"
@@ -141,7 +141,7 @@ def format_row(row: ScoreboardRow, names: Iterable[str], width: int | None = Non
 
 
 def format_notes(row: ScoreboardRow) -> list[str]:
-    """Returns lines to print below a row: faults, notes, and the point and inputs that gave the largest bound."""
+    """Returns lines to print below a row: faults, notes, where its bound was found, and the code of a violation."""
     texts = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
     if row.point:
         texts.append(f"worst at {row.point}")

@@ -49,8 +49,8 @@ class Cost(NamedTuple):
 def change(entry: tape.Entry) -> Change:
     """Measures the change of a release's value from the base's value for each neighbour, in the entry's norm.
 
-    The leading axis of the value has the base and all neighbours. The change is infinite if a value is NaN or infinite
-    for the base or for the neighbour, and the two values differ (NaN equals NaN).
+    The leading axis of the value has the base and all neighbours. The difference of two entries counts as infinite if
+    one of them is NaN or infinite and they are not equal (NaN equals NaN).
     """
     value = exact(entry.value)
     count = len(value)

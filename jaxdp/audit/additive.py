@@ -1,4 +1,4 @@
-"""Fits scores that are sums of functions of an output's columns: piecewise linear functions, or step functions."""
+"""Fits scores that are sums over an output's columns: of piecewise linear functions, or of step functions."""
 
 from typing import NamedTuple
 
@@ -105,7 +105,7 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
 
 
 def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
-    """Fits a step function to each column of [n, m] rows: log ratios of counts in bins, or 0 if they may be chance.
+    """Fits a step function to each column of [n, m] rows: log ratios of counts, or 0 if counts may differ by chance.
 
     Frequent values get their own bins.
     """

@@ -206,7 +206,7 @@ def actions_at(learner: Learner, index: jax.Array) -> jax.Array:
 
 
 def example(spaces: Any) -> Any:
-    """Returns zeros with the shapes and dtypes of a pytree of spaces."""
+    """Returns zeros with the shapes of a pytree of spaces: floats for the kind "numbers", otherwise int32."""
 
     def zeros(space: Space) -> jax.Array:
         return jnp.zeros(space.shape, default_float() if space.kind == "numbers" else jnp.int32)
@@ -232,7 +232,7 @@ def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[
 def _totals(
     answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, answers: jax.Array, space: Any
 ) -> jax.Array:
-    """Clips the answers in played slots to the space, and sums them by action (over all slots for full information)."""
+    """Clips answers to the space, and sums those of played slots by action, or together under full information."""
     if isinstance(space, Space):
         answers = jnp.clip(answers, space.low, space.high)
     answers = zero_other_rows(is_played, answers.astype(total_type(answers, counts, space)))

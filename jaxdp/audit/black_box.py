@@ -272,7 +272,7 @@ def _by_guess(
     dealt: tuple[int, int],
     pooled: Outputs,
 ) -> tuple[float, str]:
-    """Returns the largest lower bound of at most four guesses, and a description of the events of this guess."""
+    """Returns the largest of the lower bounds of at most four guesses, and a description of that guess's events."""
     counts_above, other_above = search.counter(choosing, search.scores, search.thresholds, (search.choosing,) * 2)
     guesses = choose(
         search.scores,

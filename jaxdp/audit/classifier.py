@@ -63,7 +63,7 @@ def _standardise(weights: Weights, outputs: np.ndarray) -> np.ndarray:
 
 
 def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
-    """Trains a classifier to distinguish `first` from `second`, both [n, m], by Adam on the batches' cross-entropy."""
+    """Trains a classifier of `first` against `second`, both [n, m], by Adam on the cross-entropy of random batches."""
     pooled = np.concatenate([first, second])
     pooled = np.where(np.isfinite(pooled), pooled, np.nan)
     is_finite = np.any(np.isfinite(pooled), axis=0)
@@ -106,7 +106,8 @@ def _gradient(weights: Weights, outputs: np.ndarray, is_first: np.ndarray) -> di
     logits = all_features @ weights.linear + weights.bias + hidden @ weights.outer
     slope = (expit(logits) - is_first) / BATCH
     inward = np.where(below > 0, slope[:, None] * weights.outer, 0)
-    # Long sums avoid OpenBLAS, which splits sums among its threads: results must not depend on the number of threads.
+    # Products of a vector and a matrix avoid OpenBLAS, which may split their long sums among its threads: results must
+    # not depend on the number of threads.
     return {
         "linear": np.einsum("n,nf->f", slope, all_features),
         "bias": np.sum(slope),

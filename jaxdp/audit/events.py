@@ -233,7 +233,7 @@ def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tu
 def _pairs(
     measure: Measure, likely: np.ndarray, unlikely: np.ndarray, highs: np.ndarray, lows: np.ndarray
 ) -> tuple[float, int, int, int]:
-    """Returns (largest merit, score, high threshold, low threshold), from counts [2, S, T] above and not above each."""
+    """Returns (largest merit, score, two thresholds), from counts [2, S, T] above and not above each threshold."""
     right, wrong = (x[0][:, highs, None] + x[1][:, None, lows] for x in (likely, unlikely))
     merits = np.where(highs[:, None] >= lows[None], measure(right, wrong, 2), -np.inf)
     row, i, j = (int(x) for x in np.unravel_index(np.argmax(merits), merits.shape))

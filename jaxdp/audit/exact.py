@@ -139,7 +139,7 @@ def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
 
 
 def exact_budget(first: OutputDistribution, second: OutputDistribution, guarantee: Guarantee) -> float:
-    """Returns the exact budget of two distributions in the claim's currency: rho, mu, or epsilon at its delta."""
+    """Returns the exact rho, mu, or epsilon at the claimed delta of two distributions, whichever the claim states."""
     currency, _, delta = native(guarantee)
     if currency == "rho":
         return exact_rho(first, second)

@@ -88,7 +88,7 @@ def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) ->
 
 @functools.lru_cache(maxsize=64)
 def _draw_users(draw_user: Callable[..., UserData]) -> Callable[[jax.Array], UserData]:
-    """Compiles a function (keys [n]) -> users [n, ...]; otherwise JAX would compile each of its operations."""
+    """Returns a jitted function (keys [n]) -> users [n, ...]; without jit, each operation would be one program."""
     return jit_quickly(jax.vmap(draw_user))
 
 

@@ -56,8 +56,8 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
         played: a run.
 
     Returns:
-        (faults, number of compared values by site). A site is skipped if its noise cannot be drawn with many keys at
-        once, for example behind a branch on random values.
+        (faults, number of compared values by site). The sites first seen in a step are skipped if the noise of this
+        step cannot be drawn with many keys at once, for example behind a branch on random values.
     """
     releases_by_step: dict[int, list[Release]] = {}
     known_sites: set[Site] = set()

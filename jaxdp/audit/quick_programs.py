@@ -14,7 +14,7 @@ ON_OLDER_CPU: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}  # JAX 0.1
 
 @functools.cache
 def quick_options(*, runs_long: bool = False) -> dict[str, Any]:
-    """Returns options with which the default backend compiles a program quickly.
+    """Returns compiler options with which the default backend compiles a program quickly.
 
     On a CPU, a `runs_long` program takes about 0.6 times the default time to compile, and the default time to run.
     """

@@ -25,7 +25,7 @@ BISECTIONS = 100
 
 
 class Cells(NamedTuple):
-    """A function g of outputs, an order, and stakes for bets on the two means.
+    """A function g of outputs, an order, and stakes for bets on the means of two transforms of g.
 
     Attributes:
         score: the score of an output.

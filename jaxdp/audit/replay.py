@@ -92,7 +92,7 @@ class Run(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A compiled step; it can play every round in which the branches have the same outcomes."""
+    """A compiled step for all steps in which the same public leaves differ and the first branches agree."""
 
     # (transcript, start, keys, streams, private, public) -> results of `play_one` (in `_player`) for the base and all
     # neighbours; or `Undecided`

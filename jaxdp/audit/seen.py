@@ -78,7 +78,7 @@ def must_add_stop(claim: Guarantee, learner: Learner) -> bool:
 
 
 def visible_history(claim: Guarantee, changed: int | None, history: History) -> History:
-    """Returns an adversary's view of the past: the parts that `adversary_view` names, and all that other users know.
+    """Returns an adversary's view of the past: the parts in `adversary_view`, and plays and states that others know.
 
     In the local and the joint model all other users may belong to the adversary, who then knows their plays. In the
     local model the adversary also knows the public states after their rounds.

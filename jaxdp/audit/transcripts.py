@@ -51,7 +51,7 @@ def learner_attack(
             has "length", too, for blocks and counts, and for a learner that may stop while `public` is not seen.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         draw_user: (key, history) -> the user of a round. The drawn users replace the users of all rounds except the
-            round that differs. This is an adversary who chooses all other data while the learner plays. None plays
+            round that differs. This models an adversary who chooses all other data while the learner plays. None plays
             `neighbours`.
 
     Returns:
