@@ -269,7 +269,7 @@ def sgd_rr(
 
     Let P_y be the model's probability of the label y, r the report, and p = sigmoid(epsilon). The gradient of a sample
     (see Math) equals the paper's [grad log P_0 + grad log P_1] / (e^epsilon + 1) - grad log P_r. In expectation it is
-    2p - 1 times the gradient at the label itself. For the logistic link the norm of the gradient is at most 2 L p.
+    2p - 1 times the gradient at the label itself. For the logistic link a sample's gradient has norm at most 2 L p.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).

@@ -109,7 +109,7 @@ def warn_saturated(theta: np.ndarray) -> None:
 
 
 def warn_rounded_features(features: np.ndarray) -> None:
-    """Warns if float32 loses information in features with nearly dependent columns or a few rows of large norm."""
+    """Warns if features do not determine theta in float32: nearly dependent columns, or few rows of far larger norm."""
     wide = features.astype(np.float64)
     if wide.ndim == 3:  # a vector added to the features of all actions does not change choices
         wide = wide[:, 1:] - wide[:, :1]

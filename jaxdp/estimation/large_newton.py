@@ -14,7 +14,7 @@ from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.solver import Estimate
 
 MAX_STEPS, MAX_INNER = 40, 40  # Newton steps, and conjugate gradient steps in each of them
-MOST_HALVINGS, MOST_DOUBLINGS = 30, 60  # of a step, and of a bound on the multiplier
+MOST_HALVINGS, MOST_DOUBLINGS = 30, 60  # halvings of a step, doublings of a bound on the multiplier
 JITTER = 1e-8  # added to the diagonal of the preconditioner, for columns of norm 1
 SMALL_JITTER = 1e-10  # added to the small Hessian, as a fraction of its diagonal
 STRICTNESS = 10  # maximum preconditioned norm of the gradient, divided by the tolerance

@@ -32,7 +32,7 @@ LARGEST_ENUMERATION = 10**6
 
 
 class PessimisticPolicy(NamedTuple):
-    """A policy with a lower bound on its expected reward, and the gap to the maximum of this bound over policies.
+    """A policy, a lower bound on its expected reward, and a bound on the gap to the largest such value of any policy.
 
     Attributes:
         policy: [num_states, num_actions] float, probabilities.
@@ -166,7 +166,9 @@ def best_of_policies(
     state_weights: jax.Array,
     confidence: ConfidenceSet,
 ) -> PessimisticPolicy:
-    """Returns the policy with the largest pessimistic value among the given policies; this solves eq. (9) exactly.
+    """Returns the policy with the largest pessimistic value, as in eq. (9), among the given policies.
+
+    The maximum over these policies is exact.
 
     Args:
         policies: [num_policies, num_states, num_actions] float; `every_policy` returns all deterministic policies.
@@ -210,7 +212,7 @@ def pessimistic_policy(
     max_steps: int = MAX_STEPS,
     tolerance: ArrayLike = TOLERANCE,
 ) -> PessimisticPolicy:
-    """Returns the policy of eq. (9), which maximises the reward under the worst parameter in the confidence set.
+    """Approximates the policy of eq. (9), which maximises the expected reward under the worst parameter of the set.
 
     Maximises E_s phi(s, pi(s)).center - width |E_s phi(s, pi(s))|_(1/shape) over policies that may randomise. This
     function is concave, and by the minimax theorem its maximum equals the minimum over the set of sum_s rho_s max_a

@@ -91,7 +91,7 @@ def report_statistic(release: Release, zero_sum: bool):
 def _ridge(
     release: Release, params: Params, coordinates: _Coordinates, unit: jax.Array, weights: jax.Array | None
 ) -> jax.Array:
-    """Returns the requested beta or, if it is 0 and noise is whitened, the beta with the least predicted error."""
+    """Returns the requested beta or, if it is 0 and noise is whitened, the beta of least predicted margin error."""
     rows = coordinates.features
     requested = jnp.asarray(params.regularization, rows.dtype)
     if coordinates.back is None or params.margin_stddev is None:

@@ -42,7 +42,7 @@ def sgd_objective_perturbation(
     r"""Builds an estimator that makes one pass of projected SGD on the objective of `objective_perturbation`.
 
     Labels enter gradients only through the noisy statistic S~. Weights, S~ and beta are divided by the mean weight, so
-    that weights do not change the step size.
+    that weighting does not rescale the steps.
 
     Args:
         constants: "analytic", "classical" or "paper"; see `objective_perturbation`.
