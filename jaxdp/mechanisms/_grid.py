@@ -133,7 +133,7 @@ def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, 
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
-    """Returns the grid for Laplace noise on values with an L1 sensitivity; sensitivity and epsilon are [] float64.
+    """Returns the grid for Laplace noise on values of the given L1 sensitivity; sensitivity and epsilon: [] float64.
 
     The scale has at most `FEW` steps, unless values would be rounded by more than 2^-10 of the sensitivity.
     """
@@ -195,8 +195,8 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
     """Returns each noisy value minus the largest noisy value among the entries with `among` True.
 
-    Results are differences of integers, rounded once: <= 0 where `among` is True, and meaningless elsewhere. If `among`
-    is None, all entries are compared.
+    Results are differences of integers, rounded once: <= 0 where `among` is True, and meaningless elsewhere. None means
+    that `among` is True for all entries.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     steps = jnp.clip(jnp.round(remainder * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)

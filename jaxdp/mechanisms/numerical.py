@@ -46,7 +46,7 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
 
 
 def geometric_delta(epsilon: float) -> float | None:
-    """Returns a bound on the delta that numerical error adds to one geometric release; None if there is no bound."""
+    """Bounds the delta that numerical error adds to one number with geometric noise; None as for `laplace_delta`."""
     if math.isinf(epsilon):
         return None
     return below_one(2 * _one_laplace(1 / epsilon + 1, epsilon))

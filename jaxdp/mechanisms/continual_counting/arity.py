@@ -44,7 +44,7 @@ def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
 
 
 def digits_of(times: np.ndarray, arity: int, levels: int) -> np.ndarray:
-    """Returns the digits of times in base `arity`, [..., levels]: by level, the number of blocks in a prefix."""
+    """Returns the digits of times in base `arity`, [..., levels], lowest first: numbers of blocks in a prefix."""
     return times[..., None] // np.asarray([arity**h for h in range(levels)], np.int64) % arity
 
 
