@@ -15,7 +15,7 @@ from jaxdp.testing.programs import TOLERANCE, Programs
 class EstimatorPrograms(Programs):
     """An estimator that privatizes a data set and is fitted to the report.
 
-    The class takes the arguments of `jaxdp.testing.check_estimator`.
+    The class takes the arguments of `jaxdp.testing.check_estimator`, except `skip` and `only`.
     """
 
     arguments = {  # noqa: RUF012

@@ -45,7 +45,7 @@ class Step(NamedTuple):
 class LearnerPrograms(Programs):
     """Programs that run a learner against an environment, round by round and with the learner's other engines.
 
-    The class takes the arguments of `jaxdp.testing.check_learner`.
+    The class takes the arguments of `jaxdp.testing.check_learner`, except `skip` and `only`.
     """
 
     arguments = {  # noqa: RUF012

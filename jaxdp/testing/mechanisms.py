@@ -16,7 +16,8 @@ from jaxdp.testing.programs import Programs
 class MechanismPrograms(Programs):
     """A mechanism that releases a function of its data.
 
-    The class takes the arguments of `jaxdp.testing.check_mechanism`, except that `data` is a list of inputs.
+    The class takes the arguments of `jaxdp.testing.check_mechanism`, except `skip` and `only`; `data` is a list of
+    inputs.
     """
 
     def __init__(
