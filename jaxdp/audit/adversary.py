@@ -232,7 +232,7 @@ def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[
 def _totals(
     answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, answers: jax.Array, space: Any
 ) -> jax.Array:
-    """Clips answers to the space, and sums those of played slots by action, or together under full information."""
+    """Clips played slots' answers to the space, and sums them by action, or all together under full information."""
     if isinstance(space, Space):
         answers = jnp.clip(answers, space.low, space.high)
     answers = zero_other_rows(is_played, answers.astype(total_type(answers, counts, space)))
