@@ -29,7 +29,7 @@ class Scaled(NamedTuple):
 
 
 def nothing(shape: tuple[int, ...], dtype: np.dtype) -> Scaled:
-    """Returns zeros with the given shape, and mantissas with the given dtype."""
+    """Returns zeros of the given shape; their mantissas have the given dtype."""
     return Scaled(jnp.ones(shape, dtype), jnp.full(shape, NOTHING, jnp.int32))
 
 

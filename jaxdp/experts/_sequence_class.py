@@ -41,7 +41,7 @@ class Weights(NamedTuple):
 
 
 class SequenceClass(NamedTuple):
-    """A class of sequences of experts, with its prior; all functions except the first one process one lane.
+    """A class of sequences of experts, with its prior; all functions except the first process one lane.
 
     The first step of a class may be at any `round` r; the class then contains sequences of horizon - r rounds.
 

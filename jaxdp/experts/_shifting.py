@@ -117,7 +117,7 @@ def shifting_losses(
             argument.
         other_mean: in (0, 1], the mean loss of all other experts, by default 1/2.
         num_shifts: an integer in [0, the argument], the number of changes of the good expert; by default the argument.
-            It is omitted if shift_times is a list.
+            It is not a value if shift_times is a list.
         concentration: c, only for Beta losses. A loss of mean m has the distribution Beta(m c, (1 - m) c), with
             variance m (1 - m) / (c + 1). Both parameters must be >= 1. By default c is the maximum of 10 and the
             smallest c with this property.
