@@ -286,8 +286,8 @@ def sufficient_epsilon_table(
 ) -> str:
     """Formats the smallest epsilon from which on the regret is shown to exceed `free` by at most 10%.
 
-    `free` is the non-private regret. `rows` makes the table's rows from an array of these epsilons, which has all other
-    dimensions of the regret. `ending` is appended to the title.
+    `free` is the non-private regret. `rows` makes the table's rows from an array of these epsilons, which has the
+    dimensions of the regret except epsilon and seed. `ending` is appended to the title.
     """
     if (seeds := regret.sizes["seed"]) < FEWEST_FOR_A_MEAN:
         return f"{title}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"

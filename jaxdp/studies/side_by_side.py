@@ -69,7 +69,7 @@ def side_by_side(
     confidence: float = 0.95,
     **options: Any,
 ) -> Generator[ScoreboardRow]:
-    """Audits registered claims in several processes, and yields one row of `scoreboard` for each name, in order.
+    """Audits registered claims in several processes; yields a row of `scoreboard` for each name, in the given order.
 
     Args:
         names: names of entries.
@@ -111,7 +111,7 @@ def side_by_side(
 
 @contextlib.contextmanager
 def _environment_of_workers() -> Iterator[None]:
-    """Sets variables for processes that start in its context: one OpenBLAS thread, and options of XLA on a CPU."""
+    """Sets environment variables for processes that start inside: one OpenBLAS thread, and options of XLA on a CPU."""
     variables = {"OPENBLAS_NUM_THREADS": "1"}  # other threads of a process would wait for matrix products by spinning
     if jax.default_backend() == "cpu":
         variables["XLA_FLAGS"] = f"{XLA_FLAGS} {os.environ.get('XLA_FLAGS', '')}"  # the user's flags override these
