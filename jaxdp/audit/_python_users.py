@@ -131,7 +131,7 @@ def _answers(generator: np.random.Generator, setting: Setting, rounds: int) -> l
         wins = [order[:, :, None] < order[:, None, :] for order in orders]
         ahead = (ascending[None] - ascending[:, None]) % num_actions
         is_first = (2 * ahead < num_actions) | ((2 * ahead == num_actions) & (ascending[:, None] < ascending[None]))
-        wins.append(np.tile((ahead > 0) & is_first, (rounds, 1, 1)))  # each item beats the next half of all in a cycle
+        wins.append(np.tile((ahead > 0) & is_first, (rounds, 1, 1)))  # in a cycle, each item beats about the next half
         shares = [np.where(np.eye(num_actions, dtype=bool), 0.5, won) for won in wins]
         coin = generator.random(rounds)[:, None, None] < 0.5  # decides a duel of an item with itself
         return [low + (high - low) * np.where(share == 0.5, coin, share) for share in shares]

@@ -17,7 +17,7 @@ OVERSHOOT = 8.0  # largest learning rate times squared norm: 2 / (1/4), since th
 STANDSTILL = 0.1
 SATURATED = 0.04  # Fisher information at theta over its value at 0: below this ratio, answers are nearly certain
 RANK = 1e-9  # eigenvalues below this fraction of the largest one are rounding errors
-FEWEST_NATS = 4.0  # Fisher information about log |theta|; at 4, the estimate of log |theta| has variance 1 / 4
+FEWEST_NATS = 4.0  # Fisher information about the log of one component of theta; at 4, its estimate has variance 1 / 4
 
 
 def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:
