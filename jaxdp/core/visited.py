@@ -63,7 +63,8 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
 
     Returns:
         An environment that is played round by round, for at most the rounds of the schedule. Its public context is a
-        `Visit`. It has `user_level`, so a run's guarantee also has the claim for a person.
+        `Visit`. It has `user_level`, so a run's guarantee also has a claim for a person, unless the learner's claim is
+        already for a person.
 
     Raises:
         ValueError: if visits are not a `Visits`, or the environment has contexts or no interface.
