@@ -128,7 +128,8 @@ def check_many(
     Raises:
         ValueError: if a function does not accept the result of another function, or returns the wrong type; if states
             or worlds differ from single rounds in structure, shape or dtype; if outcomes differ from single rounds in
-            names, shape or kind; if `switch_when` is given for the last blocks, or missing for other blocks.
+            names, shape or kind; if `switch_when` is given for the last blocks, or missing for other blocks; if
+            `slot_rounds` is given in a problem with contexts.
     """
     if engine == "counts":
         _check_counts(learner, environment, keys, params, state, world, shapes.outcome)

@@ -110,11 +110,12 @@ def simulator(
         of the environment's `hindsight`, the environment's `evaluate` of the learner's `recommend`, and every record. A
         learner with a stopping time has further outputs: `rounds` ([] integer) is the number of rounds played;
         `censored` ([] bool) is true if the learner did not stop within the horizon; `NAME_at_stop` is the result of
-        `evaluate` at the stop. After the stop, sums do not change. `params` and `guarantee` of the run take the
-        learner's and the environment's values together. The environment's `params` is called once for each distinct set
-        of values, so that a sweep keeps only one copy of the environment's arrays. `guarantee` returns the learner's
-        claim; if the environment has `user_level`, it also returns the claim for one person, unless the learner's claim
-        is already for a person. The name of this claim is the environment's word for a person.
+        `evaluate` at the stop, or at the horizon if the learner did not stop. After the stop, sums do not change.
+        `params` and `guarantee` of the run take the learner's and the environment's values together. The environment's
+        `params` is called once for each distinct set of values, so that a sweep keeps only one copy of the
+        environment's arrays. `guarantee` returns the learner's claim; if the environment has `user_level`, it also
+        returns the claim for one person, unless the learner's claim is already for a person. The name of this claim is
+        the environment's word for a person.
 
     Raises:
         ValueError: if learner or environment has the wrong type (for example a factory that was not called); if the

@@ -48,9 +48,9 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         ValueError: if there are no estimators, or if an estimator or the problem has the wrong type (for example a
             factory that was not called). `params` raises if neither an estimator nor the problem has an argument with a
             given name, or if a required value is missing. Facts from which an estimator computes other parameters are
-            required. For an estimator with private features, values that the problem computes from the features are
-            required, too. The run raises if its key is not a typed key, if its parameters were not made by its
-            `params`, or if an estimator does not support data of the problem's shapes.
+            required. For an estimator with private features, values without a default that the problem would compute
+            from the features are required, too. The run raises if its key is not a typed key, if its parameters were
+            not made by its `params`, or if an estimator does not support data of the problem's shapes.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(

@@ -106,7 +106,7 @@ def check_taken(
 ) -> None:
     """Raises a ValueError if no function accepts a value, or if a required value is missing.
 
-    `supplied` maps each taker to the names of values that the taker gets by other means.
+    `supplied` maps the name of a taker to the names of values that the taker gets by other means.
     """
     names = {name for _, function in takers for name in parameters(function)}
     for name in values:

@@ -133,7 +133,7 @@ class Store:
 
         Returns:
             The chunk with the lanes that were read, and their outputs by name, each with a leading axis of lanes. None
-            if the store has no lane of the chunk, or if the chunk cannot be read. An unreadable chunk is reported and
+            if the store has no computed lane of the chunk, or if the chunk cannot be read. An unreadable chunk is reported and
             repaired after the store has grown.
         """
         try:

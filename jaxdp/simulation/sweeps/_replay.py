@@ -69,8 +69,8 @@ def replay(
         A dataset with the dimension `round`, which ends at `num_rounds` or when the learner stopped. Its variables are
         `action`, `context`, `feedback`, `report` and `public` (the learner's released state after the round). If one of
         these is a pytree with several leaves, each leaf is a variable named by its path. The dataset also has the
-        sweep's summed outcomes, hindsight metrics and records. If such a name is already taken, the variable is named
-        `results.NAME`.
+        sweep's summed outcomes, hindsight metrics, evaluated recommendations and records. If such a name is already
+        taken, the variable is named `results.NAME`.
 
     Raises:
         ValueError: if `build` is required and not given; if the results do not contain a value or the seed; if

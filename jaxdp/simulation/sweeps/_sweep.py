@@ -136,7 +136,8 @@ def sweep(
             growing may run lanes first.
         BlockingIOError: if another process writes this share of the store, or any share if the store must grow.
         OSError: if results cannot be written. Results that were written stay, and the same call resumes the sweep.
-        MemoryError: if a single tile or the results do not fit in free memory. Raised before results are computed.
+        MemoryError: if a single tile or the results do not fit in free memory. Raised before results are computed if
+            sizes are known in advance, and otherwise when memory runs out.
         RuntimeError: if the executor fails. Results that were written stay.
         TimeoutError: if the executor finishes nothing within `timeout`. Results that were written stay.
         KeyboardInterrupt: if the user interrupts the sweep; the message says which results are stored and how to

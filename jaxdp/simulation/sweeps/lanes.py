@@ -70,7 +70,7 @@ class Compiled(NamedTuple):
             outputs with a leading axis of lanes.
         devices: the devices of `tiles`.
         tile_size: number of lanes in a tile.
-        tile_bytes: memory of a running tile in bytes, including its results.
+        tile_bytes: memory of a running tile in bytes, including its results; 0 if it is unknown.
         from_cache: whether the program of the first device was read from JAX's cache on disk.
     """
 
@@ -139,7 +139,7 @@ class Program:
         return lane_bytes(traced.jaxpr, self._tile_size)
 
     def trace(self) -> None:
-        """Traces the program for the first device, unless that was done before."""
+        """Traces and lowers the program for the first device, unless that was done before."""
         _ = self._lowering
 
     def compile(self) -> Compiled:
@@ -178,7 +178,7 @@ class Program:
             return self._tile.trace(*arguments)
 
     def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int, bool]:
-        """Compiles the lowered program for a device. Returns (tile, memory in bytes, whether it was cached)."""
+        """Compiles the lowered program for a device. Returns (tile, memory in bytes, whether JAX read it from disk)."""
         traced, _, shared = lowered
         options = compiler_options(device.platform)
 

@@ -52,10 +52,11 @@ class LocalSource:
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """Returns the best number of lanes in a chunk. For a store, a chunk takes about `SECONDS_OF_A_CHUNK`.
+        """Returns the best number of lanes in a chunk.
 
         `sharers` is the number of processes that share the chunks of the store; None if there is no store, and only
-        memory limits chunks. With a store and many tiles, one tile is run and timed; its results are used later.
+        memory limits chunks. With a store and many tiles, one tile is run and timed, so that a chunk takes at most
+        about `SECONDS_OF_A_CHUNK`, but has at least the tiles that run at a time. The tile's results are used later.
         """
         plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
         if sharers is not None:

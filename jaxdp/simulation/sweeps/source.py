@@ -61,7 +61,10 @@ class Source(Protocol):
 
 
 def fitting_lanes(plan: Plan, part: int) -> int:
-    """Returns the number of lanes with results that fit in `BYTES_OF_A_CHUNK` and in 1 / `part` of the free memory."""
+    """Returns the number of lanes of a program with results that fit in the memory for a chunk.
+
+    This memory is at most `BYTES_OF_A_CHUNK`, and at most 1 / `part` of the free memory.
+    """
     memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
     return min(memory // max(plan.lane_bytes, 1), plan.lanes.num_lanes)
 
