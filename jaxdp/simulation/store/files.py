@@ -133,8 +133,8 @@ class Store:
 
         Returns:
             The chunk with the lanes that were read, and their outputs by name, each with a leading axis of lanes. None
-            if the store has no computed lane of the chunk, or if the chunk cannot be read. An unreadable chunk is reported and
-            repaired after the store has grown.
+            if the store has no computed lane of the chunk, or if the chunk cannot be read. An unreadable chunk is
+            reported and repaired after the store has grown.
         """
         try:
             is_computed, *values = (self._read_stored_part(name, chunk) for name in (COMPUTED, *self.layout["outputs"]))
