@@ -64,8 +64,9 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
             concentration.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]). It supports blocks. Outcomes and
-        recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
+        An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]). Without visits it supports blocks.
+        Outcomes and recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its
+        regret is NaN.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in (0, 1), visits are not a `Visits`, or taste is
@@ -143,8 +144,9 @@ def heavy_tailed_bandit(
         taste: as for `bernoulli_bandit`, without clipping.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded). It supports blocks. Outcomes and
-        recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded). Without visits it supports
+        blocks. Outcomes and recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and
+        its regret is NaN.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, visits are not a `Visits`, or taste is out

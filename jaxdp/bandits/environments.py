@@ -65,17 +65,17 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
         means: [num_arms] in [0, 1].
         visits: a `jaxdp.Visits`, the schedule of people's participation in rounds; None for an environment without
             people. With visits, a round's context is the person who participates, and learners made by
-            `jaxdp.per_person` learn from the first rounds of each person. The results of all other learners are the
-            same as without visits, bit for bit.
+            `jaxdp.per_person` learn from the first rounds of each person. If taste is 0, the results of all other
+            learners are the same as without visits, bit for bit.
         taste: >= 0, the standard deviation of mean rewards over people. In each lane, each person has their own mean
             rewards: `means` plus normal noise that is drawn once, clipped to [0, 1]. Regret is computed from `means`.
             Must be 0 without visits.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}). It supports blocks and feedback
-        totals. Outcomes: `pseudo_regret`, the largest mean minus the mean of the arm played; `best_arm_plays`, the
-        number of plays of arms with gap zero. An arm outside [0, num_arms) pays 0, and its regret is NaN.
-        Recommendations are arms; `correct` is whether the arm's gap is zero, and `simple_regret` is the gap.
+        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}). Without visits it supports
+        blocks and feedback totals. Outcomes: `pseudo_regret`, the largest mean minus the mean of the arm played;
+        `best_arm_plays`, the number of plays of arms with gap zero. An arm outside [0, num_arms) pays 0, and its regret
+        is NaN. Recommendations are arms; `correct` is whether the arm's gap is zero, and `simple_regret` is the gap.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], visits are not a `Visits`, or taste is
@@ -123,9 +123,10 @@ def gaussian_bandit(
         taste: as for `bernoulli_bandit`, without clipping.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded). It supports blocks. Outcomes and
-        recommendations are as for `bernoulli_bandit`, except that an arm outside [0, num_arms) pays NaN. There are no
-        feedback totals, because a private learner clips each reward, and this cannot be reproduced from totals.
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded). Without visits it supports
+        blocks. Outcomes and recommendations are as for `bernoulli_bandit`, except that an arm outside [0, num_arms)
+        pays NaN. There are no feedback totals, because a private learner clips each reward, and this cannot be
+        reproduced from totals.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, stddev is not finite and > 0, visits are

@@ -149,9 +149,9 @@ def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Ar
     """Moves contexts so that x.theta of the best arm exceeds x.theta of each other arm by at least `gap`.
 
     Contexts are [num_arms, dim], in the unit ball; `gap` is in [0, 2 |theta|]. If the best arm's mean is below gap / 2,
-    it is raised to gap / 2. Means within `gap` of the best mean are lowered. For this, contexts move only along theta;
-    if a context would leave the unit ball, its part orthogonal to theta is scaled down. Contexts of all other arms stay
-    the same.
+    it is raised to gap / 2. Other means within `gap` of the best mean are lowered. For this, contexts move only along
+    theta; if a context would leave the unit ball, its part orthogonal to theta is scaled down. Contexts of all other
+    arms stay the same.
     """
     size = jnp.sqrt(jnp.maximum(jnp.sum(theta * theta), jnp.finfo(theta.dtype).tiny))
     along, lead = theta / size, gap / size

@@ -33,7 +33,7 @@ class Params:
     """The learner's parameters, which JAX traces.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; at infinity the reports are the exact gradients.
+        epsilon: [] float, privacy budget, > 0; at infinity the reports are clipped gradients without noise.
         reward_bound: [] float > 0, the absolute value to which rewards are clipped.
         gradient_bound: [] float > 0, the norm to which gradients are clipped.
         report_radius: [] float, the norm of reports divided by gradient_bound.
@@ -74,7 +74,7 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
     Y, because |y| <= Y. The step sizes are those in a Kalman filter. Suppose that theta* had the distribution N(0, (Y^2
     / d) I), and that reports had the mean (theta - theta*) / d and independent Gaussian noise of covariance (B^2 / d)
     I. Then theta, without the projection, would be the mean of theta* given the reports. At epsilon = inf, reports are
-    exact gradients, and B has its limit value.
+    the scaled gradients without noise, and B has its limit value.
 
     Args:
         num_arms: number of contexts in a round K, >= 2.
