@@ -272,7 +272,7 @@ def word_pairs(key: jax.Array, size: int, longest: int = MAX_UNROLLED, *, blocks
     Args:
         key: [] typed PRNG key.
         size: number of pairs in a block. For a Threefry key, the pairs of block 0 are the key's first derived keys.
-        longest: maximum number of pairs for which lanes, the batch axis of `jax.vmap`, are the fast axis.
+        longest: maximum number of pairs in all blocks for which lanes, the batch axis of `jax.vmap`, are the fast axis.
         blocks: indices of blocks. For a Threefry key, the index of a block is the upper word of the hashed counters.
 
     Returns:
