@@ -196,7 +196,7 @@ class Ballots:
         Returns:
             features: [num_pairs, num_items] float32, e_i - e_j for all pairs i < j. The features depend only on the
                 number of alternatives.
-            labels: [num_ballots, num_pairs] int8 in {0, 1, 2}, coded as in `answers`.
+            labels: [num_ballots, num_pairs] int8 in {0, 1, 2}, the `answers` of every ballot.
 
         Raises:
             ValueError: if `answers` raises, or labels would take more than 512 MiB.

@@ -96,7 +96,7 @@ def other_reading(ballots: Ballots, unranked: str) -> str:
 
 
 def these_voters(results: xr.Dataset, seeds: str) -> str:
-    """Formats how often each learner and each estimator names the winner if only the voters of the ballots answer.
+    """Formats how often each learner and each estimator names the winner if exactly the ballots' voters answer.
 
     `seeds` is the number of seeds, as text.
     """

@@ -128,7 +128,7 @@ def _write(study: BoundStudy, out: Path | None, name: str, note: str, table_form
 
 
 def _print_report(study: BoundStudy, dataset: "xr.Dataset", ending: str, table_format: str) -> None:
-    """Prints the report and its ending; if the format is not text, prints the tables, and the report to stderr."""
+    """Prints the report and its ending; if the format is not text, prints them to stderr, and the tables to stdout."""
     with collect_tables() as tables:
         report = _report(study, dataset)
     if table_format != "text":
