@@ -140,8 +140,8 @@ def person_means(
 
     Raises:
         ValueError: if an argument is not as described, the last phase ends after the schedule, a person has more than
-            107,374 visits in a phase, or there are too many people (2 million are always accepted); from `params`, if a
-            value is out of range, or 2^20 / (reward_high - reward_low) overflows.
+            107,374 visits in a phase, or there are too many people (2 million are always accepted). The result's
+            `params` raises this error if a value is out of range, or 2^20 / (reward_high - reward_low) overflows.
 
     Values:
         epsilon: the privacy budget of a person, > 0.

@@ -56,8 +56,8 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
     Raises:
         ValueError: if learner is not a `Learner`, has no interface, reads contexts, or is already a result of
             `per_person`; if reports is not an integer >= 1; if rest is neither "best" nor "act", or is "best" for a
-            learner without a best action; from `params`, for claims in the joint model, and for budgets that cannot be
-            divided.
+            learner without a best action. The result's `params` raises this error for claims in the joint model, and
+            for budgets that cannot be divided.
 
     Values:
         The values of `learner`. The budget covers all rounds of a person.

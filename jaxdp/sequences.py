@@ -28,8 +28,8 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
         name: name of the values, for errors.
         values: [horizon, columns] numbers or bools in [0, scale]. A read-only array is not copied.
         scale: the largest allowed value, > 0.
-        columns: word for the columns, for errors.
-        column: word for the number of columns, for errors.
+        columns: name of the columns in error messages, such as "arms".
+        column: name of the number of columns in error messages, such as "num_arms".
 
     Returns:
         The matrix. The dtypes float16 and float32 are unchanged. Bools, and integers if the scale is < 256, become

@@ -37,9 +37,10 @@ def check_coordinates(where: str, names: Iterable[Any]) -> None:
 
 @contextmanager
 def name_options(**options: str) -> Iterator[None]:
-    """Renames the argument that starts the message of a ValueError from the `with` block.
+    """Replaces an argument's name by an option's name in messages of ValueErrors from the `with` block.
 
-    `options` maps each argument's name to an option of the command line, such as --release.
+    The argument's name is the first word of a message. `options` maps it to the name of a command-line option, such as
+    --release.
     """
     try:
         yield

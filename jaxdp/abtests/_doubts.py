@@ -29,9 +29,10 @@ def warn_of_split(users: Sequence[int]) -> None:
 
 
 def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: Sequence[float]) -> None:
-    """Warns if an arm's fraction of ones is outside the range of randomized responses by more than chance explains.
+    """Warns if an arm's fraction of ones is impossible for randomized responses, even with sampling error.
 
-    A curator's counts are not checked.
+    The expected fraction of ones is in [1 / (1 + e^epsilon), e^epsilon / (1 + e^epsilon)]. A curator's counts are not
+    checked.
     """
     if setting.trust == "central":
         return

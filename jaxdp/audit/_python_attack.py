@@ -84,11 +84,11 @@ def attack_runs(
     confidence: float,
     progress: bool,
 ) -> PythonAuditResult:
-    """Chooses a pair of neighbours by pilot runs of a learner, and attacks it by fresh runs.
+    """Chooses a pair of neighbours in pilot runs of a learner, and attacks this pair in fresh runs.
 
-    `run` plays the learner. `persons` [rounds] has the person of each round; None if each round has a new person.
-    `observes` is whether the adversary sees numbers after each round, and `trials` is the number of attacked runs under
-    each of the two inputs.
+    `run` plays the learner. `persons` [rounds] gives the person in each round; None means that each round has a new
+    person. `observes` says whether the adversary sees numbers after each round. `trials` is the number of attacked runs
+    under each of the two inputs.
     """
     start = time.perf_counter()
     key_pilot, key_attack = jax.random.split(key)

@@ -116,7 +116,7 @@ def scoreboard(
 
     Args:
         key: a typed PRNG key. A row's draws depend on the key and on the row's name, not on other targets.
-        targets: targets by name; an `Attack` counts as a target with one path, "release".
+        targets: targets keyed by name; an `Attack` counts as a target with one path, "release".
         trials: outputs under each input in the most promising attack, >= 100.
         confidence: confidence that all lower bounds of all rows hold, in (0, 1): with at least this probability no
             bound refutes a correct claim. Each of n rows has an error probability of (1 - confidence) / n. The attacks
@@ -153,7 +153,7 @@ def expected_minutes(targets: Mapping[str, Target]) -> float:
     """Estimates how long a thorough `scoreboard` takes, in minutes on two cores, from average times of its steps.
 
     Args:
-        targets: targets by name.
+        targets: targets keyed by name.
     """
     seconds = 0.0
     for target in targets.values():

@@ -120,8 +120,8 @@ def audit(
 
     The remaining trials are fresh outputs. The audit counts how often each guess is right. Nothing else is tried on
     these outputs, so no other correction for multiple testing is needed. For a claim on epsilon, a fair coin chooses
-    the input of each output, and the number of right guesses bounds epsilon at the claimed delta, by a Clopper-Pearson
-    limit. For a Gaussian claim, counts under both inputs bound mu.
+    the input of each output, and the number of correct guesses bounds epsilon at the claimed delta, by a
+    Clopper-Pearson limit. For a Gaussian claim, counts under both inputs bound mu.
 
     For a zCDP claim there are no guesses: the same tenth of the trials chooses an order of the Rényi divergence and a
     step function of a score, and on fresh outputs the means of two transforms of this function bound rho.

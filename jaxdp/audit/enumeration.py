@@ -106,9 +106,10 @@ def transcript_distribution(
 ) -> OutputDistribution:
     """Enumerates the exact distribution of an adversary's view of a learner's transcript.
 
-    Each of the four distributions takes the arguments of its function except the key, as NumPy arrays, and returns all
-    possible values with their probabilities: [(value, probability), ...]. A distribution that is None marks a function
-    as deterministic. A distribution that returns None marks its function as deterministic at these arguments.
+    Each of the four distributions takes the arguments of its function except the key, as NumPy arrays, and returns a
+    list of all possible values with their probabilities, [(value, probability), ...]. A distribution that is None marks
+    a function as deterministic. A distribution that returns None marks its function as deterministic at these
+    arguments.
 
     After each round, transcripts with the same state and the same view are merged. So the time grows with the number
     of different states and views, not with the number of transcripts.

@@ -283,7 +283,10 @@ def _names(size: int, extra: Extra) -> list[str]:
 
 
 def _columns(extra: Extra, outputs: Outputs) -> np.ndarray:
-    """Returns the numbers of outputs and their extra columns, in the order of `_names`: [n, columns] float."""
+    """Returns the numbers of outputs and their extra columns, in the order of `_names`.
+
+    The result is [n, columns] float.
+    """
     numbers = outputs.numbers
     if not (extra.low.size or extra.special.size or extra.lattice.size):
         return numbers

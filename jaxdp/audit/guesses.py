@@ -1,8 +1,8 @@
 """Bounds epsilon from below by guesses: a fair coin chooses the input of each output, and a rule guesses the input.
 
-Under the claim, the number of right guesses is stochastically at most binomial with success probability
-1 / (1 + exp(-epsilon)), up to outputs of total probability about delta that are set aside. A lower limit on this
-probability bounds epsilon. Proof: `docs/proofs/guesses.md`.
+Under the claim, the number of correct guesses is stochastically at most binomial with success probability 1 / (1 +
+exp(-epsilon)), up to outputs of total probability about delta that are set aside. A lower limit on this probability
+bounds epsilon. Proof: `docs/proofs/guesses.md`.
 
 Source:
     Steinke, Nasr & Jagielski (2023), "Privacy Auditing with One (1) Training Run", Theorem 3.1 and, for delta, the
@@ -23,7 +23,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
     """Returns a lower bound on epsilon; it exceeds the true epsilon with probability at most `error`.
 
     Args:
-        right: integer in [0, guesses], number of right guesses.
+        right: integer in [0, guesses], number of correct guesses.
         guesses: integer in [0, coins], number of guesses. The rule must not depend on these outputs.
         coins: number of outputs; for each output an independent fair coin chose the input.
         sides: 1 if the rule guesses only one of the inputs, 2 if it guesses both inputs.
@@ -73,7 +73,7 @@ def fast_guess_bound(
     """Approximates `guess_bound` for arrays of counts, by Wilson's limit, to compare many guessing rules quickly.
 
     Args:
-        right: [...] float, number of right guesses.
+        right: [...] float, number of correct guesses.
         wrong: [...] float, number of wrong guesses.
         coins: number of outputs; for each output an independent fair coin chose the input.
         sides: 1 if the rule guesses only one of the inputs, 2 if it guesses both inputs.

@@ -15,7 +15,7 @@ def python_release(
 ) -> Release:
     """Wraps a plain Python function as a release, so that `audit` can attack the function unchanged.
 
-    Each output is one call on the host. The host makes at most some hundred thousand calls per second, so use few
+    Each output is one call on the host. The host makes at most a few hundred thousand calls per second, so use few
     trials.
 
     Args:

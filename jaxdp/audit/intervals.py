@@ -147,8 +147,8 @@ def log_ratio_bound(
 ) -> np.ndarray:
     """Returns log((p - delta) / q) at the lower limit of p and the upper limit of q.
 
-    p and q are an event's probabilities under the input that should make it likely, and under the other input. Each
-    limit fails with probability at most `error`.
+    p is an event's probability under the input that should make it likely, and q its probability under the other input.
+    Each confidence limit fails with probability at most `error`.
 
     Args:
         counts: [...] integers, occurrences of events under the input that should make them likely.

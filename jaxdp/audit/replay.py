@@ -201,7 +201,7 @@ def is_shared(batch: np.ndarray) -> bool:
 
 
 def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> dict[str, Any]:
-    """Returns the parts of a step that the adversary sees under the learner's claim, by name."""
+    """Returns a dict of the parts of a step that are in the adversary's view, as the learner's claim defines it."""
     claim, view = scene.guarantee, {}
     if scene.sees_public and claim.trust_model != "local":
         view["the public state"] = (state.public, used)
@@ -334,7 +334,7 @@ def _player(
 
 
 def _array_fields(entry: tape.Entry) -> dict[str, jax.Array]:
-    """Returns an entry's fields that can be arrays, by name, so that a `jax.vmap` can return them."""
+    """Returns a dict of an entry's fields that can be arrays, so that a `jax.vmap` can return them."""
     not_arrays = ("name", "norm", "distribution", "each")
     fields = {name: x for name, x in entry._asdict().items() if name not in not_arrays and x is not None}
     return jax.tree.map(jnp.asarray, fields)

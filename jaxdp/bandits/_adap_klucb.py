@@ -32,13 +32,13 @@ class Params:
 def adap_klucb(*, num_arms: int) -> Learner:
     r"""Plays arms in doubling blocks, and chooses the next arm by KL-UCB from the noisy totals of the last blocks.
 
-    A block plays a single arm as often as this arm was played before the block, but at least once. So an arm has 1, 2,
-    4, 8, ... plays at the ends of its blocks. At the end of a block, the block's total reward is released with
-    Laplace(1 / epsilon) noise. This total replaces the arm's earlier total, so rewards of earlier blocks are forgotten.
-    Let m be the number of rewards in an arm's total, x = exploration_rate ln(t + 1) after t rounds, and p the arm's
-    noisy mean plus x / (epsilon m), clipped to [0, 1]. The index of the arm is the largest q with kl(p, q) <= x / m,
-    where kl is the relative entropy of two Bernoulli distributions. The arm with the largest index is played next. Arms
-    that have not been played are played first. Among equal indices, each arm is equally likely.
+    A block plays a single arm as often as this arm was played before the block; an arm's first block has one play. So
+    an arm has 1, 2, 4, 8, ... plays at the ends of its blocks. At the end of a block, the block's total reward is
+    released with Laplace(1 / epsilon) noise. This total replaces the arm's earlier total, so rewards of earlier blocks
+    are forgotten. Let m be the number of rewards in an arm's total, x = exploration_rate ln(t + 1) after t rounds, and
+    p the arm's noisy mean plus x / (epsilon m), clipped to [0, 1]. The index of the arm is the largest q with kl(p, q)
+    <= x / m, where kl is the relative entropy of two Bernoulli distributions. The arm with the largest index is played
+    next. Arms that have not been played are played first. Among equal indices, each arm is equally likely.
 
     This is a published baseline. On the paper's five arms with means from 0.75 to 0.25, after 10^5 rounds,
     `ucb_central` has less regret than this learner at epsilon 1/4, 1 and 10, and more at 0.03 and 0.1. On five arms
@@ -53,7 +53,7 @@ def adap_klucb(*, num_arms: int) -> Learner:
         simulated by blocks or counts.
 
     Raises:
-        ValueError: if num_arms < 2; from `params`, if a value is out of range.
+        ValueError: if num_arms < 2. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

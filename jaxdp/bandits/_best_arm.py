@@ -82,7 +82,10 @@ def num_active(public: Any) -> jax.Array:
 
 
 def rank(public: Any) -> jax.Array:
-    """Returns each active arm's position, from 0, among the active arms in order of index: [num_arms] int32."""
+    """Returns each active arm's position, from 0, among the active arms in order of index.
+
+    The result is [num_arms] int32.
+    """
     return jnp.cumsum(public.active, dtype=jnp.int32) - 1
 
 
@@ -99,7 +102,7 @@ def sweep_counts(
         reports: the randomizer of rewards; a report is a bit.
         sweeps_ahead: (params, public) -> [] number, the number of sweeps until an arm can be dropped; values below 1
             count as 1.
-        drop: (params, public, is_over) -> the public state after arms are dropped; `is_over`, [] bool, is whether a
+        drop: (params, public, is_over) -> the public state after arms are dropped; `is_over`, [] bool, is true if a
             sweep ended.
     """
 

@@ -40,18 +40,19 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
 
     Args:
         means: [num_arms] in [0, 1], the means in the phases without drift.
-        drift: the default of the value `drift`; if None, the default is the smallest mean.
+        drift: default of the value `drift` (see Values); if None, the default is the smallest mean.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}). It supports blocks. Outcomes and
         recommendations are as for `bernoulli_bandit`. The world is the number of rounds played.
 
     Raises:
-        ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
-            range or results in a mean outside [0, 1], or if `gap` is given and all means are equal.
+        ValueError: if means are not a vector of at least two numbers in [0, 1]. The result's `params` raises this error
+            if a value is out of range or results in a mean outside [0, 1], or if `gap` is given and all means are
+            equal.
 
     Values:
-        drift: in [0, the smallest mean]; by default the argument.
+        drift: in [0, the smallest mean]; by default the argument `drift`.
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
             All gaps are rescaled in proportion. The largest mean stays the same unless `best_mean` is given.
         best_mean: in [0, 1], the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.

@@ -66,8 +66,8 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, horizon < 1, or report or rewards is not one of the names above; from `params`, if
-            a value is out of range.
+        ValueError: if num_arms < 2, horizon < 1, or report or rewards is not one of the names above. The result's
+            `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

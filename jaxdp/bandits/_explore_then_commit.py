@@ -91,8 +91,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     Raises:
         ValueError: if num_arms < 2, explore_rounds is not a positive multiple of num_arms or exceeds the largest
-            integer, or rewards is not one of the names above; from `params`, if a value is out of range, or 2^20 /
-            (reward_high - reward_low) exceeds the largest float.
+            integer, or rewards is not one of the names above. The result's `params` raises this error if a value is out
+            of range, or 2^20 / (reward_high - reward_low) exceeds the largest float.
 
     Values:
         epsilon: the privacy budget, > 0.

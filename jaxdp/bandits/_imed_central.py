@@ -33,9 +33,9 @@ class Params:
 def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
     r"""Plays arms in growing blocks, and chooses the next arm by a divergence that accounts for the totals' noise.
 
-    A block plays one arm. The first block of an arm has one play. A later block has `growth` times the arm's plays in
-    earlier blocks, rounded down, but at least one. At the end of a block its total reward is released with Laplace(1 /
-    epsilon) noise, and the next arm is chosen. All totals of an arm are added, so no reward is forgotten. Arms that
+    A block plays one arm. The first block of an arm has one play. A later block has max(1, floor(`growth` * n)) plays,
+    where n counts the arm's plays in earlier blocks. At the end of a block its total reward is released with Laplace(1
+    / epsilon) noise, and the next arm is chosen. All totals of an arm are added, so no reward is forgotten. Arms that
     have not been played are played first, one after another. Among equal indices, each arm is equally likely.
 
     * "imed": plays the arm with the smallest n d + ln n. Here d is the divergence (see Math) between the arm's
@@ -53,7 +53,8 @@ def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
         simulated by blocks or counts.
 
     Raises:
-        ValueError: if num_arms < 2 or index is not one of the names above; from `params`, if a value is out of range.
+        ValueError: if num_arms < 2 or index is not one of the names above. The result's `params` raises this error if a
+            value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -74,8 +74,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         A learner that may stop before the horizon; its actions and recommendations are arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or report, rewards or constants is not one of the names above; from `params`, if a
-            value is out of range.
+        ValueError: if num_arms < 2, or report, rewards or constants is not one of the names above. The result's
+            `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -77,7 +77,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
 
     Raises:
         ValueError: if num_arms < 2, or num_rounds is not a positive multiple of num_arms or exceeds the largest
-            integer; from `params`, if epsilon is not > 0.
+            integer. The result's `params` raises this error if epsilon is not > 0.
 
     Values:
         epsilon: the privacy budget, > 0.

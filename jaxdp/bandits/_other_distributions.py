@@ -70,8 +70,8 @@ def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: flo
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in (0, 1), visits are not a `Visits`, or taste is
-            out of range; from `params`, if a value is out of range or results in a mean outside (0, 1), or if `gap` is
-            given and all means are equal.
+            out of range. The result's `params` raises this error if a value is out of range or results in a mean
+            outside (0, 1), or if `gap` is given and all means are equal.
 
     Values:
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
@@ -131,15 +131,15 @@ def heavy_tailed_bandit(
     visits: Visits | None = None,
     taste: float = 0.0,
 ) -> Environment:
-    """Rewards means[k] + scale * t, where t has a Student-t distribution, so that moments of high order are infinite.
+    """Environment with rewards means[k] + scale * t. The noise t has a Student-t distribution.
 
-    In each round the same variate t is the noise of every arm. Private learners clip rewards. The means of the clipped
-    rewards have the same order as `means`; regret is computed from `means`.
+    Moments of high order are infinite. In each round the same variate t is the noise of every arm. Private learners
+    clip rewards. The means of the clipped rewards have the same order as `means`; regret is computed from `means`.
 
     Args:
         means: [num_arms] finite.
-        degrees_of_freedom: the default of the value `degrees_of_freedom`.
-        scale: the default of the value `scale`.
+        degrees_of_freedom: default of the value `degrees_of_freedom` (see Values).
+        scale: default of the value `scale` (see Values).
         visits: as for `bernoulli_bandit`.
         taste: as for `bernoulli_bandit`, without clipping.
 
@@ -150,12 +150,13 @@ def heavy_tailed_bandit(
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, visits are not a `Visits`, or taste is out
-            of range; from `params`, if a value is out of range, or if `gap` is given and all means are equal.
+            of range. The result's `params` raises this error if a value is out of range, or if `gap` is given and all
+            means are equal.
 
     Values:
-        degrees_of_freedom: > 1 and finite, by default the argument. With d degrees of freedom, the variance of t is
-            infinite if d <= 2, and d / (d - 2) otherwise.
-        scale: > 0 and finite, by default the argument.
+        degrees_of_freedom: > 1 and finite; by default the argument `degrees_of_freedom`. With d degrees of freedom, the
+            variance of t is infinite if d <= 2, and d / (d - 2) otherwise.
+        scale: > 0 and finite; by default the argument `scale`.
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
             All gaps are rescaled in proportion. The largest mean stays the same unless `best_mean` is given.
         best_mean: the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.

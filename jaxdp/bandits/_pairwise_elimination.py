@@ -96,7 +96,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
         step from one test to the next.
 
     Raises:
-        ValueError: if num_arms < 2; from `params`, if a value is out of range.
+        ValueError: if num_arms < 2. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -134,7 +134,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         is worse than the best arm (with a tolerance w: by more than w).
 
     Raises:
-        ValueError: if num_arms < 2; from `params`, if a value is out of range.
+        ValueError: if num_arms < 2. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -146,8 +146,8 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
             needed. If the anticipated effect is wrong, more rounds are needed, but the failure probability and privacy
             do not change.
         first_look: plays of each arm at the first test, an integer >= 2 and < 2^30 (in 64-bit mode: < 2^62). The first
-            epoch has a sixteenth of these plays, but at most 64 + 64 / epsilon. By default None: the first epoch has 64
-            + 64 / epsilon plays of each arm, and the first test takes place after 80 + 64 / epsilon + 16 / epsilon^2
+            epoch has a sixteenth of these plays, capped at 64 + 64 / epsilon. By default None: the first epoch has 64 +
+            64 / epsilon plays of each arm, and the first test takes place after 80 + 64 / epsilon + 16 / epsilon^2
             plays of each arm.
         growth: in [0.05, 1], by default 0.1: an arm's plays in an epoch from the third on, divided by the arm's plays
             before this epoch, unless the noise requires more plays (see above).

@@ -32,9 +32,9 @@ def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np
 def ends_of_epochs(pilot: int, first_look: int, growth: float, spacing: float, largest: int) -> np.ndarray:
     """Returns the number of plays of each active arm at the end of each epoch, [NUM_EPOCHS] integer.
 
-    The first two ends are `pilot` and `first_look`. After `plays` plays, an epoch adds the larger one of growth * plays
-    and min(plays, spacing * sqrt(plays)), but at least 1. The first end above half of `largest` and all later ends are
-    replaced by `largest`.
+    The first two ends are `pilot` and `first_look`. After `plays` plays, an epoch adds the maximum of growth * plays,
+    min(plays, spacing * sqrt(plays)) and 1. The first end above half of `largest` and all later ends are replaced by
+    `largest`.
     """
     ends = [pilot, first_look]
     while len(ends) < NUM_EPOCHS:

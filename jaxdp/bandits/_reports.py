@@ -42,7 +42,7 @@ def randomizer_values(values: Mapping[str, float]) -> dict[str, float]:
     """Renames a learner's values to the names that `scalar_randomizer` uses.
 
     Args:
-        values: the values by name, with the learner's names.
+        values: the values keyed by name, with the learner's names.
 
     Raises:
         ValueError: if reward_low or reward_high is out of range.

@@ -96,8 +96,8 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         and counts.
 
     Raises:
-        ValueError: if num_arms < 2, or constants is not one of the names above; from `params`, if a value is out of
-            range.
+        ValueError: if num_arms < 2, or constants is not one of the names above. The result's `params` raises this error
+            if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

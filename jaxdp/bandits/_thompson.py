@@ -51,8 +51,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or posterior or rewards is not one of the names above; from `params`, if a value is
-            out of range.
+        ValueError: if num_arms < 2, or posterior or rewards is not one of the names above. The result's `params` raises
+            this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -87,8 +87,8 @@ class Public(NamedTuple):
 def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
     r"""Draws each arm's mean from its posterior given noisy totals of blocks, and plays the arm with the largest draw.
 
-    An arm's rewards are summed in blocks. The first block has one play. A later block has `growth` times the arm's
-    plays in earlier blocks, rounded down, but at least one. When an arm's block ends, its total is released with noise.
+    An arm's rewards are summed in blocks. The first block has one play. A later block has max(1, floor(`growth` * n))
+    plays, where n counts the arm's plays in earlier blocks. When an arm's block ends, its total is released with noise.
     For binary rewards, the noise is two-sided geometric: it is the integer k with probability proportional to
     exp(-epsilon |k|). Bounded rewards are scaled to [0, 1], and the noise is Laplace(1 / epsilon). The means of all
     arms are drawn again in every round, so the plays of a block need not be consecutive.
@@ -101,8 +101,8 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or rewards is not one of the names above; from `params`, if a value is out of
-            range.
+        ValueError: if num_arms < 2, or rewards is not one of the names above. The result's `params` raises this error
+            if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -94,8 +94,8 @@ def tsallis_inf(
 
     Raises:
         ValueError: if num_arms < 2, estimator, report or rewards is not one of the names above, or horizon < 1; if
-            horizon is missing for Gaussian reports, or given for randomized response; from `params`, if a value is out
-            of range.
+            horizon is missing for Gaussian reports, or given for randomized response. The result's `params` raises this
+            error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

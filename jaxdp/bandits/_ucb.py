@@ -79,8 +79,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or report or rewards is not one of the names above; from `params`, if a value is
-            out of range.
+        ValueError: if num_arms < 2, or report or rewards is not one of the names above. The result's `params` raises
+            this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -80,8 +80,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
 
     Raises:
         ValueError: if num_arms < 2, release is not one of the names above, or horizon < 1; or if horizon is missing for
-            "tree", or given for "blocks"; from `params`, if a value is out of range or, for "tree", if
-            horizon^-exploration_rate is below exp(-80).
+            "tree", or given for "blocks". The result's `params` raises this error if a value is out of range or, for
+            "tree", if horizon^-exploration_rate is below exp(-80).
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -75,12 +75,12 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}). Without visits it supports
         blocks and feedback totals. Outcomes: `pseudo_regret`, the largest mean minus the mean of the arm played;
         `best_arm_plays`, the number of plays of arms with gap zero. An arm outside [0, num_arms) pays 0, and its regret
-        is NaN. Recommendations are arms; `correct` is whether the arm's gap is zero, and `simple_regret` is the gap.
+        is NaN. Recommendations are arms; `correct` is true if the arm's gap is zero, and `simple_regret` is the gap.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], visits are not a `Visits`, or taste is
-            out of range; from `params`, if a value is out of range or results in a mean outside [0, 1], or if `gap` is
-            given and all means are equal.
+            out of range. The result's `params` raises this error if a value is out of range or results in a mean
+            outside [0, 1], or if `gap` is given and all means are equal.
 
     Values:
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
@@ -118,7 +118,7 @@ def gaussian_bandit(
 
     Args:
         means: [num_arms] finite.
-        stddev: standard deviation of a reward, > 0; the default of the value `stddev`.
+        stddev: standard deviation of a reward, > 0; default of the value `stddev` (see Values).
         visits: as for `bernoulli_bandit`.
         taste: as for `bernoulli_bandit`, without clipping.
 
@@ -130,11 +130,11 @@ def gaussian_bandit(
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, stddev is not finite and > 0, visits are
-            not a `Visits`, or taste is out of range; from `params`, if a value is out of range, or if `gap` is given
-            and all means are equal.
+            not a `Visits`, or taste is out of range. The result's `params` raises this error if a value is out of
+            range, or if `gap` is given and all means are equal.
 
     Values:
-        stddev: > 0, the standard deviation of a reward; by default the argument.
+        stddev: > 0, the standard deviation of a reward; by default the argument `stddev`.
         gap: > 0, the difference between the largest mean and the next lower mean; by default the difference in `means`.
             All gaps are rescaled in proportion. The largest mean stays the same unless `best_mean` is given.
         best_mean: the largest mean, by default the largest of `means`. Means are `best_mean` minus the gaps.

@@ -55,7 +55,7 @@ class Comparison:
     def values(self) -> xr.DataArray:
         """Returns the metric after the last round.
 
-        The dimensions are `along`, unit and horizon (if the comparison has them), epsilon and seed.
+        The dimensions are `along`, unit, horizon, epsilon and seed; unit and horizon only if the comparison has them.
         """
         values = self.dataset[self.metric]
         values = values.isel(round=-1) if "round" in values.dims else values

@@ -84,7 +84,7 @@ class ClipFn(Protocol):
 
 
 class DoneFn(Protocol):
-    """Returns whether the learner has stopped: [] bool.
+    """Returns whether the learner has stopped. The result is [] bool.
 
     Called after each round, so at least one round is played. The lane ends as soon as the result is true. May read:
     params and the released state, because a stopping time is public.
@@ -171,7 +171,7 @@ class SlotRoundsFn(Protocol):
 
 
 class SwitchWhenFn(Protocol):
-    """Returns whether the learner may switch to its next blocks: [] bool. The result must not change back to false."""
+    """Returns whether the learner may switch to its next blocks, [] bool. True must not change back to False."""
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
 

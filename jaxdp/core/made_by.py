@@ -26,8 +26,8 @@ class MadeBy:
 
     Attributes:
         name: name of the factory.
-        arguments: the arguments that were passed, by name. An array with more than 1,000 entries is replaced by its
-            shape and dtype, to save memory.
+        arguments: the arguments that were passed, keyed by name. An array with more than 1,000 entries is replaced by
+            its shape and dtype, to save memory.
 
     Examples:
         >>> MadeBy("explore_then_commit", {"num_arms": 4, "explore_rounds": 800})

@@ -117,7 +117,7 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
     """
     rows: Rows = []
     for name, part in made_of.items():
-        if isinstance(part, Mapping):  # estimators by name
+        if isinstance(part, Mapping):  # estimators keyed by name
             rows += [(label, f"{estimator!r}: {claim_text(estimator.guarantee)}") for label, estimator in part.items()]
             rows.append(("values", _values_of_parts(part.values())))
         elif hasattr(part, "params"):

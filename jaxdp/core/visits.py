@@ -30,7 +30,7 @@ class Visits:
     order, make the schedule with another `seed`.
 
     Attributes:
-        person: [horizon] int32 in [0, num_people), the index of each round's person; read-only.
+        person: [horizon] int32 in [0, num_people), the index of the person in each round; read-only.
         nth: [horizon] int32, number of earlier visits of this person; read-only.
         num_people: the number of people.
         most: the maximum number of visits of one person.
@@ -166,7 +166,7 @@ class Visits:
 
 
 def _earlier_visits(person: np.ndarray) -> np.ndarray:
-    """Returns the number of earlier visits of each round's person, [horizon], from the persons, [horizon]."""
+    """Returns, [horizon], the number of earlier visits of the person in each round; `person` is [horizon]."""
     order = np.argsort(person, kind="stable")
     starts = np.flatnonzero(np.diff(person[order], prepend=-1))
     position = np.arange(len(person))

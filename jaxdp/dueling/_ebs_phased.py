@@ -64,8 +64,8 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         1 if the left arm wins, else 0 (clipped). Counts are for ordered pairs, in the order of a flattened matrix.
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants is unknown; from
-            `params`, if a value is out of range.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants is unknown. The
+            result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

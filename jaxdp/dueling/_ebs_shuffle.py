@@ -70,9 +70,9 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         1 if the left arm wins, else 0 (clipped). Counts are for ordered pairs, in the order of a flattened matrix.
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or calibration is unknown; from
-            `params`, if a value is out of range. For "bound", `params` also raises it if the condition of the closed
-            form, epsilon <= log(n / (16 log(2 / delta))), fails for the smallest batch.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or calibration is unknown. The
+            result's `params` raises this error if a value is out of range. For "bound", `params` also raises it if the
+            condition of the closed form, epsilon <= log(n / (16 log(2 / delta))), fails for the smallest batch.
 
     Values:
         epsilon: the privacy budget, > 0.

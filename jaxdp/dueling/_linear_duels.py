@@ -54,8 +54,9 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         every lane, the counts of all num_arms^2 pairs: 40,000 for 200 arms, 4 million for 2,000.
 
     Raises:
-        ValueError: if features are not as above, weights have another shape or are not finite, or the link is unknown;
-            from `params`, if scale is not finite and > 0, or makes utilities overflow JAX's default float type.
+        ValueError: if features are not as above, weights have another shape or are not finite, or the link is unknown.
+            The result's `params` raises this error if scale is not finite and > 0, or makes utilities overflow JAX's
+            default float type.
 
     Values:
         scale: > 0, by default 1: the factor of the weights, and so of utilities and of regret. The true weights are

@@ -149,15 +149,15 @@ def phased_learner(
 
 
 def largest_integer() -> int:
-    """Returns the integer that marks a phase too long to end."""
+    """Returns the integer used as the length of a phase that never ends."""
     return int(jnp.iinfo(jnp.result_type(int)).max)
 
 
 def num_phases() -> int:
     """Returns the number of phases (rows) in a table such as `passes`: half the number of bits of an integer.
 
-    Later phases use the last row. With a confidence_multiplier of 1, phase e = 1, 2, ... has at least 4^e duels, so the
-    phases that use the last row are too long to end.
+    Later phases use the last row. With a confidence_multiplier of 1, phase e = 1, 2, ... has at least 4^e duels, so no
+    run reaches the end of a phase that uses the last row.
     """
     return jnp.result_type(int).itemsize * 4
 
@@ -168,7 +168,7 @@ def phases_and_sizes(num_arms: int) -> Iterator[tuple[int, int]]:
 
 
 def empty_passes(num_arms: int) -> np.ndarray:
-    """Makes a table of passes, [num_phases, num_arms + 1] integers, that marks every phase as too long to end."""
+    """Makes a table of passes, [num_phases, num_arms + 1] integers, in which every phase never ends."""
     return np.full((num_phases(), num_arms + 1), largest_integer(), jnp.result_type(int))
 
 

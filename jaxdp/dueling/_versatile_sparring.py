@@ -92,7 +92,7 @@ def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, square
 
 
 def _drawn_arms(weights: jax.Array, arms: jax.Array) -> jax.Array:
-    """Returns the arms that the two players drew, one-hot: [num_arms, 2] bool."""
+    """Returns the arms that the two players drew, one-hot. The result is [num_arms, 2] bool."""
     return jnp.arange(len(weights), dtype=arms.dtype)[:, None] == arms[None]
 
 
@@ -156,7 +156,8 @@ def versatile_sparring(
 
     Raises:
         ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; if horizon is missing for Gaussian
-            reports, or given for randomized response; from `params`, if a value is out of range.
+            reports, or given for randomized response. The result's `params` raises this error if a value is out of
+            range.
 
     Values:
         epsilon: the privacy budget, > 0.

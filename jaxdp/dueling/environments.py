@@ -68,9 +68,9 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
-            of JAX's default float type; if the link is unknown, or visits are not a `Visits`; from `params`, if
-            link_scale is not finite and > 0, or makes utility differences overflow float64, or moves a preference so
-            close to 1/2 that float64 cannot represent it.
+            of JAX's default float type; if the link is unknown, or visits are not a `Visits`. The result's `params`
+            raises this error if link_scale is not finite and > 0, or makes utility differences overflow float64, or
+            moves a preference so close to 1/2 that float64 cannot represent it.
 
     Values:
         link_scale: s > 0, by default 1; multiplies utility differences; as s tends to 0, duels become fair coins.
@@ -135,8 +135,9 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
 
     Raises:
         ValueError: if preference_matrix is not a preference matrix, regret is unknown, regret is "strong" or "weak" and
-            there is no Condorcet winner, or visits are not a `Visits`; from `params`, if gap is not > 0, moves a
-            preference out of [0, 1] or so close to 1/2 that float64 cannot represent it, or all preferences are 1/2.
+            there is no Condorcet winner, or visits are not a `Visits`. The result's `params` raises this error if gap
+            is not > 0, moves a preference out of [0, 1] or so close to 1/2 that float64 cannot represent it, or all
+            preferences are 1/2.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2. All distances are multiplied by one

@@ -13,11 +13,11 @@ def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
         preferences: [num_arms, num_arms] float64, a preference matrix.
 
     Returns:
-        A dictionary of [num_arms, num_arms] float64 matrices by name. Let gap(i) = P[w, i] - 1/2 for the Condorcet
-        winner w, and b(i) be the Borda score over all other arms. `borda_regret` is max b - (b(left) + b(right)) / 2
-        (Saha, Koren & Mansour, 2021). If there is a Condorcet winner, `strong_regret` is gap(left) + gap(right)
-        (DP-Dueling, Saha & Asi, 2024, appendix B), and `weak_regret` is min(gap(left), gap(right)) (Yue, Broder,
-        Kleinberg & Joachims, 2012). Otherwise these two names are missing.
+        A dictionary of [num_arms, num_arms] float64 matrices keyed by name. Let gap(i) = P[w, i] - 1/2 for the
+        Condorcet winner w, and b(i) be the Borda score over all other arms. `borda_regret` is max b - (b(left) +
+        b(right)) / 2 (Saha, Koren & Mansour, 2021). If there is a Condorcet winner, `strong_regret` is gap(left) +
+        gap(right) (DP-Dueling, Saha & Asi, 2024, appendix B), and `weak_regret` is min(gap(left), gap(right)) (Yue,
+        Broder, Kleinberg & Joachims, 2012). Otherwise these two names are missing.
     """
     borda = borda_gaps(preferences)
     regrets = {"borda_regret": np.add.outer(borda, borda) / 2}

@@ -70,8 +70,8 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     Raises:
         ValueError: if there is no matrix, or a matrix is not a preference matrix or differs in shape from the first; if
-            starts are not increasing integers that begin with 0, one for each matrix; from `params`, as for
-            `matrix_duels`.
+            starts are not increasing integers that begin with 0, one for each matrix. The result's `params` raises this
+            error as for `matrix_duels`.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2 in any stage. All distances are

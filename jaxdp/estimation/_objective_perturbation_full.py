@@ -132,9 +132,9 @@ def objective_perturbation_full(
         the tolerance is on the gradient of the mean objective.
 
     Raises:
-        ValueError: if constants is unknown, weights is not "none" or max_steps < 1; from `params`, if epsilon <= 0,
-            delta is outside (0, 1), regularization is below the least beta, another value is not > 0, or feature_norm
-            is not finite.
+        ValueError: if constants is unknown, weights is not "none" or max_steps < 1. The result's `params` raises this
+            error if epsilon <= 0, delta is outside (0, 1), regularization is below the least beta, another value is not
+            > 0, or feature_norm is not finite.
         RuntimeError: from `estimate`, if the solver did not converge.
 
     Privacy:

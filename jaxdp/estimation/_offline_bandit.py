@@ -86,8 +86,8 @@ def offline_bandit(
         suboptimalities of the three learned policies are NaN.
 
     Raises:
-        ValueError: if a count is too small; from `params`, if radius is not finite and > 0, or expertise is not finite
-            and >= 0.
+        ValueError: if a count is too small. The result's `params` raises this error if radius is not finite and > 0, or
+            expertise is not finite and >= 0.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 2 (data) and eq. (9).

@@ -219,8 +219,9 @@ def sgd(
         learning_rate (0.1) or, for "inverse_time", coverage kappa and feature_norm L.
 
     Raises:
-        ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time"; from `params`, if
-            a value is not > 0, or if radius, coverage or feature_norm is infinite for "inverse_time".
+        ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time". The result's
+            `params` raises this error if a value is not > 0, or if radius, coverage or feature_norm is infinite for
+            "inverse_time".
 
     Privacy:
         - None.
@@ -283,7 +284,7 @@ def sgd_rr(
         An estimator like `sgd`, but its `params` take epsilon as well.
 
     Raises:
-        ValueError: as `sgd`, and from `params` if epsilon is not > 0.
+        ValueError: as `sgd`. The result's `params` also raises this error if epsilon is not > 0.
 
     Privacy:
         - Claim: epsilon-DP in the local model.

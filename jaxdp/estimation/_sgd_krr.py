@@ -51,8 +51,9 @@ def sgd_krr(
         they also take learning_rate (0.1) or, for "inverse_time", coverage kappa and feature_norm L.
 
     Raises:
-        ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time"; from `params`, if
-            a value is not > 0, or if radius, coverage or feature_norm is infinite for "inverse_time".
+        ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time". The result's
+            `params` raises this error if a value is not > 0, or if radius, coverage or feature_norm is infinite for
+            "inverse_time".
 
     Privacy:
         - Claim: epsilon-DP in the local model.

@@ -143,8 +143,8 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
         states a preference. Its `params` take radius (default inf) and tolerance (default 1e-5).
 
     Raises:
-        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0; from `privatize`, if features
-            and labels do not cover all pairs of items.
+        ValueError: if max_steps < 1. The result's `params` raises this error if radius or tolerance is not > 0.
+            `privatize` raises it if features and labels do not cover all pairs of items.
 
     Privacy:
         - None.
@@ -206,9 +206,9 @@ def ballot_objective_perturbation(
         An estimator like `ballot_mle`, but its `params` also take epsilon and, for Gaussian noise, delta.
 
     Raises:
-        ValueError: as `ballot_mle`; if weights or noise is unknown; from `params`, if epsilon <= 0 or delta is outside
-            (0, 1); from `privatize`, if there are more than max_dim items, or more ballots than floats can count
-            exactly (2^24 / (m - 1) in 32-bit mode).
+        ValueError: as `ballot_mle`; if weights or noise is unknown. The result's `params` also raises this error if
+            epsilon <= 0 or delta is outside (0, 1). `privatize` raises it if there are more than max_dim items, or more
+            ballots than floats can count exactly (2^24 / (m - 1) in 32-bit mode).
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
@@ -313,7 +313,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         int8: -1 if a voter was not asked, 0 or 2 for an answer, and 1, only at epsilon = inf, for no preference.
 
     Raises:
-        ValueError: as `ballot_mle`, and from `params` if epsilon is not > 0.
+        ValueError: as `ballot_mle`. The result's `params` also raises this error if epsilon is not > 0.
 
     Privacy:
         - Claim: epsilon-DP in the local model.

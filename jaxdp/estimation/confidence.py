@@ -42,12 +42,18 @@ class ConfidenceSet(NamedTuple):
     basis: jax.Array | None = None
 
     def contains(self, theta: jax.Array) -> jax.Array:
-        """Returns whether theta ([dim] float) lies in the set, ignoring directions orthogonal to basis: [] bool."""
+        """Returns whether theta ([dim] float) lies in the set, ignoring directions orthogonal to basis.
+
+        The result is [] bool.
+        """
         shift = theta - self.center
         return shift @ jnp.matmul(self.shape, shift, precision="highest") <= self.width**2
 
     def inner_shape(self) -> jax.Array:
-        """Returns the shape in the coordinates of basis, in which it is positive definite: [rank, rank] float."""
+        """Returns the shape in the coordinates of basis, in which it is positive definite.
+
+        The result is [rank, rank] float.
+        """
         return self.shape if self.basis is None else _product(self.basis.T, _product(self.shape, self.basis))
 
     def whitened(self, vectors: jax.Array) -> jax.Array:
@@ -175,7 +181,7 @@ def confidence_set(
     label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
-        """Bounds the norm |g|_(A^-1) of the gradient's noise g, except with probability `failure_prob`: [] float.
+        """Bounds the norm |g|_(A^-1) of the gradient's noise g, [] float, except with probability `failure_prob`.
 
         `stddev` is the standard deviation of the noise on the statistic.
         """
@@ -207,7 +213,10 @@ def confidence_set(
 
 
 def gamma_quantile(shape: float, tail: jax.Array) -> jax.Array:
-    """Returns a number that a Gamma(shape, 1) variable exceeds with probability <= tail, up to rounding: [] float."""
+    """Returns a number that a Gamma(shape, 1) variable exceeds with probability <= tail, up to rounding.
+
+    The result is [] float.
+    """
     high = shape + jnp.sqrt(2 * shape * -jnp.log(tail)) - jnp.log(tail)  # Boucheron, Lugosi & Massart (2013), ch. 2.4
     size = jnp.asarray(shape, tail.dtype)
 
@@ -281,10 +290,10 @@ def with_confidence(estimator: Estimator) -> Estimator:
         0), failure_prob (0.1) and curvature (0, for which coverage is proven).
 
     Raises:
-        ValueError: if the estimator has no `noise` or keeps features private; from `params`, if ridge < 0, failure_prob
-            is outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with ridge > 0, curvature = 0 or
-            regularization > 0, since the set would then contain everything; from `estimate`, if ridge is too small for
-            features that do not span all directions.
+        ValueError: if the estimator has no `noise` or keeps features private. The result's `params` raises this error
+            if ridge < 0, failure_prob is outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with
+            ridge > 0, curvature = 0 or regularization > 0, since the set would then contain everything. `estimate`
+            raises it if ridge is too small for features that do not span all directions.
 
     Privacy:
         - As the estimator; the set is post-processing of its estimate and of public features.

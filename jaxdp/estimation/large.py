@@ -171,7 +171,7 @@ def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
 
 
 def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
-    """Bounds, for each sample, the statistic's L2 sensitivity to the sample's privacy unit: [num_samples] float64.
+    """Returns, [num_samples] float64, a bound on the statistic's L2 sensitivity to each sample's privacy unit.
 
     If the unit is one label, the bound is the norm of the sample's features, rounded up.
 

@@ -157,12 +157,12 @@ def warn_large_doubts(
     values: Mapping[str, Any],
     offset: np.ndarray | float = 0.0,
 ) -> None:
-    """Warns if a solver stopped early; without a ridge, also if answers are nearly certain or a norm is too large.
+    """Warns if a solver stopped early, if answers are nearly certain, or if a norm of features is too large.
 
-    Whether theta makes answers nearly certain is checked only if the solver converged and the radius does not bound the
-    search. A norm is too large if it far exceeds the median norm and floats have 32 bits. Features may be mapped from a
-    file. `values` are the estimator's values, with defaults. `offset`, [num_samples] or a number, is the public part of
-    the margins.
+    The last two warnings are given only without a ridge. Nearly certain answers are reported only if the solver
+    converged and the radius does not bound the search. Norms are checked only in 32-bit mode; a norm is too large if it
+    far exceeds the median norm. Features may be mapped from a file. `values` are the estimator's values, with defaults.
+    `offset`, [num_samples] or a number, is the public part of the margins.
     """
     has_ridge = bool(values.get("regularization")) or np.isfinite(values.get("margin_stddev", np.inf))
     if not estimate.converged:

@@ -70,7 +70,10 @@ class _Problem:
         return float(loss - self.linear @ point.theta + self.ridge / 2 * (point.theta @ point.theta))
 
     def gradient(self, point: _Point) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the gradient of the loss at the point, and the product of its Hessian with theta: [dim] each."""
+        """Returns the gradient of the loss at the point, and the product of its Hessian with theta.
+
+        Each result is [dim].
+        """
         chances = expit(point.margins)
         curved = chances * (1 - chances) * (point.margins - self.offset)
         slopes = (self.weights * np.stack([chances, curved])).astype(default_float())

@@ -101,8 +101,8 @@ def mle(
         tolerance (default 1e-5) and, for weights="cut", cut (default 0).
 
     Raises:
-        ValueError: if max_steps < 1 or weights is unknown; from `params`, if radius or tolerance is not > 0, or cut is
-            not >= 0.
+        ValueError: if max_steps < 1 or weights is unknown. The result's `params` raises this error if radius or
+            tolerance is not > 0, or cut is not >= 0.
 
     Privacy:
         - None.
@@ -202,7 +202,8 @@ def debiased_rr(
         privacy_unit="person", persons, [num_samples] public ids.
 
     Raises:
-        ValueError: if max_steps < 1 or the unit is unknown; from `params`, if epsilon, radius or tolerance is not > 0.
+        ValueError: if max_steps < 1 or the unit is unknown. The result's `params` raises this error if epsilon, radius
+            or tolerance is not > 0.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -287,7 +288,8 @@ def mle_rr(
         An estimator like `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5).
 
     Raises:
-        ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+        ValueError: if max_steps < 1. The result's `params` raises this error if epsilon, radius or tolerance is not
+            > 0.
 
     Privacy:
         - Claim: epsilon-DP in the local model.

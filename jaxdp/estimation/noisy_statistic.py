@@ -56,7 +56,8 @@ class Params:
         learning_rate: [] float > 0, used only by SGD.
         tolerance: [] float > 0, bound on the norm of the projected gradient of the mean objective; used only by
             full-batch solvers.
-        persons: [num_samples] int32, the index of each label's person; None if the unit of privacy is one label.
+        persons: [num_samples] int32, the index of the person who gave each label; None if the unit of privacy is one
+            label.
         margin_stddev: [] float > 0, a guess of the margins' standard deviation. It determines the ridge if
             regularization is 0; None if the ridge is always `regularization`.
     """
@@ -73,7 +74,10 @@ class Params:
     margin_stddev: Scalar | None = None
 
     def lengths(self, features: jax.Array) -> jax.Array:
-        """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to the sample's privacy unit: [num_samples]."""
+        """Bounds the L2 sensitivity of sum_i y_i x_i to each sample's privacy unit.
+
+        The result is [num_samples].
+        """
         if self.persons is None:
             return feature_norms(features)
         return person_norms(features, jnp.asarray(self.persons))
@@ -371,7 +375,7 @@ def add_noise(
     release: Release,
     basis: jax.Array | None = None,
 ) -> jax.Array:
-    """Adds the noise to an exact statistic, and returns the noisy statistic: [dim] float64.
+    """Adds the noise to an exact statistic, and returns the noisy statistic. The result is [dim] float64.
 
     Args:
         key: key of the noise.

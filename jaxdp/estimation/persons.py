@@ -94,12 +94,12 @@ def check_unit(privacy_unit: str) -> bool:
 
 
 def person_index(persons: ArrayLike) -> np.ndarray:
-    """Returns the index of each label's person as a `Params` leaf, [num_samples] int32."""
+    """Returns, for each label, the index of the person who gave it, as a `Params` leaf, [num_samples] int32."""
     return count_labels(persons)[1]
 
 
 def person_budgets(epsilon: float, persons: ArrayLike) -> np.ndarray:
-    """Returns the budget of each report, [num_samples] float64: epsilon / k for a person with k labels."""
+    """Returns the budget of each report, [num_samples] float64. It is epsilon / k for a person with k labels."""
     _, index, counts = count_labels(persons)
     return epsilon / counts[index]
 
@@ -133,7 +133,7 @@ def _norms_on_host(features: Any, index: Any) -> np.ndarray:
 def person_lengths(features: np.ndarray, index: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to the labels of the sample's person: [num_samples].
 
-    The result is float64. `index` has the person of each sample. Features are first cast to `dtype`.
+    The result is float64. `index` gives the person of each sample. Features are first cast to `dtype`.
     """
     order = np.argsort(index, kind="stable")
     ends = np.flatnonzero(np.diff(index[order], append=-1)) + 1

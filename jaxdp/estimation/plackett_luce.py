@@ -61,7 +61,7 @@ def plackett_luce_mle(
         radius (default inf) and tolerance (default 1e-5).
 
     Raises:
-        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0.
+        ValueError: if max_steps < 1. The result's `params` raises this error if radius or tolerance is not > 0.
 
     Privacy:
         - None.
@@ -128,7 +128,8 @@ def plackett_luce_debiased_krr(
         `params` take epsilon, radius (default inf) and tolerance (default 1e-5).
 
     Raises:
-        ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+        ValueError: if max_steps < 1. The result's `params` raises this error if epsilon, radius or tolerance is not
+            > 0.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -293,7 +294,10 @@ def chosen_sum(features: jax.Array, targets: jax.Array) -> jax.Array:
 
 @in_64_bits
 def _lengths(features: jax.Array) -> jax.Array:
-    """Returns each sample's largest distance between two actions' features, rounded up: [num_samples] float."""
+    """Returns each sample's largest distance between two actions' features, rounded up.
+
+    The result is [num_samples] float.
+    """
     wide = features.astype(jnp.float64)
     shifts = range(1, features.shape[1] // 2 + 1)  # cyclic shifts by at most K / 2 pair every action with every other
     distances = [feature_norms(wide - jnp.roll(wide, shift, axis=1)) for shift in shifts]

@@ -70,7 +70,8 @@ def gaussian_rewards(
         A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each [].
 
     Raises:
-        ValueError: if a count is < 1, a norm is not > 0, or a name in `known` is unknown; from `params`, if ridge < 0.
+        ValueError: if a count is < 1, a norm is not > 0, or a name in `known` is unknown. The result's `params` raises
+            this error if ridge < 0.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.

@@ -60,7 +60,7 @@ def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 
 def power_below(values: jax.Array) -> jax.Array:
-    """Returns the largest power of two that is at most the value, elementwise: [...] float.
+    """Returns the largest power of two that is at most the value, elementwise. The result is [...] float.
 
     Positive subnormal values give the smallest normal float. Values that are not positive and finite give 1/2.
     """
@@ -171,7 +171,7 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
 
 
 def noise_variance(noise_multiplier: jax.Array, epsilon: jax.Array, noise: str, rank: int) -> jax.Array:
-    """Returns the variance of the privacy noise on each coordinate, divided by sensitivity^2: [] float.
+    """Returns the variance of the privacy noise on each coordinate, divided by sensitivity^2. The result is [] float.
 
     Args:
         noise_multiplier: [] float, standard deviation of Gaussian noise divided by the sensitivity.

@@ -105,7 +105,7 @@ def _sandwich(curvature: Eigen, middle: jax.Array, count: int) -> jax.Array:
 
 
 def _mean_square(columns: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the mean over samples of w_i x_i x_i^T: [rank, rank] float."""
+    """Returns the mean over samples of w_i x_i x_i^T. The result is [rank, rank] float."""
     return _product(columns.T * weights[None, :], columns) / len(weights)
 
 

@@ -72,11 +72,11 @@ class Plays(NamedTuple):
 
 @factory
 def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | None = None) -> Environment:
-    """Losses of 0 or 1 that react to plays: the expert played in the previous round has a larger mean loss.
+    """An adaptive adversary with losses of 0 or 1: the expert played in the previous round has a larger mean loss.
 
     Args:
         means: [num_experts] in [0, 1], mean losses of experts that were not played in the previous round.
-        penalty: the default of the value `penalty`.
+        penalty: default of the value `penalty` (see Values).
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, >= 0; None omits this
             metric.
 
@@ -89,8 +89,8 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
             num_switches is not an integer >= 0.
 
     Values:
-        penalty: in [0, 1], by default the argument. It is added to the mean loss of the expert played in the previous
-            round; the result is clipped to 1.
+        penalty: in [0, 1]; by default the argument `penalty`. It is added to the mean loss of the expert played in the
+            previous round; the result is clipped to 1.
 
     Source:
         None; this is a simple adaptive adversary.
@@ -134,8 +134,8 @@ def punish_repeats(
 
     Args:
         num_experts: number of experts, >= 2.
-        memory: the default of the value `memory`.
-        gap: the default of the value `gap`.
+        memory: default of the value `memory` (see Values).
+        gap: default of the value `gap` (see Values).
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, >= 0; None omits this
             metric.
 
@@ -150,8 +150,8 @@ def punish_repeats(
             1/2], or num_switches is not an integer >= 0.
 
     Values:
-        memory: an integer >= 0, the number of rounds for which a play is punished; by default the argument.
-        gap: in (0, 1/2]; the good expert's mean is 1/2 - gap; by default the argument.
+        memory: an integer >= 0, the number of rounds for which a play is punished; by default the argument `memory`.
+        gap: in (0, 1/2]; the good expert's mean is 1/2 - gap; by default the argument `gap`.
 
     Source:
         None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023). Against these, only learners that

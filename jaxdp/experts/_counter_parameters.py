@@ -38,7 +38,7 @@ def counter_of(horizon: int) -> Counter:
 
 
 def static_bound(learning_rate: float, variance: float, *, num_experts: int, horizon: int) -> float:
-    """Returns the proved regret bound of `counter_weights` over the class `static()`, but at most the horizon."""
+    """Returns the proved regret bound of `counter_weights` over the class `static()`, capped at the horizon."""
     # `variance` is the variance of the noise in one expert's total after the last round.
     growth = learning_rate * (horizon / 8 + variance / 2)
     return min(float(horizon), math.log(num_experts) / learning_rate + growth)

@@ -74,8 +74,8 @@ def counter_weights(
         otherwise, memory does not depend on it.
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; from `params`, if a value
-            is out of range.
+        ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes. The result's `params`
+            raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -60,8 +60,8 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1, or noise is not one of the names above; from `params`, if a value
-            is out of range.
+        ValueError: if num_experts < 2, horizon < 1, or noise is not one of the names above. The result's `params`
+            raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

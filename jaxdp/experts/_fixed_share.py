@@ -42,7 +42,7 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
         int32).
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         learning_rate: > 0, by default the minimiser of the regret bound (see Math) at the default switch_rate.

@@ -25,7 +25,7 @@ def lower_bound_losses(
         num_experts: number of experts N, >= num_phases and >= 2.
         horizon: number of rounds, >= num_phases.
         num_phases: number of phases S, >= 1.
-        gap: the default of the value `gap`.
+        gap: default of the value `gap` (see Values).
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon). If
             None, the environment has no metrics in hindsight.
 

@@ -39,7 +39,8 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
         int32).
 
     Raises:
-        ValueError: if num_experts < 2 or horizon < 1; from `params`, if learning_rate is not > 0.
+        ValueError: if num_experts < 2 or horizon < 1. The result's `params` raises this error if learning_rate is not
+            > 0.
 
     Values:
         learning_rate: > 0, by default sqrt(8 ln N / T).

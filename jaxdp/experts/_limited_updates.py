@@ -74,8 +74,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         blocks. For binary losses it also supports counts, which use totals of losses instead of single rounds.
 
     Raises:
-        ValueError: if num_experts < 2, or noise or losses is not one of the names above; from `params`, if epsilon is
-            not > 0.
+        ValueError: if num_experts < 2, or noise or losses is not one of the names above. The result's `params` raises
+            this error if epsilon is not > 0.
 
     Values:
         epsilon: the privacy budget, > 0.

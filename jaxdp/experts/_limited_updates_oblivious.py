@@ -61,15 +61,15 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above; from `params`, if
-            epsilon is not > 0, delta is not in (0, 1), or batch is not an integer in [1, horizon].
+        ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above. The result's `params`
+            raises this error if epsilon is not > 0, delta is not in (0, 1), or batch is not an integer in [1, horizon].
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with accounting "zcdp", in (0, 1).
         batch: number of rounds in a batch, an integer in [1, horizon]. By default it minimises the regret bound among
-            the lengths that are tried. The rate is the maximum that the budget allows, but at most sqrt(8 ln N / (batch
-            * T)), the best non-private rate.
+            the lengths that are tried. The rate is the maximum that the budget allows, capped at the best non-private
+            rate, sqrt(8 ln N / (batch * T)).
 
     Privacy:
         - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.

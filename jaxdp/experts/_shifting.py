@@ -82,8 +82,8 @@ def shifting_losses(
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1, which are divided into segments.
-        num_shifts: the maximum number of shifts, in [0, horizon), and the default of the value `num_shifts`. If
-            shift_times is a list, num_shifts must be None or the length of the list.
+        num_shifts: the maximum number of shifts, in [0, horizon), and the default of the value `num_shifts` (see
+            Values). If shift_times is a list, num_shifts must be None or the length of the list.
         shift_times: the first rounds of all segments except the first; rounds are numbered from 0. "equal": segment s =
             0, 1, ... begins in round floor(s T / (num_shifts + 1)). "drawn": num_shifts distinct rounds from 1 to T -
             1; all sets of rounds are equally likely. Or a list of rounds in [1, T), in ascending order.
@@ -93,7 +93,7 @@ def shifting_losses(
             so the good experts of all segments are distinct. Or a list of num_shifts + 1 experts, each different from
             its predecessor.
         distribution: distribution of a loss, "bernoulli" (0 or 1) or "beta".
-        gap: the default of the value `gap`.
+        gap: default of the value `gap` (see Values).
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon). If
             None, the environment has no metrics in hindsight.
 
@@ -110,14 +110,15 @@ def shifting_losses(
     Raises:
         ValueError: if a size is out of range; if a list of times is not ascending or not in [1, horizon); if a list of
             experts is not num_shifts + 1 experts in [0, num_experts), each different from its predecessor; or if
-            "own_parts" has more segments than experts; from `params`, if a value is out of range.
+            "own_parts" has more segments than experts. The result's `params` raises this error if a value is out of
+            range.
 
     Values:
         gap: in (0, other_mean], the mean loss of all other experts minus the good expert's mean loss; by default the
-            argument.
+            argument `gap`.
         other_mean: in (0, 1], the mean loss of all other experts, by default 1/2.
-        num_shifts: an integer in [0, the argument], the number of changes of the good expert; by default the argument.
-            It is not a value if shift_times is a list.
+        num_shifts: number of changes of the good expert, an integer from 0 to the argument `num_shifts`, which is the
+            default. It is not a value if shift_times is a list.
         concentration: c, only for Beta losses. A loss of mean m has the distribution Beta(m c, (1 - m) c), with
             variance m (1 - m) / (c + 1). Both parameters must be >= 1. By default c is the maximum of 10 and the
             smallest c with this property.

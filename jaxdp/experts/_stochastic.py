@@ -50,9 +50,9 @@ def stochastic_losses(
         that are 1. (Sums of integers are exact, unlike sums of floats.)
 
     Raises:
-        ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not an integer >= 0;
-            from `params`, if a value is out of range or results in a mean outside [0, 1], or if `gap` is given and all
-            means are equal.
+        ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not an integer >= 0.
+            The result's `params` raises this error if a value is out of range or results in a mean outside [0, 1], or
+            if `gap` is given and all means are equal.
 
     Values:
         gap: > 0, the difference between the next larger mean and the smallest mean; by default the difference in

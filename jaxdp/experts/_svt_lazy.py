@@ -101,8 +101,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above; from `params`, if a
-            value is out of range.
+        ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above. The result's `params`
+            raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

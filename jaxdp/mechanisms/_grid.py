@@ -150,7 +150,7 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
 
 
 def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
-    """Returns the step: the smallest power of two >= 1 with scale / step <= `FEW` (about), but at most `largest`."""
+    """Returns the smallest power of two >= 1 such that scale / step is at most about `FEW`, capped at `largest`."""
     times = scale * ((1 + COARSEST) * 2 / FEW)  # with room for the change by rounding
     return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, largest)
 

@@ -40,10 +40,10 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
         Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
 
     Deviations:
-        The probability of reporting another label is raised by a small margin, rounded up to a multiple of 2^-32, and
-        at least 2^-32 at each finite epsilon. So the report is a little more private than claimed, and for K = 2
-        clearly so above epsilon = 20. For K > 2, if rounding would make the probability of keeping a label less than
-        1 / K, the report is a random label; this needs epsilon below about 3e-6 + K / 2^32.
+        A small margin is added to the probability of reporting another label. The sum is rounded up to a multiple of
+        2^-32; at each finite epsilon the result is at least 2^-32. So the report is a little more private than claimed,
+        and for K = 2 clearly so above epsilon = 20. For K > 2, if rounding would make the probability of keeping a
+        label less than 1 / K, the report is a random label; this needs epsilon below about 3e-6 + K / 2^32.
 
     Math:
         A label $y$ among $K$ is reported as $r$ with

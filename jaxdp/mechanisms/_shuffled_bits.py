@@ -88,8 +88,9 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:
     """Builds a function that returns the largest P(E) - e^epsilon P'(E) over events E, rounded up.
 
-    E is an event of the number of ones among all reports; one user's bit is 1 in P and 0 in P'. The function's argument
-    is the distribution of the number of ones among the reports of all other users.
+    P and P' are the distributions of the number of ones among all reports if one user's bit is 1 and 0, respectively. E
+    is a set of values of this number. The function's argument is the distribution of the number of ones among the
+    reports of all other users.
     """
     # With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1}
     # at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.

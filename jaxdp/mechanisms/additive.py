@@ -61,8 +61,8 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         - Values are rounded to a public grid, and noise is rounded down to it; both are integers in float64. The
           release equals the output of the Laplace mechanism on the rounded values, rounded down. Rounding adds at most
           one step to the change of a value, and the noise is calibrated for this larger change. A step is 2^-16 to
-          2^-15 of sensitivity / epsilon, but at least 2^-17 of the sensitivity, and at most 2^-10 of the sensitivity
-          (or 1 for integers). For several values that are not integers this upper limit is divided by their number,
+          2^-15 of sensitivity / epsilon, clipped to the range from 2^-17 to 2^-10 of the sensitivity (for integers, the
+          upper limit is 1). For several values that are not integers this upper limit is divided by their number,
           rounded up to a power of two. If the upper limit is below the lower limit, the upper limit applies.
         - Noise is computed from float64 logarithms of 64-bit words. This adds a delta below 1e-9 for each value, for
           epsilon up to 10. No noise beyond 44.4 scales is drawn. A traced sensitivity that is not positive and finite,

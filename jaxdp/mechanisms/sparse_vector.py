@@ -121,8 +121,8 @@ def above_threshold_step(
             `above` of all earlier steps. A query of NaN is never reported above.
 
     Returns:
-        (state, above). `above`, [] bool, is whether the noisy answer reached the noisy threshold; False once the run
-        has halted.
+        (state, above). `above`, [] bool, is true if the noisy answer reached the noisy threshold and the run had not
+        halted.
 
     Raises:
         ValueError: if query is not a number or a `Sum`, or is an integer of a wider type than JAX's default.

@@ -285,7 +285,7 @@ def _(axis_size: int, in_batched: list[bool], flag: jax.Array) -> tuple[jax.Arra
 
 
 def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Returns a function of one lane's arrays, which calls `function` once for all lanes under `jax.vmap`.
+    """Returns a function of one lane's arrays. Under `jax.vmap`, this function calls `function` once for all lanes.
 
     XLA on CPU vectorises the last axis. If each lane's arrays are short, lanes should therefore be on the last axis.
 

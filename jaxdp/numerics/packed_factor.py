@@ -169,7 +169,7 @@ def _norms(columns: jax.Array, inverses: jax.Array, vectors: jax.Array) -> jax.A
 
 
 def lower_factor(columns: jax.Array, dim: int) -> jax.Array:
-    """Returns the lower triangular matrix [dim, dim] with these columns from the diagonal down, [dim (dim + 1) / 2]."""
+    """Returns the [dim, dim] lower triangular matrix from its packed columns, `columns` [dim (dim + 1) / 2]."""
     column, row = np.triu_indices(dim)
     return jnp.zeros((dim, dim), columns.dtype).at[row, column].set(columns)
 

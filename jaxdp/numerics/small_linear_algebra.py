@@ -198,7 +198,7 @@ def triangle(matrix: AnyArray) -> AnyArray:
 
 
 def symmetric_matrix(entries: AnyArray, dim: int) -> AnyArray:
-    """Returns the symmetric matrix [dim, dim] with the given `triangle`, [dim (dim + 1) / 2]."""
+    """Returns the [dim, dim] symmetric matrix from the result of `triangle`, [dim (dim + 1) / 2]."""
     rows, columns = np.triu_indices(dim)
     index = np.zeros((dim, dim), np.int32)
     index[rows, columns] = index[columns, rows] = np.arange(len(rows))

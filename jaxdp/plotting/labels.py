@@ -40,7 +40,7 @@ def prefix_labels(groups: xr.DataArray) -> dict[str, str]:
         groups: a coordinate along one dimension of names, such as `results.trust_model` along `learner`.
 
     Returns:
-        Labels by name, for the argument `labels` of `curves`.
+        Labels keyed by name, for the argument `labels` of `curves`.
 
     Examples:
         >>> prefix_labels(xr.DataArray(["central", "local"], {"learner": ["ucb_central", "ucb"]}, ("learner",)))

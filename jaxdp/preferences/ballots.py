@@ -207,7 +207,7 @@ class Ballots:
 
 
 def pair_indices(num_items: int) -> np.ndarray:
-    """Returns all pairs i < j of items in lexicographic order: [num_pairs, 2] int64."""
+    """Returns all pairs i < j of items in lexicographic order. The result is [num_pairs, 2] int64."""
     return np.stack(np.triu_indices(num_items, 1), axis=1)
 
 

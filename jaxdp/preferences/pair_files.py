@@ -323,7 +323,10 @@ def _as_list(name: str, column: Any) -> list[Any]:
 
 
 def _mark_repeats(digests: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
-    """Marks the rows that have the same digest and, if given, the same id as a previous row: [num_rows] bool."""
+    """Marks the rows that have the same digest and, if given, the same id as a previous row.
+
+    The result is [num_rows] bool.
+    """
     number = np.zeros(len(digests), np.uint64)
     if ids is not None:
         number = np.unique(ids, return_inverse=True)[1].astype(np.uint64)

@@ -142,7 +142,7 @@ def _swap_unless(keep: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple
 
 
 def _has_larger_bytes(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns whether the bytes of each row of `left` are at least the bytes of `right`'s row: [num_rows] bool.
+    """Returns, [num_rows] bool, whether the bytes of each row of `left` are at least the bytes of `right`'s row.
 
     The bytes are compared lexicographically.
     """
@@ -152,7 +152,7 @@ def _has_larger_bytes(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _digests(larger: np.ndarray, smaller: np.ndarray) -> np.ndarray:
-    """Returns a digest of the two responses of each row: [num_rows, 2] uint64."""
+    """Returns a digest of the two responses of each row. The result is [num_rows, 2] uint64."""
     digests = [
         hashlib.blake2b(one.tobytes() + other.tobytes(), digest_size=16).digest()
         for one, other in zip(larger, smaller, strict=True)

@@ -38,7 +38,7 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
             plugins.
 
     Returns:
-        Targets by name, in the order of `names`. If an entry's fields do not allow an attack, a note says so.
+        Targets keyed by name, in the order of `names`. If an entry's fields do not allow an attack, a note says so.
 
     Raises:
         ValueError: if a name is not registered.

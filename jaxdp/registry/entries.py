@@ -351,8 +351,8 @@ class MechanismEntry(Entry):
         release: (key, params, data, **sizes) -> output.
         neighbours: two adjacent inputs.
         exact: (data, **sizes) -> the output at epsilon = inf; None if that output is random.
-        others: other implementations of the release, by name, with the same arguments as `release`. Audits attack these
-            implementations as well, under the same claim.
+        others: other implementations of the release, keyed by name, with the same arguments as `release`. Audits attack
+            these implementations as well, under the same claim.
     """
 
     params: Callable[..., Any]
@@ -381,7 +381,7 @@ class MechanismEntry(Entry):
         return Mechanism(params, guarantee, release, exact, self.made_by)
 
     def make_releases(self) -> dict[str, Callable[[jax.Array, Any, Any], Any]]:
-        """Returns all implementations of the release, by name, at the entry's sizes."""
+        """Returns all implementations of the release, keyed by name, at the entry's sizes."""
         return {name: self._bind_sizes(release) for name, release in {"release": self.release, **self.others}.items()}
 
     @property

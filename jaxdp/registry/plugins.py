@@ -70,7 +70,7 @@ def import_modules(names: Iterable[str]) -> None:
 
 
 def _registered_ids() -> dict[str, int]:
-    """Returns `id(entry)` of each entry that users have registered, by name."""
+    """Returns `id(entry)` of each entry that users have registered, keyed by name."""
     from jaxdp.registry.registered import own_entries  # a late import: this module imports all entries
 
     return {name: id(entry) for name, entry in own_entries().items()}

@@ -20,7 +20,7 @@ BUDGETS = (0.1, 4.0)  # further values of epsilon at which learners and estimato
 
 
 class Table(dict[str, Any]):
-    """Entries by name. The error for an unknown name lists similar names, or all names if none is similar."""
+    """Entries keyed by name. The error for an unknown name lists similar names, or all names if none is similar."""
 
     def __missing__(self, name: str) -> Any:
         near = difflib.get_close_matches(str(name), self) or list(self)
@@ -122,7 +122,7 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
 
 
 def own_entries() -> dict[str, Any]:
-    """Returns the entries that users have registered, by name."""
+    """Returns the entries that users have registered, keyed by name."""
     return {
         name: entry for _, table in TABLES.values() for name, entry in table.items() if name not in _NAMES_OF_LIBRARY
     }

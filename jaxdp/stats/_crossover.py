@@ -117,7 +117,7 @@ class _Crossings(NamedTuple):
 
 
 def _find_crossings(values: np.ndarray, quantile: float) -> _Crossings:
-    """Finds the zero crossings of the means over seeds. Shape of values: [..., grid points, seeds].
+    """Finds the zero crossings of the means over seeds. `values` has the shape [..., grid points, seeds].
 
     `quantile` is the quantile of Student's distribution.
     """

@@ -17,10 +17,11 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
 
     All seeds replay the same rounds of a log, so the sampling error of the rounds is common to all seeds. The variance
     of this common error is added to the variance of the mean over seeds. With propensities, each seed accepts or
-    rejects rounds by its own random draws (rejection sampling), so two seeds share only some rounds. The common error
-    then weights each matched round by the probability that another seed accepts it too. The common error is computed as
-    if all seeds played the same arms; if they play different arms, the interval is wider than needed. With one seed the
-    interval covers only the sampling error of the rounds, so it is too narrow unless seeds hardly differ.
+    rejects rounds by its own random draws (rejection sampling), so two seeds share only some rounds. In this case, the
+    estimate of the common error weights each matched round by the probability that another seed also accepts it. This
+    estimate is computed as if all seeds played the same arms; if they play different arms, the interval is wider than
+    needed. With one seed the interval covers only the sampling error of the rounds, so it is too narrow unless seeds
+    hardly differ.
 
     Args:
         totals: results of `jaxdp.sweep` or of a run, with the outcomes of `logged_contexts` or `logged_rewards`, and

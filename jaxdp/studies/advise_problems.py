@@ -43,9 +43,9 @@ class Problem(NamedTuple):
     Attributes:
         title: name of the problem in titles.
         loss: name of the loss in axis labels.
-        sizes: default sizes by name: `num_arms` (arms or experts), `dim`.
+        sizes: default sizes keyed by name: `num_arms` (arms or experts), `dim`.
         horizon: default number of rounds or labels.
-        candidates: function without arguments that returns entries by name.
+        candidates: function without arguments that returns entries keyed by name.
         play: function(algorithm, sizes, horizon, instance) that returns a run with the outputs "loss" and `shares`,
             each []. The instance is None if a parameter value of the run determines it.
         seconds: function(algorithm, sizes) that returns the approximate time in seconds, on one core, per round or
@@ -114,7 +114,7 @@ def _estimators() -> dict[str, EstimatorEntry]:
 
 # ---- play ------------------------------------------------------------------------------------------------------------
 def engine_of(algorithm: Algorithm) -> str:
-    """Returns the name of a learner's engine (counts, blocks, heard rounds or rounds), or "labels" for an estimator."""
+    """Returns a learner's engine ("counts", "blocks", "heard rounds" or "rounds"), or "labels" for an estimator."""
     if isinstance(algorithm, Estimator):
         return "labels"
     if algorithm.reports and algorithm.best_action:

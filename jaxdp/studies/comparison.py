@@ -103,7 +103,7 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
 def distinct_learners(
     left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
 ) -> dict[str, LearnerEntry]:
-    """Returns the registered learners for which `is_candidate` holds, by name.
+    """Returns the registered learners for which `is_candidate` is true, keyed by name.
 
     The keywords `left_out` are first removed from the entries' variants. If several entries then have the same factory
     and variant, only the first entry is returned.

@@ -70,8 +70,8 @@ class Study:
         simulate: function(**arguments, **scheduling) that returns the results.
         figure: function(results, **arguments) that returns the figure of the results.
         report: function(results, **arguments) that returns the results as text.
-        instead: function(options by name, **options) that returns a `TextOnly` if the options replace the simulation by
-            a text, else None. The attribute is None if the study has no such options.
+        instead: function(options keyed by name, **options) that returns a `TextOnly` if the options replace the
+            simulation by a text, else None. The attribute is None if the study has no such options.
         files: as in `BoundStudy`.
         quick: values of options, by parameter name, that replace the defaults with --quick, for a first look.
         minutes: time in minutes, including compilation, that the study takes with its defaults on two cores; None if
@@ -162,7 +162,7 @@ def _with_lists(kind: Any) -> Any:
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a function by name.
+    """Returns the arguments of a function keyed by name.
 
     Arguments marked with `Derived` are computed, and other arguments are taken from `values`. Arguments that are
     neither marked nor in `values` are left out, so that they keep their defaults.

@@ -39,7 +39,7 @@ LOWER_LABEL = "order of Thm 2 (lower bound), through the lowest first mark"
 
 
 def duel_learners() -> dict[str, LearnerEntry]:
-    """Returns the registered dueling bandits, by name."""
+    """Returns the registered dueling bandits, keyed by name."""
     return {name: entry for name, entry in LEARNERS.items() if entry.family == "dueling"}
 
 
@@ -64,9 +64,9 @@ def dueling_regret(
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
-        of dimensions (learner, epsilon, round, seed). Rounds are evenly spaced on a logarithmic scale, from a
-        thousandth of the horizon (but at least num_arms + 1) to the horizon. The dataset has the coordinates `utility`
-        along arm, `trust_model` along learner, and `delta`.
+        of dimensions (learner, epsilon, round, seed). Rounds are evenly spaced on a logarithmic scale, from the maximum
+        of num_arms + 1 and a thousandth of the horizon to the horizon. The dataset has the coordinates `utility` along
+        arm, `trust_model` along learner, and `delta`.
     """
     check_delta(delta)
     known = duel_learners()

@@ -147,7 +147,10 @@ def table(results: xr.Dataset) -> str:
 
 
 def learning(results: xr.Dataset, name: str) -> xr.DataArray:
-    """Returns whether a problem's bound is below `LEARNS` times the trivial regret: [horizon, epsilon] bool."""
+    """Returns whether a problem's bound is below `LEARNS` times the trivial regret.
+
+    The result is [horizon, epsilon] bool.
+    """
     bounds = results.sel(problem=name)
     return (bounds.upper < LEARNS * bounds.trivial).transpose("horizon", "epsilon")
 

@@ -39,7 +39,7 @@ class Head(NamedTuple):
     Attributes:
         estimator: the estimator.
         part: the training comparisons.
-        values: function from epsilon to the estimator's parameter values, by name.
+        values: function from epsilon to the estimator's parameter values, keyed by name.
     """
 
     estimator: Estimator
@@ -62,7 +62,7 @@ class Head(NamedTuple):
 def heads(
     part: Part, *, delta: float, margin_stddev: float, feature_norm: float | None, has_persons: bool
 ) -> dict[str, Head]:
-    """Returns the heads to compare, by name.
+    """Returns the heads to compare, keyed by name.
 
     Heads per person are included if `has_persons`, and the head with private features if `feature_norm` is given.
     """
@@ -158,8 +158,8 @@ def score(theta: np.ndarray, part: Part) -> Score:
 def person_error(values: np.ndarray, persons: np.ndarray) -> float:
     """Returns the standard error of the mean of `values` [num_samples], clustered by person.
 
-    `persons` has the id of each row's person. Rows of one person may be dependent, but different persons are
-    independent. The result is NaN if there is only one person.
+    `persons` gives, for each row, the id of the person who gave it. Rows of one person may be dependent, but different
+    persons are independent. The result is NaN if there is only one person.
     """
     _, index = np.unique(persons, return_inverse=True)
     sums = np.bincount(index, values - values.mean())

@@ -76,7 +76,7 @@ def make_release(
 
 
 def defaults() -> dict[str, Any]:
-    """Returns the defaults, by name, of the options that --release does not use."""
+    """Returns the defaults of the options that --release does not use, keyed by name."""
     return {option.name: option.default for option in study("preference-pairs").options if option.name in UNREAD}
 
 

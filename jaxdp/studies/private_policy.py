@@ -61,7 +61,7 @@ POLICY_LABELS = {
 
 
 def estimators(dim: int) -> dict[str, Estimator]:
-    """Returns the estimators to compare, each with its confidence set, by name."""
+    """Returns the estimators to compare, each with its confidence set, keyed by name."""
     return {
         "mle": with_confidence(mle()),
         CENTRAL: with_confidence(objective_perturbation()),

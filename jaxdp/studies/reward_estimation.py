@@ -58,7 +58,7 @@ LABELS = {
 
 
 def estimators(solver: str, dim: int = 1) -> dict[str, Estimator]:
-    """Returns the estimators to compare, by name.
+    """Returns the estimators to compare, keyed by name.
 
     Args:
         solver: "exact" minimises over the ball of radius |theta*|, with analytic Gaussian noise; with public weights

@@ -70,7 +70,7 @@ def tracking_separation(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates dynamic regret per round, on losses that are fixed in advance and on losses that react to plays.
+    """Simulates dynamic regret per round against an oblivious adversary and against an adaptive adversary.
 
     At each T the privacy budgets are epsilon = ratio * sqrt(S / T).
 

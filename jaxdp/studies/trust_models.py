@@ -38,7 +38,7 @@ UNLEARNED = "A learner with regret close to the regret of uniform play has not l
 
 
 def arm_learners() -> dict[str, LearnerEntry]:
-    """Returns the registered bandits with finitely many arms, in their form for rewards of 0 or 1, by name.
+    """Returns the registered bandits with finitely many arms, configured for rewards of 0 or 1, keyed by name.
 
     If several entries differ only in the kind of rewards, only the first entry is returned.
     """

@@ -35,7 +35,7 @@ def attack(
     Returns:
         A record with `rounds`, the round of the first changed answer in each attack; `claimed`, the claimed number; and
         `bound`, the largest lower bound on the true number. The bounds of all attacks hold together with 95%
-        confidence. `refuted` is whether an attack refutes the claim. If an attack does, all attacks are repeated with a
+        confidence. `refuted` is true if an attack refutes the claim. If an attack does, all attacks are repeated with a
         new key and five times the trials, and the record has the results of the repetition. Without the repetition, a
         true claim that a learner spends in full would be refuted in up to one of twenty cases.
     """

@@ -317,7 +317,7 @@ INSTANCES: Mapping[str, Instance] = {instance.name: instance for instance in _LI
 
 @functools.cache
 def frozen() -> Mapping[str, Any]:
-    """Returns the committed numbers of every instance, by name."""
+    """Returns the committed numbers of every instance, keyed by name."""
     return json.loads(frozen_text())
 
 

@@ -153,7 +153,7 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
 
 
 def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
-    """Returns functions, by name, that record the leaves of the public state, except empty leaves and random keys.
+    """Returns functions that record the leaves of the public state, except empty leaves and random keys, keyed by name.
 
     For a large leaf, only some entries and the mean are recorded.
     """

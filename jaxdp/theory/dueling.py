@@ -32,9 +32,9 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
 
     Deviations:
         None in the formula, but the constants are not proved. The proof bounds utility gaps by 2 Delta(1, i). This is
-        false for the logistic link, for which utility gaps are at least 4 Delta(1, i). The proof also does not count
-        plays as the right arm. Lemma 6 of the paper omits the confidence interval of the best arm. With this interval,
-        64 replaces 8, and the privacy noise is larger.
+        false for the logistic link, for which utility gaps are at least 4 Delta(1, i). The proof also ignores rounds in
+        which an arm is the right (second) arm of the pair. Lemma 6 of the paper omits the confidence interval of the
+        best arm. With this interval, 64 replaces 8, and the privacy noise is larger.
 
     Math:
         $$

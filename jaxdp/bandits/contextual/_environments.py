@@ -86,7 +86,7 @@ def linear_contexts(
             `theta_norm`.
         rewards: "uniform": the mean plus uniform noise in [-`noise`, `noise`]. "gaussian": the mean plus Gaussian noise
             with standard deviation `noise`. "binary": 1 or -1.
-        gap: the default of the value `gap`; if None, contexts are not changed.
+        gap: default of the value `gap` (see Values); if None, contexts are not changed.
 
     Returns:
         An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norms at most 1) and rewards
@@ -98,7 +98,7 @@ def linear_contexts(
         which is the default bound of learners.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         theta_norm: |theta|, in (0, 1]; by default the norm of the argument theta, or 1/2 if each lane draws theta.
@@ -149,7 +149,8 @@ def generalized_linear_contexts(
         float; with uniform or Gaussian noise they may lie outside [0, 1].
 
     Raises:
-        ValueError: if an argument is out of range, or there is no such link; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range, or there is no such link. The result's `params` raises this error if
+            a value is out of range.
 
     Values:
         theta_norm: |theta|, in (0, 1]; by default the norm of the argument theta, or 1 if each lane draws theta.

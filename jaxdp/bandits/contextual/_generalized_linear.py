@@ -109,8 +109,8 @@ def generalized_linear(
         A learner as from `linear_ucb`; its recommendation is theta.
 
     Raises:
-        ValueError: if an argument is out of range, there is no such link, or the link's slope is not > 0 on [-1, 1];
-            from `params`, if a value is out of range.
+        ValueError: if an argument is out of range, there is no such link, or the link's slope is not > 0 on [-1, 1].
+            The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

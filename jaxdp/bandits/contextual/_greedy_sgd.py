@@ -86,7 +86,7 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
         int32).
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -108,8 +108,9 @@ def linear_ucb(
         int32).
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range, or if epsilon is finite
-            and >= 1.5 with the paper's constants, because the noise is not proved to be sufficient there.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range,
+            or if epsilon is finite and >= 1.5 with the paper's constants, because the noise is not proved to be
+            sufficient there.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -117,7 +117,7 @@ def linear_ucb_joint(
         tree (at most log2(T) + 1 levels).
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -284,7 +284,7 @@ def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def joint_moments(joint: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
-    """Splits a sum of `joint_vector`s into the sums of x x^T, a `triangle` [dim (dim + 1) / 2], and y x, [dim]."""
+    """Splits a sum of `joint_vector`s into the sum of x x^T, [dim (dim + 1) / 2], and the sum of y x, [dim]."""
     roots = _roots(dim, joint.dtype)
     return joint[: len(roots)] / roots, joint[len(roots) :]
 

@@ -68,8 +68,8 @@ def barrier_strongly_convex(
         A learner as for `barrier_smooth`.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range or smoothness <
-            strong_convexity.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range
+            or smoothness < strong_convexity.
 
     Values:
         epsilon, smoothness, loss_bound, delta, failure_prob: as for `barrier_smooth`.

@@ -46,7 +46,7 @@ def linear_losses(
         `regret` is the sum of losses minus the sum of losses of the best fixed point in hindsight.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         slope: > 0, by default 0.5.
@@ -119,7 +119,7 @@ def quadratic_losses(
         Lipschitz with the constant curvature (D + target) + tilt + drift + push.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         curvature: > 0, by default 0.5.
@@ -180,7 +180,7 @@ def huber_losses(
         drift + push.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         slope: > 0, by default 0.5.
@@ -244,7 +244,7 @@ def logistic_losses(
         tilt + drift + push.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         steepness: > 0, by default 1.

@@ -74,7 +74,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         -loss_bound.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -156,7 +156,7 @@ def strongly_convex_one_point(
         A learner as from `fkm`.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon, delta, loss_bound, lipschitz: as for `fkm`.

@@ -67,7 +67,7 @@ def two_point(
         [] float; NaN counts as the smallest difference.
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is out of range.
+        ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

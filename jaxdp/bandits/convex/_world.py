@@ -32,7 +32,7 @@ class Params:
     """The environment's parameters, which JAX traces.
 
     Attributes:
-        shape: the parameters of g by name, such as `slope`.
+        shape: the parameters of g keyed by name, such as `slope`.
         best: [dim] float, the best point of the mean losses.
         noise: [] float >= 0, standard deviation of q_t, which is added to all losses of a round.
         tilt: [] float >= 0, norm of the random linear part.

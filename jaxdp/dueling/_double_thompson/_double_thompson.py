@@ -40,7 +40,7 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """Counts, for each arm, the arms (itself included) that it may beat according to upper bounds: [num_arms] int32.
+    """Counts, for each arm, the arms (itself included) that it may beat according to upper bounds, [num_arms] int32.
 
     `wins` is `Public.wins`, and `spread` is exploration_rate ln t.
     """
@@ -93,8 +93,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         else 0 (clipped).
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown; from
-            `params`, if a value is out of range.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown. The result's
+            `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

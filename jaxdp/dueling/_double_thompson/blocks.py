@@ -44,7 +44,10 @@ def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
 
 
 def uncertain_against(left: jax.Array, evidence: Evidence, spread: jax.Array) -> jax.Array:
-    """Returns, for each arm, whether its lower bound against the left arm is at most 1/2: [num_arms] bool."""
+    """Returns, for each arm, whether its lower bound against the left arm is at most 1/2.
+
+    The result is [num_arms] bool.
+    """
     lead, weight, allowance = (matrix[:, left] for matrix in evidence)
     lower_lead = lead - allowance
     return (lower_lead <= 0) | (lower_lead * lower_lead <= 4 * spread * weight)

@@ -61,7 +61,7 @@ def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Ar
 
 
 def _is_above_half(key: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
-    """Draws Beta(first[k], second[k]) variates, and returns whether they are above 1/2: [n] bool."""
+    """Draws Beta(first[k], second[k]) variates, and returns whether they are above 1/2. The result is [n] bool."""
     # A Beta variate is a / (a + b) for Gamma variates a and b, so it is above 1/2 if a > b.
     gamma_first, gamma_second = jnp.split(gamma(key, jnp.concatenate([first, second])), 2)
     return gamma_first > gamma_second

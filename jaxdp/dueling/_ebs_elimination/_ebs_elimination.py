@@ -92,9 +92,9 @@ def ebs_elimination(
         left arm wins, else 0 (clipped).
 
     Raises:
-        ValueError: if an argument is out of its range, or constants="paper" is combined with Gaussian noise; from
-            `params`, if a value is out of range, or if JAX's integers or floats cannot represent the noise or the
-            bounds.
+        ValueError: if an argument is out of its range, or constants="paper" is combined with Gaussian noise. The
+            result's `params` raises this error if a value is out of range, or if JAX's integers or floats cannot
+            represent the noise or the bounds.
 
     Values:
         epsilon: the privacy budget, > 0.

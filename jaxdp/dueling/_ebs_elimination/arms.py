@@ -75,7 +75,10 @@ def random_turns(key: jax.Array, num_arms: int) -> jax.Array:
 
 
 def duels(public: Public) -> jax.Array:
-    """Returns, for each arm, the number of its duels on the left against active arms: [num_arms] integer."""
+    """Returns, for each arm, the number of its duels on the left against active arms.
+
+    The result is [num_arms] integer.
+    """
     return jnp.sum(jnp.where(public.active[None, :], public.plays, 0), axis=1, dtype=public.plays.dtype)
 
 
@@ -119,5 +122,8 @@ def interval(
 
 
 def is_beaten(active: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
-    """Returns whether an arm is active and its upper bound is below an active arm's lower bound: [num_arms] bool."""
+    """Returns whether an arm is active and its upper bound is below an active arm's lower bound.
+
+    The result is [num_arms] bool.
+    """
     return active & (high < jnp.max(jnp.where(active, low, -jnp.inf)))

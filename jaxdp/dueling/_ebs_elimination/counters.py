@@ -114,7 +114,7 @@ def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private
 
 
 def sum_upper_levels(estimates: jax.Array) -> jax.Array:
-    """Sums the estimates of the levels above the leaves, in a fixed order: [num_arms] float."""
+    """Sums the estimates of the levels above the leaves, in a fixed order. The result is [num_arms] float."""
     total = jnp.zeros_like(estimates[0])
     for level in estimates[1:]:
         total = total + level

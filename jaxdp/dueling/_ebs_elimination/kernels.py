@@ -13,7 +13,7 @@ from jaxdp.random import uniform_from_key
 
 
 def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
-    """Draws, for each key, one of the arms marked in `active` uniformly at random: [...] int32."""
+    """Draws, for each key, one of the arms marked in `active` uniformly at random. The result is [...] int32."""
     size = jnp.sum(active, dtype=jnp.int32)
     draws = jnp.vectorize(uniform_from_key, signature="()->()")(keys)
     ranks = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than `size`, even in float32

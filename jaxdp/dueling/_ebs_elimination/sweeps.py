@@ -186,7 +186,10 @@ def _drop_arms(
     done: jax.Array,
     levels: tuple[Levels, Levels],
 ) -> jax.Array:
-    """Returns, for each arm, whether the bounds at the end of the block drop it: [num_arms, lanes] bool."""
+    """Returns, for each arm, whether the bounds at the end of the block drop it.
+
+    The result is [num_arms, lanes] bool.
+    """
     level = Levels(*(jnp.where(done, after, before) for before, after in zip(*levels, strict=True)))
     low, high = arms.interval(
         squared,
@@ -225,7 +228,10 @@ def _intervals(
 
 
 def _first_drop(low: jax.Array, high: jax.Array, least_played: LeastPlayed) -> jax.Array:
-    """Returns the first round, from 0, that drops an arm, or num_sweeps * num_arms if none does: [1, lanes] int32."""
+    """Returns the first round, from 0, that drops an arm, or num_sweeps * num_arms if none does.
+
+    The result is [1, lanes] int32.
+    """
     num_sweeps, num_arms, lanes = len(low) - 1, *low.shape[1:]
     # After an arm was on the left in a sweep, this arm and the arms before it have this sweep's bounds, and the arms
     # after it have the previous sweep's bounds.

@@ -158,7 +158,8 @@ def g_optimal_elimination(
 
     Raises:
         ValueError: if features are not as above, constants is unknown, design_gap is not > 0, or horizon is out of
-            range, missing for "paper", or given for "tight"; from `params`, if a value is out of range.
+            range, missing for "paper", or given for "tight". The result's `params` raises this error if a value is out
+            of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -63,13 +63,13 @@ def counts(algorithm: Algorithm) -> Counts:
     num_arms = algorithm.num_arms
 
     def count_duels(public: Any, ahead: jax.Array) -> jax.Array:
-        """Counts the duels of each pair in the next `ahead` rounds of the phase: [num_slots] integer."""
+        """Counts the duels of each pair in the next `ahead` rounds of the phase. The result is [num_slots] integer."""
         ends = jnp.cumsum(public.plays)
         starts = jnp.maximum(ends - public.plays, public.played)
         return jnp.maximum(jnp.minimum(ends, public.played + ahead) - starts, 0)
 
     def pair_indices(public: Any) -> jax.Array:
-        """Returns each pair's index in the flattened matrix: [num_slots]."""
+        """Returns each pair's index in the flattened matrix. The result is [num_slots]."""
         return public.duels[:, 0] * num_arms + public.duels[:, 1]
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:

@@ -50,7 +50,10 @@ def fit_in_ball(
     unspanned = jnp.diag((~is_spanned).astype(dtype))
 
     def excess(weights: jax.Array) -> jax.Array:
-        """Returns the model's expected wins minus the noisy wins, as fractions of all duels: [num_pairs]."""
+        """Returns the model's expected wins minus the noisy wins, as fractions of all duels.
+
+        The result is [num_pairs].
+        """
         return shares * jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1)) - won
 
     def step(state):

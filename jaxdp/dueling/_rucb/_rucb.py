@@ -114,8 +114,8 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         else 0 (clipped).
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown; from
-            `params`, if a value is out of range.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown. The result's
+            `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -114,7 +114,7 @@ def literal_objective_perturbation(
         An estimator with the `params` of `sgd_objective_perturbation(constants="paper")`.
 
     Raises:
-        ValueError: if average is unknown; from `params`, if a value is out of range.
+        ValueError: if average is unknown. The result's `params` raises this error if a value is out of range.
 
     Privacy:
         - No claim is made.

@@ -126,8 +126,8 @@ def lazy_weights(
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1, rounds_per_step < 1, accounting is not one of the names above, or
-            the class does not allow these sizes; from `params`, if a value is out of range, or the privacy cost of the
-            values is more than epsilon allows.
+            the class does not allow these sizes. The result's `params` raises this error if a value is out of range, or
+            the privacy cost of the values is more than epsilon allows.
 
     Values:
         epsilon: the privacy budget, > 0.

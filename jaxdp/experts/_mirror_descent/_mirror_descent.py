@@ -56,8 +56,9 @@ def mirror_descent(
         int32).
 
     Raises:
-        ValueError: if an argument is out of range, or is given although the form does not use it; from `params`, if a
-            value is out of range, or, for "sampling", if `learning_rate` is larger than the privacy budget allows.
+        ValueError: if an argument is out of range, or is given although the form does not use it. The result's `params`
+            raises this error if a value is out of range, or, for "sampling", if `learning_rate` is larger than the
+            privacy budget allows.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -131,8 +131,9 @@ def svt_restarts(
         check_every >= 3 and num_experts <= 341.
 
     Raises:
-        ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of the names above;
-            from `params`, if epsilon is not > 0, failure_prob is not in (0, 1), or margin is not finite.
+        ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of the names above.
+            The result's `params` raises this error if epsilon is not > 0, failure_prob is not in (0, 1), or margin is
+            not finite.
 
     Values:
         epsilon: the privacy budget, > 0.

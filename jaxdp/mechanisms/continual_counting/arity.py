@@ -44,7 +44,7 @@ def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
 
 
 def digits_of(times: np.ndarray, arity: int, levels: int) -> np.ndarray:
-    """Returns the digits of times in base `arity`, [..., levels], lowest first: numbers of blocks in a prefix."""
+    """Returns the base-`arity` digits of times, [..., levels], lowest first: a prefix's number of blocks by level."""
     return times[..., None] // np.asarray([arity**h for h in range(levels)], np.int64) % arity
 
 

@@ -67,7 +67,7 @@ def doubling_counter(
         so gives the same results.
 
     Raises:
-        ValueError: if an argument is out of its range; from `init`, for clocks.
+        ValueError: if an argument is out of its range. The result's `init` raises this error for clocks.
 
     Values:
         As for `tree_counter`.

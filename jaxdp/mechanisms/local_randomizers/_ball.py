@@ -119,7 +119,7 @@ class OnSphere(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def fixed_proxy(dim: int, bias: float) -> float:
-    """Returns a variance proxy of reports of norm 1 that holds for every fixed vector; it is nearly minimal.
+    """Returns a nearly minimal variance proxy of a coordinate of a report of norm 1, for every fixed vector.
 
     `docs/proofs/ball_reports.md` proves that the search considers the worst cases.
 
@@ -145,7 +145,7 @@ def fixed_proxy(dim: int, bias: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def any_proxy(dim: int, bias: float) -> float:
-    """Returns a variance proxy of reports of norm 1 that holds for random vectors with any distribution."""
+    """Returns a variance proxy of a coordinate of a report of norm 1, for random vectors of any distribution."""
     coordinates, logs = _half_sphere(dim)
     means = 2 * bias * (_suffix_sums(np.exp(logs) * coordinates) - _prefix_sums(np.exp(logs) * coordinates))
     best = 1 / dim

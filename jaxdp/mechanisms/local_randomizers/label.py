@@ -52,7 +52,8 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
         has the dtype of the totals, int32 or int64.
 
     Raises:
-        ValueError: if num_labels < 2; from `params`, if epsilon is not > 0; from `report`, if labels are not integers.
+        ValueError: if num_labels < 2. The result's `params` raises this error if epsilon is not > 0. `report` raises it
+            if labels are not integers.
 
     Values:
         epsilon: the privacy budget, > 0.

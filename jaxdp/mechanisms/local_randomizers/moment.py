@@ -90,9 +90,9 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         `exact_moments` (`Moments`) and the number of users, count [], and returns `Moments`.
 
     Raises:
-        ValueError: if dim < 1, report or constants is unknown, or "paper" is combined with "l2_ball"; from `params`, if
-            a value is out of range (with "paper", epsilon must be below 1.5 or infinite); from `report`, if x or y has
-            another shape.
+        ValueError: if dim < 1, report or constants is unknown, or "paper" is combined with "l2_ball". The result's
+            `params` raises this error if a value is out of range (with "paper", epsilon must be below 1.5 or infinite).
+            `report` raises it if x or y has another shape.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -186,7 +186,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         return point
 
     def add_noise(key: jax.Array, params: MomentParams, vector: jax.Array, scale: jax.Array | float) -> jax.Array:
-        """Adds noise of `scale` times one report's standard deviation to the vector of moments, or of their sums."""
+        """Adds noise, with `scale` times one report's standard deviation, to a vector of moments or sums of moments."""
         outer, cross = (scale * jnp.asarray(part, vector.dtype) for part in (params.noise_stddev, params.cross_stddev))
         if not is_paper:
             return add_normals(key, vector, outer, sensitivity(math.sqrt(4.5)))

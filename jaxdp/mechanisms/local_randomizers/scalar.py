@@ -75,7 +75,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
         `total` takes the numbers of ones and the numbers of users, [...] int32 or int64 each, and returns [...] floats.
 
     Raises:
-        ValueError: if report is unknown or binary is not True or False; from `params`, if a value is out of range.
+        ValueError: if report is unknown or binary is not True or False. The result's `params` raises this error if a
+            value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -60,8 +60,8 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
         type. The estimate is the report. There is no `total`.
 
     Raises:
-        ValueError: if shape has an entry that is not an integer >= 1, or norm is unknown; from `params`, if a value is
-            out of range; from `report`, if the array has another shape.
+        ValueError: if shape has an entry that is not an integer >= 1, or norm is unknown. The result's `params` raises
+            this error if a value is out of range. `report` raises it if the array has another shape.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -39,9 +39,9 @@ def lazy_weights_distribution(
     """Returns the distribution of the plays and of `public`.
 
     After each batch except the last the sequence is kept with probability (1 - p) * exp(-rate * loss), where p is
-    `fake_switch_prob` and loss is the sequence's loss in the batch. After `budget` resamples, the sequence is always
-    kept. Otherwise a sequence is drawn with probability proportional to prior * exp(-rate * total loss so far). All
-    sequences of the class are enumerated.
+    `fake_switch_prob` and loss is the sequence's loss in the batch. If the sequence is not kept, a new sequence is
+    drawn with probability proportional to prior * exp(-rate * total loss so far). After `budget` resamples, the
+    sequence is always kept. All sequences of the class are enumerated.
     """
     rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
     batch, budget, losses = int(params.batch), int(params.budget), losses_of(data)

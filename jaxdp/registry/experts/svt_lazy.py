@@ -72,8 +72,8 @@ def replaced_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
 def replaced_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of `horizon` rounds who differ in round one.
 
-    Later, all experts except the first have losses (three rounds), then no expert (three rounds), then all experts. The
-    last rounds are beyond the cap on selections.
+    After round one, all experts except the first have losses for three rounds. Then no expert has losses for three
+    rounds, and from then on all experts have losses. The last rounds are beyond the cap on selections.
     """
     return loss_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 

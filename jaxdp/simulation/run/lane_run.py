@@ -21,7 +21,7 @@ class Run:
     Attributes:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
         params: (**values) -> pytree. On the host: checks the values of one grid point and returns its parameters.
-        guarantee: (**values) -> dict of claims by name. On the host: returns a claim for each algorithm and, with
+        guarantee: (**values) -> dict of claims keyed by name. On the host: returns a claim for each algorithm and, with
             `user_level`, a claim for a person.
         dims: names of the dimensions of each output, or a function that returns the names for given shapes of the
             outputs.

@@ -112,7 +112,8 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
 
     Raises:
         ValueError: if the learner has no interface, has unsupported contexts or actions, or sums the rewards of a
-            person; from `params` and `guarantee`, for claims that are neither local nor central.
+            person. The result's `params` and `guarantee` raise this error for claims that are neither local nor
+            central.
     """
     space, feedback = _spaces(learner)
     reports = learner.reports

@@ -94,8 +94,8 @@ def simulator(
         horizon: number of rounds, in [1, 2^31 - 1]; larger numbers require 64-bit mode.
         checkpoints: the rounds after which outputs are recorded, as increasing round numbers, a number of evenly spaced
             rounds, or `log_spaced(n)`. None means only the horizon.
-        record: functions by name. Each function is called at the checkpoints with a `Snapshot` (params, public, world,
-            action, round), and returns an array. With the engine "counts" the action is None.
+        record: functions keyed by name. Each function is called at the checkpoints with a `Snapshot` (params, public,
+            world, action, round), and returns an array. With the engine "counts" the action is None.
         engine: "rounds", "blocks", "counts", "heard" or "auto".
         outcomes: names of the environment's outcomes to sum; None means all. Other outcomes are not computed. If the
             learner clips feedback, as bandits with `rewards="bounded"` do, the name "clipped" is also valid. It is the

@@ -34,7 +34,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     `known=()` to the problem, which then passes no facts.
 
     Args:
-        estimators: the estimators, by name.
+        estimators: the estimators, keyed by name.
         problem: draws the data sets and evaluates the estimates.
 
     Returns:

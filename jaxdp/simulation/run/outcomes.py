@@ -37,7 +37,7 @@ def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Ar
 
 
 def totals(running: Running) -> dict[str, jax.Array]:
-    """Returns the sums so far by name, as arrays."""
+    """Returns the sums so far keyed by name, as arrays."""
     return {name: s.total if isinstance(s, compensated.Sum) else s for name, s in running.items()}
 
 

@@ -48,7 +48,7 @@ def evaluate_recommendation(
 def read_checkpoint(
     learner: Learner, environment: Environment, record: Mapping[str, RecordFn], params: Any, play: Play
 ) -> dict[str, jax.Array]:
-    """Returns all outputs of a checkpoint, by name."""
+    """Returns all outputs of a checkpoint, keyed by name."""
     snapshot = Snapshot(params, play.state.public, play.world, play.action, play.round)
     outputs = merge_outputs(
         outcomes.totals(play.outcomes),

@@ -16,7 +16,7 @@ Taker = tuple[str, Callable[..., Any]]  # (name for errors, function that takes 
 
 
 def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Returns a function's parameters by name."""
+    """Returns a function's parameters keyed by name."""
     return inspect.signature(function).parameters
 
 

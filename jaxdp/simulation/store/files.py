@@ -132,8 +132,8 @@ class Store:
             max_lanes: maximum number of lanes to return.
 
         Returns:
-            The chunk with the lanes that were read, and their outputs by name, each with a leading axis of lanes. None
-            if the store has no computed lane of the chunk, or if the chunk cannot be read. An unreadable chunk is
+            The chunk with the lanes that were read, and their outputs keyed by name, each with a leading axis of lanes.
+            None if the store has no computed lane of the chunk, or if the chunk cannot be read. An unreadable chunk is
             reported and repaired after the store has grown.
         """
         try:
@@ -290,7 +290,7 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
 
 
 def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
-    """Returns a sentence, by name, about each coordinate with missing, unreadable or changed files."""
+    """Returns a sentence about each coordinate with missing, unreadable or changed files, keyed by its name."""
     group, damaged = import_zarr().open_group(files, mode="r"), {}
     for name, expected in json.loads(str(group[COMPUTED].attrs[LAYOUT])).get(LABELS, {}).items():
         try:

@@ -168,7 +168,7 @@ class Growth:
                 )
 
     def _metadata(self) -> dict[str, Any]:
-        """Returns the metadata of each array from the store's `zarr.json`, by name."""
+        """Returns the metadata of each array from the store's `zarr.json`, keyed by name."""
         return json.loads((self.store.path / METADATA).read_text())["consolidated_metadata"]["metadata"]
 
     def _extend(self, dim: str, positions: Sequence[int], metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

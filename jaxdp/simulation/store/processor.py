@@ -110,7 +110,7 @@ def cores() -> int:
 
 
 def _xla_flags() -> dict[str, str]:
-    """Returns XLA's flags by name. If a flag is repeated, its last value counts, as in XLA."""
+    """Returns XLA's flags keyed by name. If a flag is repeated, its last value counts, as in XLA."""
     text = os.environ.get("XLA_FLAGS", "").strip()
     if text and not text.startswith("-"):  # XLA reads flags from the file of this name
         try:

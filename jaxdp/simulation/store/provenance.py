@@ -29,10 +29,10 @@ class Point(NamedTuple):
     """A grid point of a program.
 
     Attributes:
-        static: the static values of the program, by name, as `as_json` returns them.
-        values: all other values of the point, by name, as `as_json` returns them.
-        guarantees: the claims at the point, by name. There is one for each algorithm and, with `user_level`, a second
-            one for a person.
+        static: the static values of the program, keyed by name, as `as_json` returns them.
+        values: all other values of the point, keyed by name, as `as_json` returns them.
+        guarantees: the claims at the point, keyed by name. There is one for each algorithm and, with `user_level`, a
+            second one for a person.
     """
 
     static: dict[str, Any]
@@ -138,7 +138,7 @@ def key_record(key: jax.Array) -> dict[str, Any]:
 
 
 def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str, Guarantee]) -> dict[str, Any]:
-    """Returns the record of a grid point: its values, its parameters, and its claims by name."""
+    """Returns the record of a grid point: its values, its parameters, and its claims keyed by name."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     return {
         "values": as_json(dict(values)),

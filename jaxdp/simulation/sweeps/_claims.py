@@ -100,7 +100,7 @@ def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Seque
 
 
 def _parts(claim: Guarantee) -> dict[str, Any]:
-    """Returns a claim's columns of the table of claims, by name."""
+    """Returns a claim's columns of the table of claims, keyed by name."""
     budgets = {"epsilon": claim.epsilon, "delta": claim.delta, "rho": claim.rho, "mu": claim.mu}
     return {
         "claim": str(claim),

@@ -85,15 +85,15 @@ def sweep(
     Args:
         build: (**static) -> Run, called once for every combination of static values, before anything is compiled; or a
             Run, if there are no static_axes.
-        axes: lists of values of the run's parameters, by name; the grid is their product.
+        axes: lists of values of the run's parameters, keyed by name; the grid is their product.
         static_axes: lists of values of `build`'s arguments, such as arguments that fix shapes, or `unit` of
             `simulator`.
         num_seeds: number of seeds at every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
         tile_size: number of lanes that are compiled together, >= 1; memory grows with this number. None means the tile
             size of the store, if a store is read. Otherwise None means 256 on a CPU; on a GPU, the number of lanes of a
-            program, rounded up to a multiple of 1,024, but at most 65,536 and at most the number that should fit in 4
-            GiB. With an executor, the first worker's kind of device is decisive. Several tiles run at a time if memory
+            program, rounded up to a multiple of 1,024 and capped at 65,536 and at the number that should fit in 4 GiB.
+            With an executor, the first worker's kind of device is decisive. Several tiles run at a time if memory
             allows; if memory runs out, the number of tiles is halved.
         chunk_size: the maximum number of lanes that are returned and written together, >= 1. None means about 20
             seconds of work, limited by free memory. A store keeps the chunk size of the first call.

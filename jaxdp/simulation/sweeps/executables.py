@@ -26,8 +26,8 @@ class Executables:
     def get(self, key: Hashable, num_bytes: int, make: Callable[[], Any]) -> Any:
         """Returns the executable for a key; `make` compiles the executable if it is not stored.
 
-        The key contains everything that the executable depends on. The executable contains arrays of `num_bytes` bytes.
-        Two threads that request the same key may both compile.
+        The key contains everything that the executable depends on. The arrays in the executable take `num_bytes` bytes
+        in total. Two threads that request the same key may both compile.
         """
         with self._lock:
             if key in self._kept:

@@ -65,11 +65,11 @@ def coordinate(values: Sequence[Any]) -> list[Any]:
 
 
 def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDtypeStruct]]) -> dict[str, Output]:
-    """Returns the outputs of a lane by name, after checking that all runs have the same outputs.
+    """Returns the outputs of a lane keyed by name, after checking that all runs have the same outputs.
 
     Args:
         runs: the runs, one for every combination of static values.
-        shapes: for each run, the shapes of a lane's outputs by name.
+        shapes: for each run, the shapes of a lane's outputs keyed by name.
 
     Raises:
         ValueError: if names or numbers of dimensions do not match the run's `dims`, or if runs differ in their outputs

@@ -116,7 +116,7 @@ class Program:
         return hashes if threads is None else {**hashes, "blas_threads": threads}
 
     def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """Returns the shapes of a lane's outputs by name. JAX caches the trace, and `trace` reuses it."""
+        """Returns the shapes of a lane's outputs keyed by name. JAX caches the trace, and `trace` reuses it."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host; moved to devices when needed
         tiles = self._trace(*shared, indices, indices).out_info

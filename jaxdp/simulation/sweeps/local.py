@@ -47,7 +47,7 @@ class LocalSource:
         return plan.identity()
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk. Returns its outputs by name, with a leading axis of lanes."""
+        """Computes one chunk. Returns its outputs keyed by name, with a leading axis of lanes."""
         ((_, arrays),) = self._runner(chunk.program).chunks([chunk], lambda lanes: None)
         return arrays
 
@@ -71,7 +71,7 @@ class LocalSource:
         return whole_tiles(plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks, and yields each with its outputs by name. A program is dropped after its last chunk.
+        """Computes chunks, and yields each with its outputs keyed by name. A program is dropped after its last chunk.
 
         While a program runs, the next programs are compiled: at most `MOST_AHEAD`, and at most one for each other core.
         """

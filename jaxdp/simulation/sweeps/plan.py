@@ -49,13 +49,13 @@ class Plan:
 
     Attributes:
         build: (**static) -> Run.
-        axes: lists of values of the run's parameters, by name.
-        static_axes: lists of values of `build`'s arguments, by name.
+        axes: lists of values of the run's parameters, keyed by name.
+        static_axes: lists of values of `build`'s arguments, keyed by name.
         static_points: every combination of static values; each has one program.
         points: every combination of values of `axes`, the grid.
         runs: the run of each program.
         params: parameters, [program][grid point].
-        guarantees: claims by name, [program][grid point].
+        guarantees: claims keyed by name, [program][grid point].
         key: root key.
         num_seeds: number of seeds at every grid point.
         asked_tile_size: the requested number of lanes in a tile; None means the default for the devices.
@@ -127,7 +127,7 @@ class Plan:
 
     @functools.cached_property
     def outputs(self) -> Mapping[str, Output]:
-        """The dimensions, shape and dtype of each output of a lane, by name; traces all programs."""
+        """The dimensions, shape and dtype of each output of a lane, keyed by name; traces all programs."""
         return check_outputs(self.runs, (self.program(index).outputs() for index in range(len(self.runs))))
 
     @property

@@ -57,7 +57,7 @@ class RemoteSource:
         return self._first_description(pack(plan))[0]
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk on a worker. Returns its outputs by name, with a leading axis of lanes."""
+        """Computes one chunk on a worker. Returns its outputs keyed by name, with a leading axis of lanes."""
         ((_, arrays),) = self._arriving_chunks([chunk])
         return arrays
 
@@ -68,7 +68,7 @@ class RemoteSource:
         return whole_tiles(self._plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks, and yields each with its outputs by name, in the order in which workers finish.
+        """Computes chunks, and yields each with its outputs keyed by name, in the order in which workers finish.
 
         Raises:
             RuntimeError: if the executor fails to compute a chunk, or changes its results.

@@ -70,7 +70,7 @@ class Gate:
 
 
 def max_tiles(compiled: Compiled, in_flight: int | None = None) -> int:
-    """Returns the number of tiles to run at a time, limited by the devices and by their free memory, but at least one.
+    """Returns the number of tiles to run at a time, at least one, limited by the devices and by their free memory.
 
     `in_flight` is the number of tiles for each device; None means `tiles_in_flight`. Raises a MemoryError with the
     largest tile size that fits if a single tile does not fit.

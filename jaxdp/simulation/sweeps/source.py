@@ -35,7 +35,7 @@ class Source(Protocol):
         ...
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk and keeps its compiled program. Returns outputs by name, with a leading axis of lanes."""
+        """Computes one chunk, keeps its program, and returns outputs keyed by name, with a leading axis of lanes."""
         ...
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
@@ -45,7 +45,7 @@ class Source(Protocol):
             requested: chunks of the sweep, in the order of their lanes.
 
         Yields:
-            Each chunk when it is done, with its outputs by name, which have a leading axis of the chunk's lanes.
+            Each chunk when it is done, with its outputs keyed by name, which have a leading axis of the chunk's lanes.
         """
         ...
 

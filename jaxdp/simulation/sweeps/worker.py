@@ -86,7 +86,7 @@ def describe(packed: bytes) -> tuple[dict[str, Any], list[str]]:
 
 
 def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
-    """Returns the outputs of one chunk by name, each with a leading axis of lanes.
+    """Returns the outputs of one chunk keyed by name, each with a leading axis of lanes.
 
     `packed` is the sweep, a result of `pack`, and `identity` is the sweep's identity on the first worker.
 
