@@ -65,7 +65,7 @@ def synthetic_election() -> Ballots:
 
 
 def naming_learners() -> dict[str, LearnerEntry]:
-    """Returns the registered dueling bandits whose releases let `named_arm` find a winner, keyed by name."""
+    """Returns the dueling bandits for which `named_arm` can find a winner in the releases, keyed by name."""
     learners = {}
     for name, entry in LEARNERS.items():
         num_arms, learner = entry.sizes.get("num_arms", 0), entry.make()
