@@ -157,7 +157,7 @@ def replace_one_row(
                 raise ValueError(f"neighbours must have rows of shape {row.shape}, got {other_row.shape}")
         base, other = (jax.tree.map(lambda x, to: x.astype(to.dtype), data, like) for data in (base, other))
         base_row = jax.tree.map(lambda leaf: leaf[index], base)
-        in_unit = jax.tree.map(lambda leaf, wanted: not differ(leaf, wanted).any(), unit(base_row, other), other)
+        in_unit = jax.tree.map(lambda leaf, expected: not differ(leaf, expected).any(), unit(base_row, other), other)
         if not all(jax.tree.leaves(in_unit)):
             raise ValueError(f"neighbours must differ in one privacy unit, got a larger change of row {index}")
         return Rows(base, other, jnp.int32(index))
