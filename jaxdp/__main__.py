@@ -33,13 +33,13 @@ app = typer.Typer(
 )
 runs = typer.Typer(
     cls=RunGroup,
-    help="Run a study: simulate, write the dataset and the figure, print a table.",
+    help="Run a study: simulate, write the dataset and the figure, and print a table.",
     no_args_is_help=True,
 )
 app.add_typer(runs, name="run")
 sweeps = typer.Typer(
     cls=SweepGroup,
-    help="Run a study, or one process's share of it, into a store on disk; run again to resume.",
+    help="Run a study, or one process's part of it, and write a store on disk; rerun to resume.",
     no_args_is_help=True,
 )
 app.add_typer(sweeps, name="sweep")
@@ -47,7 +47,7 @@ app.add_typer(sweeps, name="sweep")
 
 @app.command("inspect")
 def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a sweep wrote, or is writing.")]) -> None:
-    """Print a store's contents, how complete it is, its provenance and its privacy claims."""
+    """Print a store's contents, completeness, provenance and privacy claims."""
     from jaxdp.simulation.store.inspection import describe
 
     typer.echo(wrap_prose(describe(store), terminal_width()))
@@ -73,7 +73,7 @@ def list_entries(
     kind: Annotated[str | None, typer.Option(help="List only this kind: mechanism, learner or estimator.")] = None,
     every: Annotated[
         bool,
-        typer.Option("--all", help="List every variant, with its claim at example values; one line for each if piped."),
+        typer.Option("--all", help="List every variant with its claim at example values; if piped, on one line each."),
     ] = False,
     claims: Annotated[
         bool,
@@ -118,7 +118,7 @@ def list_entries(
 @app.command("audit")
 def audit_claims(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Entries to audit, named as in `list`; all by default.")
+        list[str] | None, typer.Argument(help="Names of the entries to audit, as in `list`; by default all.")
     ] = None,
     trials: Annotated[
         int | None,
@@ -133,12 +133,11 @@ def audit_claims(
         bool,
         typer.Option(
             "--thorough",
-            help="Attack every path (way to compute outputs) in full, with long searches, at all other values "
-            "and sizes.",
+            help="Attack every path (way to compute outputs) with long searches, at all registered values and sizes.",
         ),
     ] = False,
     search: Annotated[
-        bool, typer.Option(help="Search for revealing inputs and attack other values; --no-search is quicker.")
+        bool, typer.Option(help="Search for revealing inputs, and attack at one more setting; --no-search is faster.")
     ] = True,
     json: Annotated[Path | None, typer.Option(help="Also write the table to this new JSON file, row by row.")] = None,
     jobs: Annotated[
@@ -162,16 +161,16 @@ def audit_claims(
     seed: Seed = 0,
     with_: With = None,
 ) -> None:
-    """Attack privacy claims by outputs and by the noise of releases. Exit code 1 on a violation or a blunt attack.
+    """Attack privacy claims through outputs and noise. The exit code is 1 after a violation or a blunt attack.
 
     BOUND is a lower bound on the true number (epsilon, rho or mu). The 95%
     confidence holds for all rows together: if all claims are true, at most one
-    run in twenty flags a claim. The audit searches inputs of mechanisms. Each claim
-    is attacked at its registered values and at one more setting (values or
-    size), picked by --seed; --thorough attacks all settings, and also searches
-    the users of learners. "blunt" means: the bound is less than half of the
-    bound that the same attack finds on correct code, so the attack shows little
-    (the noise may be too large).
+    run in twenty flags a claim. For mechanisms, the audit searches for revealing
+    inputs. Each claim is attacked at its registered values and at one more setting
+    (values or size), which --seed determines. --thorough attacks all settings, and
+    also searches for revealing users of learners. "blunt" means that the bound is
+    less than half of the bound that the same attack finds on correct code. Then
+    the attack shows little, and the noise may be too large.
     """
     import jax
     from tqdm import tqdm
@@ -245,24 +244,28 @@ def audit_claims(
         raise typer.Exit(1)
 
 
-@app.command("abtest", help="Plan or evaluate a test of two arms on private bits: how many users are needed?")
+@app.command("abtest", help="Plan a test of two arms on private bits (the number of users needed), or evaluate it.")
 def plan_abtest(
-    rate: Annotated[float, typer.Option(help="Share of ones in the control arm, such as a conversion rate of 0.02.")],
-    lift: Annotated[float, typer.Option(help="Relative difference to detect: 0.1 for 10% more, -0.02 for 2% less.")],
+    rate: Annotated[
+        float, typer.Option(help="Fraction of ones in the control arm, such as a conversion rate of 0.02.")
+    ],
+    lift: Annotated[float, typer.Option(help="Relative change to detect: 0.1 for 10% more, -0.02 for 2% less.")],
     epsilon: Annotated[float, typer.Option(help="Privacy budget of each user's bit; inf for none.")],
     trust: Annotated[
         str, typer.Option(help="local: users randomize their bits. central: a curator releases noisy counts.")
     ],
     power: Annotated[float, typer.Option(help="Probability of detecting the lift.")] = 0.8,
-    failure_prob: Annotated[float, typer.Option(help="Probability of calling equal arms different.")] = 0.05,
+    failure_prob: Annotated[
+        float, typer.Option(help="Probability of a false positive: equal arms are declared different.")
+    ] = 0.05,
     users: Annotated[
         float | None,
         typer.Option(
-            help="Number of users that you have, in both arms together: print what they can detect.", show_default=False
+            help="Number of users in both arms together: also print the lift that they can detect.", show_default=False
         ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the users needed against epsilon into this new picture.")
+        Path | None, typer.Option(help="Plot the number of users needed against epsilon into this new file.")
     ] = None,
     reports: Annotated[
         Path | None,
@@ -270,13 +273,13 @@ def plan_abtest(
     ] = None,
     control: Annotated[str | None, typer.Option(help="Name of the control arm in the file.")] = None,
     kind: Annotated[
-        str, typer.Option(help="Test for the file. anytime: may stop at any look. fixed: looks once.")
+        str, typer.Option(help="Test of the file. anytime: may stop after every look. fixed: looks once, at the end.")
     ] = "anytime",
     release: Annotated[
         Path | None,
         typer.Option(
             help="With central trust: release the file's true bits with exact secret noise, keep the releases in this "
-            "file, and print only the verdict and its claim. Name the same file again when more users have come."
+            "file, and print only the verdict and its claim. Give the same file again after more users have arrived."
         ),
     ] = None,
     seed: Seed = 0,

@@ -42,16 +42,17 @@ def report_store(
     store: Annotated[Path, typer.Argument(help="A store that `compare` or `sweep` wrote.")],
     page: Annotated[Path, typer.Option("--out", help="The new HTML file.")],
     metric: Annotated[
-        str | None, typer.Option(help="The output to report, by default the regret.", show_default=False)
+        str | None, typer.Option(help="The output to report; by default the regret.", show_default=False)
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The budget that you chose.", show_default=False)] = None,
     audit: Annotated[
         Path | None, typer.Option(help="A file of `audit --json`; rows belong to learners of the same name and unit.")
     ] = None,
 ) -> None:
-    """Writes a store's comparison as one HTML file: loss, the chance of a right guess, claims, versions.
+    """Writes a store's comparison to one HTML file, with losses, privacy claims and versions.
 
-    The guess is whether one unit of data was kept or replaced. The page bounds the probability that it is right.
+    For each claim, the file bounds the probability that an adversary guesses correctly whether one unit of data was
+    replaced.
     """
     if page.exists():
         raise ValueError(f"out must be a new file, got {page}, which exists; choose another name")

@@ -16,10 +16,10 @@ _HEADS = ("NAME", "TRUST", "CLAIM", "UNIT", "VARIANTS")
 _GAP = "  "
 _PUBLISHED = "paper"  # the value of `constants` that selects the published constants
 _NOTE = (
-    "A variant's name is the algorithm's name, then _ and the variant (fkm: gaussian is fkm_gaussian), or the "
-    "whole name. Its trust model is given where it differs. UNIT is one unit of the data that a claim protects; "
-    "jaxdp.per_person makes learners with claims for a person. --all lists every variant with its claim at example "
-    "values, what it does and its paper."
+    "VARIANTS has full names, or suffixes: the variant gaussian of fkm is fkm_gaussian. A variant's trust model is "
+    "given if it differs from the algorithm's. UNIT is the unit of data that a claim protects; jaxdp.per_person makes "
+    "learners with claims for a person. --all lists every variant with its claim at example values, a summary and its "
+    "paper."
 )
 
 

@@ -1,7 +1,7 @@
 """Simulate and rank the registered private algorithms on your problem.
 
-Simulates every algorithm that --trust allows, in most problems on an
-easy and a hard instance. Reports the algorithm with the least loss at
+Simulates every algorithm that --trust allows. Most problems have an easy
+and a hard instance. Reports the algorithm with the least loss at
 your epsilon, the algorithms that are statistically indistinguishable
 from it, and whether the ranking changes with epsilon.
 """

@@ -1,10 +1,10 @@
-"""Find the winner of an election by private duels, and the number of voters that this needs.
+"""Find the winner of an election by private duels, and the number of voters needed.
 
 Every voter answers one duel, or a few, from their ballot. Reports how often
 each learner names the winner, how often the estimators of private-ranking
-name it on the same ballots, and how these shares change in larger
-electorates that vote like these voters. This is a simulation for people who
-may see the ballots.
+name it on the same ballots, and how these proportions change in
+larger electorates with the same distribution of ballots. This simulation is
+for people who may see the ballots.
 """
 
 import warnings

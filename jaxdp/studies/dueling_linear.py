@@ -1,7 +1,7 @@
 """Cost of privacy in duels of arms with features (Saha & Asi, 2024: DP-Dueling, Theorem 3).
 
 Plays elimination by optimal designs for several dimensions. Reports the
-epsilon from which on privacy adds at most a tenth to the regret.
+smallest epsilon at and above which privacy adds at most 10% to the regret.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Rounds that local privacy adds until the best arm is found (Zheng et al., 2020: LDP-Bandits).
 
-Plays learners that choose when to stop. Rewards are binary, and each is
-randomized before it leaves the user. Counts rounds and errors.
+Plays learners that choose when to stop. Rewards are binary, and each
+reward is randomized before it leaves the user. Counts rounds and errors.
 """
 
 import dataclasses

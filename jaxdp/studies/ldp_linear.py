@@ -1,8 +1,8 @@
 """Cost of privacy in contextual linear bandits (Zheng et al., 2020: LDP-Bandits, Algorithm 5).
 
-Plays optimistic learners with local, joint and no privacy. The local
-learner uses published or tight constants. With --contexts learners play
-on your own data.
+Plays optimistic learners with local privacy, with joint privacy and without
+privacy. The local learner uses published or tight constants. With --contexts,
+learners play on your own data.
 """
 
 import math

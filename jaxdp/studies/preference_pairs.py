@@ -1,9 +1,9 @@
 """Show what privacy costs a reward head that is learned from your preference pairs.
 
-Fits linear heads on chosen and rejected responses with embeddings, without
-privacy, with local and with central label privacy, per label and per person,
-and compares them on persons and prompts that were held out. Without a table
-it uses a made-up data set. --release writes one private head instead.
+Fits linear heads on the embeddings of chosen and rejected responses: without
+privacy, and with local and central label privacy, per label and per person.
+Compares the heads on held-out persons and prompts. Without a table, the data
+are synthetic. --release writes one private head instead.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Cost of label privacy to a policy (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, eq. (9)).
 
 Learns greedy and pessimistic policies for a contextual bandit from
-comparisons that a good policy collected: without label privacy, with
-central and with local label privacy.
+comparisons that a good policy collected. Labels are non-private, or have
+central or local label privacy.
 """
 
 from collections.abc import Collection, Sequence

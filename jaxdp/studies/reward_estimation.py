@@ -1,8 +1,8 @@
 """Cost of label privacy in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).
 
-Compares estimates from labels without privacy, with central label privacy
-(objective perturbation, also with weights that cut long features) and with
-local label privacy (randomized response).
+Compares non-private estimates with estimates under central label privacy
+(objective perturbation, with and without weights that clip features of large
+norm) and under local label privacy (randomized response).
 """
 
 from collections.abc import Sequence

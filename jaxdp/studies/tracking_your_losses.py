@@ -67,7 +67,9 @@ def tracking_your_losses(
     ] = SWITCHES,
     share: Annotated[
         float,
-        typer.Option(help="Share of the best sequence's gain over uniform play that a learner must gain, in [0, 1]."),
+        typer.Option(
+            help="Fraction of the best sequence's gain over uniform play that a learner must reach, in [0, 1]."
+        ),
     ] = SHARE,
     epsilon: Epsilons = EPSILONS,
     learner: Names = COMPARED,

@@ -29,7 +29,7 @@ def bench_learners(
         bool, typer.Option("--verify", help="Use the second set of seeds, to check published results.")
     ] = False,
     unit: Annotated[
-        str, typer.Option(help="Privacy unit: round, or person; rows per person get files of their own.")
+        str, typer.Option(help="Privacy unit: round, or person; results for persons are written to separate files.")
     ] = "round",
     value: Annotated[
         list[str] | None,
