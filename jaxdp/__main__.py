@@ -284,7 +284,10 @@ def plan_abtest(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Prints how many users are needed to detect a lift, in both trust models and without privacy; evaluates a file."""
+    """Prints how many users are needed to detect a lift, in both trust models and in a non-private test.
+
+    If `reports` is given, runs the test on this file first; with `release`, prints only the test's result.
+    """
     from jaxdp.abtests import abtest
     from jaxdp.abtests._files import describe, evaluate, new_picture, read_arms
 

@@ -106,8 +106,9 @@ def noise_scale(entry: tape.Entry) -> float:
 def loss(entry: tape.Entry) -> np.ndarray:
     """Returns the privacy loss of a release for each neighbour, [neighbours] float64.
 
-    The loss is log(density under the base / density under the neighbour), at the noise of the base's run, which the
-    entry contains. It is NaN if the value changes and the release is not known to be the value plus noise.
+    The loss is log(density under the base / density under the neighbour), evaluated at the output of the base's run.
+    The entry records the noise of this run. The loss is NaN if the value changes and the release is not known to be the
+    value plus noise.
     """
     value = exact(entry.value)
     count = len(value)

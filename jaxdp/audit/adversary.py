@@ -225,7 +225,7 @@ def total_type(answers: jax.Array, counts: jax.Array, space: Any) -> Any:
 
 
 def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[int, ...]:
-    """Returns the shape of users' total answers: a total for each action, or one total under full information."""
+    """Returns the shape of sums of users' answers: one sum for each action, or a single sum under full information."""
     return answers.shape if answer is full_information else (len(counts), *answers.shape)
 
 

@@ -14,7 +14,7 @@ from jaxdp.numerics.kernels import avoid_xla_tiling, lanes_last, own_kernel
 
 
 def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """Returns a function that computes one array from arrays [num_arms] and numbers by the formula, in one kernel."""
+    """Returns a function that evaluates the formula in one kernel, from arrays [num_arms] and scalars to one array."""
 
     def inside(*inputs):
         return lanes_last(avoid_xla_tiling(formula(*jax.tree.map(lanes_last, inputs))))

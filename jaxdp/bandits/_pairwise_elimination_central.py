@@ -381,5 +381,5 @@ def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Arr
 
 
 def log_noise(params: Params, slope: Any) -> Any:
-    """Bounds log E[exp(slope N)] from above, where N is Laplace(1 / epsilon) noise, rounded down to a grid."""
+    """Returns an upper bound on log E[exp(slope N)], where N is Laplace(1 / epsilon) noise rounded down to a grid."""
     return -jnp.log1p(-jnp.square(slope / params.epsilon)) + jnp.maximum(-slope, 0) * params.rounding

@@ -184,7 +184,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
 
     def leads(active: jax.Array, sums: Sums) -> jax.Array:
-        """Returns the largest sum of an active arm minus each arm's sum, [num_arms]."""
+        """Returns, for each arm, the maximum sum over active arms minus the arm's own sum, [num_arms]."""
         totals = total(sums)
         return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
 

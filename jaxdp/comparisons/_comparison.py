@@ -66,9 +66,9 @@ class Comparison:
         """Returns whether each mean is the best mean or is not shown to be worse than the best mean.
 
         The result has the dimensions of `values` without seed. It is False for a mean that is not finite. Suppose that
-        you conclude that every contestant with False is worse than the best mean of its epsilon, unit and horizon. At
-        each epsilon, unit and horizon, the probability that any of these conclusions is wrong is at most 5% if means
-        over seeds are normally distributed (Bonferroni's correction, over all pairs of contestants).
+        every contestant marked False is declared worse than the contestant with the best mean at the same epsilon, unit
+        and horizon. At each epsilon, unit and horizon, the probability that any of these declarations is wrong is at
+        most 5% if means over seeds are normally distributed (Bonferroni's correction, over all pairs of contestants).
 
         Raises:
             ValueError: if all values of the metric are 0 or 1, and there are too few seeds to compare proportions.

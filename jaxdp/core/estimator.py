@@ -47,7 +47,7 @@ class LargeFitFn(Protocol):
     """Applies `privatize` and `fit` in NumPy to features [num_samples, dim]. Only the report depends on labels.
 
     Features may be memory-mapped. `offset` is public, [num_samples] float64; None means zeros. The margin of a row x is
-    x.theta plus the row's offset. May read the key once.
+    x^T theta plus the row's offset. May read the key once.
     """
 
     def __call__(self, key: jax.Array, params: Any, features: Any, labels: jax.Array, *, offset: Any = None) -> Any: ...

@@ -115,15 +115,15 @@ def squares_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
 
 
 def toward(square: float, d: int) -> float:
-    """Returns the step towards a point with square = |z|^2_{V^-1} > d that maximizes ln det V: 0 < a <= 1/2."""
+    """Returns the step size, in (0, 1/2], that maximizes ln det V towards a point z with square = |z|^2_{V^-1} > d."""
     # The maximizing step is below 1 / d. For d = 1 it is 1, which would remove all other points.
     return min(0.5, (square / d - 1) / (square - 1))
 
 
 def away(square: float, weight: float, d: int) -> float:
-    """Returns the step a < 0 away from a point with square = |z|^2_{V^-1} < d that maximizes ln det V.
+    """Returns the step size < 0 that maximizes ln det V away from a point z with square = |z|^2_{V^-1} < d.
 
-    The weight of the point remains nonnegative.
+    The maximum is over step sizes with which the weight of the point remains nonnegative.
     """
     longest = -weight / (1 - weight)
     return max(longest, (square / d - 1) / (square - 1)) if square > 1 else longest

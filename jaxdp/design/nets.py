@@ -1,6 +1,6 @@
 """Nets, which are finite subsets of balls and boxes with a point close to every point of the ball or box.
 
-An algorithm for finitely many arms can play on a ball if its arms are the points of a net. For utilities w.x with |w|
+An algorithm for finitely many arms can play on a ball if its arms are the points of a net. For utilities w^T x with |w|
 <= 1, the utility of the best point of a net of radius r is at most r below the utility of the best point of the ball,
 so the net increases the regret by at most r per round.
 """
@@ -23,9 +23,9 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
 
     Args:
         dim: dimension of the ball, >= 1.
-        radius: radius of the net, > 0. If it is >= 1, the net has only the ball's centre. For utilities w.x with |w| <=
-            1, the regret of an algorithm against the ball's best point exceeds its regret against the net's best point
-            by at most `radius` per round.
+        radius: radius of the net, > 0. If it is >= 1, the net has only the ball's centre. For utilities w^T x with |w|
+            <= 1, the regret of an algorithm against the ball's best point exceeds its regret against the net's best
+            point by at most `radius` per round.
         most: maximum number of points.
 
     Returns:
@@ -89,7 +89,7 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
     Args:
         low: [dim] numbers, the lower bounds of the coordinates.
         high: [dim] numbers >= low, the upper bounds of the coordinates.
-        radius: radius of the net, > 0. For utilities w.x with |w| <= 1, the regret of an algorithm against the box's
+        radius: radius of the net, > 0. For utilities w^T x with |w| <= 1, the regret of an algorithm against the box's
             best point exceeds its regret against the net's best point by at most `radius` per round.
         most: maximum number of points.
 

@@ -77,8 +77,8 @@ def estimate(
             `privacy_unit="person"`. `claims_for_persons` returns the claims for one label and for one person of any
             estimator.
         offset: [num_samples] finite floats, public: margins of another model, such as a public reward model. They must
-            not depend on the labels. The margin of a sample is then offset + x.theta, so that theta corrects the other
-            model. Only for the estimators that can read features in blocks of rows.
+            not depend on the labels. The margin of a sample is then offset + x^T theta, so that theta corrects the
+            other model. Only for the estimators that can read features in blocks of rows.
         intervals: "sandwich" adds standard errors and normal confidence intervals, computed from the covariance H^-1 M
             H^-1 / n, with the mean curvature H and the mean squared slope M of the losses. None adds nothing. Intervals
             account for the privacy noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are

@@ -110,9 +110,10 @@ def objective_perturbation_full(
 ) -> Estimator:
     r"""Builds a BTL estimator with central privacy for whole comparisons (features and label).
 
-    The objective is the logistic loss plus a ridge and a random linear term w.theta (see Math). The solver comes within
-    `tolerance` / (2 L) of the minimiser over |theta| <= radius. Gaussian noise hides the solver's error; the noisy
-    point is projected onto the ball and released. All of this happens in `privatize`: `fit` does not read the features.
+    The objective is the logistic loss plus a ridge and a random linear term w^T theta (see Math). The solver comes
+    within `tolerance` / (2 L) of the minimiser over |theta| <= radius. Gaussian noise hides the solver's error; the
+    noisy point is projected onto the ball and released. All of this happens in `privatize`: `fit` does not read the
+    features.
 
     Invalid records raise no error, since an error would reveal private data. Each record is corrected separately: a
     differential feature with a norm above 2 L is rescaled to norm 2 L, a feature that is not finite is replaced by
@@ -240,7 +241,7 @@ def objective_perturbation_full(
 def perturbed_minimizer(
     params: Params, features: jax.Array, labels: jax.Array, w: jax.Array, *, zero_sum: bool, max_steps: int
 ) -> Estimate:
-    """Minimises the loss plus a ridge and w.(2 L theta); returns the estimate of 2 L theta, with a bound on its error.
+    """Minimises the loss plus a ridge and w^T (2 L theta); returns the estimate of 2 L theta and a bound on its error.
 
     `w`, [dim] float, is the paper's w divided by 2 L.
     """

@@ -62,10 +62,10 @@ def offline_bandit(
 ) -> Problem:
     """Builds an offline bandit problem, in which policies are learned from comparisons of a reference policy's actions.
 
-    Each seed draws a new bandit with linear rewards phi(s, a).theta*. The parameter theta* is uniform on the sphere of
-    radius `radius`; features are drawn from N(0, I / dim), and rescaled to norm 1 if their norm is larger; states are
-    uniform. Both actions of a comparison are drawn from the reference policy, with probabilities proportional to
-    exp(expertise phi(s, a).theta*). The better the reference policy is, the less the data show about the actions that
+    Each seed draws a new bandit with linear rewards phi(s, a)^T theta*. The parameter theta* is uniform on the sphere
+    of radius `radius`; features are drawn from N(0, I / dim), and rescaled to norm 1 if their norm is larger; states
+    are uniform. Both actions of a comparison are drawn from the reference policy, with probabilities proportional to
+    exp(expertise phi(s, a)^T theta*). The better the reference policy is, the less the data show about the actions that
     it avoids, and the larger are a greedy policy's errors about these actions. Features, states, actions and the
     reference policy are public; labels are private.
 

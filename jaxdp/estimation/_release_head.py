@@ -26,7 +26,7 @@ class ReleasedHead(NamedTuple):
     """A reward head that may be published, with its privacy claim.
 
     Attributes:
-        theta: [dim] float; the reward of features x is x.theta.
+        theta: [dim] float; the reward of features x is x^T theta.
         converged: whether the solver converged.
         claim: the privacy claim for publishing theta.
     """

@@ -5,8 +5,8 @@ This list maps the lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Nataraja
 * 1, the learning rates eta_t: `first_step`, and `Recipe.inverse_time`; the ball Theta_B: `Params.radius`.
 * 2 to 4, theta_1 = 0 and a loop over samples: `one_pass`.
 * 5, randomized response: `report_randomized`, for all labels at once.
-* 6, the gradient: `Pass.gain` times `Model.slope` times x, with the report's unbiased version as the label
-  (`Model.targets`). This equals the paper's gradient, see `sgd_rr`.
+* 6, the gradient: `Pass.gain` times `Model.slope` times x, with an unbiased estimate of the label, computed from the
+  report, in place of the label (`Model.targets`). This equals the paper's gradient, see `sgd_rr`.
 * 7, 9, the projected step and the output: `one_pass`. With average="none" the output is the last iterate, as in the
   paper.
 """

@@ -6,9 +6,9 @@ num_items] float. Labels are [num_ballots, num_pairs] integers: 2 if a ballot ra
 
 A ballot also reveals *which* items its voter ranked. So in the private estimators the pairs that a voter answers about
 do not depend on the ballot, and "no preference" is an answer, y = 1/2. The private estimators minimise over theta the
-sum over ballots and all pairs of log(1 + exp(x.theta)) - y x.theta. This BTL likelihood counts a missing preference as
-half a win for each item. It ranks items by their Borda scores, the sums of y over opponents and ballots. `ballot_mle`
-uses only stated preferences; without ties and unranked items both objectives are the same.
+sum over ballots and all pairs of log(1 + exp(x^T theta)) - y x^T theta. This BTL likelihood counts a missing preference
+as half a win for each item. It ranks items by their Borda scores, the sums of y over opponents and ballots.
+`ballot_mle` uses only stated preferences; without ties and unranked items both objectives are the same.
 """
 
 import math
@@ -392,7 +392,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
 
 
 def _weighted_objective(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:
-    """Builds the objective: the mean over pairs x of weight * log(1 + exp(x.theta)) - win * x.theta.
+    """Builds the objective: the mean over pairs x of weight * log(1 + exp(x^T theta)) - win * x^T theta.
 
     `wins` and `weights` are [num_pairs] float, and the mean weight is 1.
     """

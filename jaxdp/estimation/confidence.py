@@ -73,7 +73,7 @@ class ConfidenceSet(NamedTuple):
         return solved.reshape(*vectors.shape[:-1], solved.shape[-1])
 
     def interval(self, direction: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns the minimum and the maximum of direction.theta over the set.
+        """Returns the minimum and the maximum of direction^T theta over the set.
 
         If the true parameter lies in the set, the intervals of all directions cover their true values simultaneously,
         without a correction for multiple intervals.

@@ -166,7 +166,10 @@ def _singular_values(columns: np.ndarray) -> np.ndarray:
 def warn_doubts(
     estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any], *, repeats: int, ridge: bool
 ) -> None:
-    """Warns if a solver stopped early, an unbounded search has no minimum, or features do not suit float32 or the step.
+    """Warns if a solver stopped early, an unconstrained objective has no minimum, or features are unsuitable.
+
+    Features are unsuitable if they do not determine theta in float32, or if a constant step size is far too large or
+    too small for them.
 
     Args:
         estimator: the estimator that returned the estimate.

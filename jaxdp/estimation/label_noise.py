@@ -12,7 +12,7 @@ class LabelNoise(NamedTuple):
     """The noise between the labels and the minimised logistic objective.
 
     Attributes:
-        spread: [] float >= 1, length of an interval that contains the unbiased version of each label.
+        spread: [] float >= 1, length of an interval that contains the unbiased estimate of each label.
         statistic_stddev: [] float >= 0, standard deviation of Gaussian noise on sum_i y_i x_i, in every direction of
             the span of basis.
         regularization: [] float >= 0, beta, on the scale of the sum over samples.

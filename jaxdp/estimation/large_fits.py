@@ -40,7 +40,7 @@ def fit_large_labels(
         targets: [num_samples] float.
         cut: the weight of row i is min(1, cut / |x_i|), divided by the mean of these numbers. If cut is 0 or infinity,
             all weights are 1.
-        offset: [num_samples] float64, public parts of the margins offset_i + x_i.theta; None means 0.
+        offset: [num_samples] float64, public parts of the margins offset_i + x_i^T theta; None means 0.
 
     Raises:
         MemoryError: if the fit needs more than the free memory.
@@ -157,12 +157,12 @@ def warn_large_doubts(
     values: Mapping[str, Any],
     offset: np.ndarray | float = 0.0,
 ) -> None:
-    """Warns if a solver stopped early, if answers are nearly certain, or if a norm of features is too large.
+    """Warns if a solver stopped early, predicted probabilities are near 0 or 1, or a norm of features is too large.
 
-    The last two warnings are given only without a ridge. Nearly certain answers are reported only if the solver
-    converged and the radius does not bound the search. Norms are checked only in 32-bit mode; a norm is too large if it
-    far exceeds the median norm. Features may be mapped from a file. `values` are the estimator's values, with defaults.
-    `offset`, [num_samples] or a number, is the public part of the margins.
+    The last two warnings are given only without a ridge. The warning about predicted probabilities is given only if the
+    solver converged and the radius is too large to limit the search (see `is_unbounded`). Norms are checked only in
+    32-bit mode; a norm is too large if it far exceeds the median norm. Features may be mapped from a file. `values` are
+    the estimator's values, with defaults. `offset`, [num_samples] or a number, is the public part of the margins.
     """
     has_ridge = bool(values.get("regularization")) or np.isfinite(values.get("margin_stddev", np.inf))
     if not estimate.converged:

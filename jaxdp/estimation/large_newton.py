@@ -26,9 +26,9 @@ class _Point(NamedTuple):
 
 
 class _Problem:
-    """The mean loss (1/n) sum_i w_i log(1 + exp(m_i)) - linear.theta + (ridge / 2) |theta|^2.
+    """The mean loss (1/n) sum_i w_i log(1 + exp(m_i)) - linear^T theta + (ridge / 2) |theta|^2.
 
-    The margins are m_i = offset_i + x_i.theta.
+    The margins are m_i = offset_i + x_i^T theta.
 
     `multiplier` is the Lagrange multiplier of |theta| <= radius: the Lagrangian has the ridge `ridge` + multiplier.
     """
@@ -90,7 +90,7 @@ class _Problem:
         return max(0.0, -float(gradient @ theta) / float(theta @ theta))
 
     def curve(self, vector: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns x_i.vector for every sample, [num_samples], and the product of the Hessian with the vector, [dim].
+        """Returns x_i^T vector for every sample, [num_samples], and the product of the Hessian with the vector, [dim].
 
         `curvatures`, [num_samples], are the weighted second derivatives of the losses in the margins.
         """
@@ -232,7 +232,7 @@ def fit_blocks(
     Args:
         features: [num_samples, dim] float.
         moments: moments of the features.
-        statistic: [dim] float64, the statistic or an unbiased version of it, divided by the mean weight.
+        statistic: [dim] float64, the statistic or an unbiased estimate of it, divided by the mean weight.
         regularization: beta / mean weight, >= 0.
         weights: [num_samples] float64 of mean 1; None means that all are 1.
         radius: radius of the ball; infinity means no bound.

@@ -80,8 +80,8 @@ def mle(
 ) -> Estimator:
     r"""Builds the non-private maximum-likelihood estimator, a baseline for the private estimators.
 
-    Minimises the mean of -w [y log F(x.theta) + (1 - y) log F(-x.theta)] over |theta| <= radius. The weights are 1 by
-    default. With `weights="cut"` they are w_i = min(1, cut / |x_i|), as in private estimators. This shows how much
+    Minimises the mean of -w [y log F(x^T theta) + (1 - y) log F(-x^T theta)] over |theta| <= radius. The weights are 1
+    by default. With `weights="cut"` they are w_i = min(1, cut / |x_i|), as in private estimators. This shows how much
     error the weights alone add. Without noise, the predicted error is least if all weights are 1, so cut = 0 selects
     these weights.
 
@@ -181,9 +181,9 @@ def debiased_rr(
 ) -> Estimator:
     r"""Builds the estimator that minimises the de-biased loss of randomized labels (convex for the logistic link).
 
-    The label loss is linear in the label. The estimator replaces the label by the unbiased version of its report,
-    (report - (1 - p)) / (2p - 1) with p = sigmoid(epsilon). For the logistic link the objective is convex at every
-    epsilon. For the probit link it need not be convex, and the certificate certifies only a stationary point.
+    The label loss is linear in the label. The estimator replaces the label by an unbiased estimate, computed from its
+    report: (report - (1 - p)) / (2p - 1) with p = sigmoid(epsilon). For the logistic link the objective is convex at
+    every epsilon. For the probit link it need not be convex, and the certificate certifies only a stationary point.
 
     Set a finite radius at small epsilon or with few labels: the debiased labels may be such that the loss has no finite
     minimiser. The search then ends far away, and the error can exceed a million.
@@ -208,8 +208,9 @@ def debiased_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label, or all labels of one person, with public ids and numbers of labels; adjacency: replace one.
-        - Why: Each label is reported once by randomized response; a tie is reported as a coin (proof:
-          `label_reports.report_randomized`). The k reports of a person, each at epsilon / k, compose to epsilon.
+        - Why: Each label is reported once by randomized response; at finite epsilon, a tie is reported as a fair coin
+          flip (proof: `label_reports.report_randomized`). The k reports of a person, each at epsilon / k, compose to
+          epsilon.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
@@ -272,10 +273,10 @@ def mle_rr(
 ) -> Estimator:
     r"""Builds the estimator that maximises the likelihood of the randomized labels, without de-biasing.
 
-    Minimises the mean of -log[p F(s x.theta) + (1 - p) F(-s x.theta)], s = 2 report - 1, p = sigmoid(epsilon). The
-    objective is not convex in general. Let |phi| <= L, so that |x.theta| <= 2 L B for the radius B. With the logistic
-    link, the Hessian is positive in the ball for all reports only if epsilon > 4 L B (the paper says 2 L B). The search
-    starts at zero, and the certificate certifies only a stationary point.
+    Minimises the mean of -log[p F(s x^T theta) + (1 - p) F(-s x^T theta)], s = 2 report - 1, p = sigmoid(epsilon). The
+    objective is not convex in general. Let |phi| <= L, so that |x^T theta| <= 2 L B for the radius B. With the logistic
+    link, the Hessian is positive definite in the ball for all reports only if epsilon > 4 L B (the paper says 2 L B).
+    The search starts at zero, and the certificate certifies only a stationary point.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
@@ -294,7 +295,8 @@ def mle_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: Each label is reported once by randomized response; a tie is reported as a coin, even at epsilon = inf.
+        - Why: Each label is reported once by randomized response; a tie is reported as a fair coin flip, even at
+          epsilon = inf.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (3), Theorem 4.1.

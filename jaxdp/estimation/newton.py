@@ -44,7 +44,7 @@ class NewtonState(NamedTuple):
 def minimize_quadratic_on_ball(
     eigen: Eigen, linear: jax.Array, radius: jax.Array, *, has_flat: jax.Array | bool = False
 ) -> jax.Array:
-    """Minimises theta.H.theta / 2 - linear.theta over |theta| <= radius.
+    """Minimises theta^T H theta / 2 - linear^T theta over |theta| <= radius.
 
     Args:
         eigen: eigendecomposition of H, [dim, dim]. H may be indefinite: a minimum over a finite ball still exists.

@@ -160,7 +160,7 @@ def likelihood_objective(
 
 
 def add_quadratic(objective: Objective, linear: jax.Array, regularization: jax.Array) -> Objective:
-    """Adds linear . theta + (regularization / 2) |theta|^2 to an objective; regularization >= 0."""
+    """Adds linear^T theta + (regularization / 2) |theta|^2 to an objective; regularization >= 0."""
 
     def evaluate(theta: jax.Array) -> Evaluation:
         plain = objective(theta)
@@ -181,12 +181,12 @@ def statistic_objective(
 ) -> Objective:
     """Builds the mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
 
-    The loss is (1/n) sum_i w_i log(1 + exp(x_i . theta)) - S . theta / n + beta / (2 n) * |theta|^2. It is convex for
+    The loss is (1/n) sum_i w_i log(1 + exp(x_i^T theta)) - S^T theta / n + beta / (2 n) * |theta|^2. It is convex for
     every real S, even if S comes from de-biased reports or has noise.
 
     Args:
         features: [num_samples, dim] float.
-        statistic: [dim] float, S or an unbiased version of it.
+        statistic: [dim] float, S or an unbiased estimate of S.
         regularization: [] or [dim] float >= 0, beta for each component, on the scale of the sum over samples.
         weights: [num_samples] float >= 0, w_i, with mean 1; None means that all are 1.
 
@@ -225,13 +225,13 @@ def choice_objective(
 ) -> Objective:
     """Builds the mean Plackett-Luce loss of choices or rankings, given their sufficient statistic S.
 
-    The loss is (1/n) sum_i w_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + beta / (2 n) *
+    The loss is (1/n) sum_i w_i sum_{s < depth} log sum_{k >= s} exp(phi_ik^T theta) - S^T theta / n + beta / (2 n) *
     |theta|^2. Depth 1 is a choice among all K actions. Depth K - 1 is a ranking: for each rank, a choice among the
     remaining actions, in the order of `features`. The loss is convex for every real S.
 
     Args:
         features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
-        statistic: [dim] float, S, the sum of the chosen actions' features or an unbiased version of it.
+        statistic: [dim] float, S, the sum of the chosen actions' features or an unbiased estimate of this sum.
         regularization: [] or [dim] float >= 0, beta for each component, on the scale of the sum over samples.
         depth: number of choices of each sample, static.
         weights: [num_samples] float >= 0, w_i, with mean 1; None means that all are 1.

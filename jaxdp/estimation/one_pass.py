@@ -70,9 +70,9 @@ class Recipe(NamedTuple):
 def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
     """Runs one pass of SGD from theta = 0: theta <- P(theta - eta_t g_t), with P the projection onto the ball.
 
-    The gradient at sample t, with features x, target y and weight w, is g_t = gain * w * slope(x.theta, y) * x + linear
-    + ridge * theta. With K margins for each sample, slope(x.theta, y) * x is the sum over k of the k-th slope times the
-    k-th features. The step size eta_t is rate, or rate / t (`Recipe.inverse_time`).
+    The gradient at sample t, with features x, target y and weight w, is g_t = gain * w * slope(x^T theta, y) * x +
+    linear + ridge * theta. With K margins for each sample, slope(x^T theta, y) * x is the sum over k of the k-th slope
+    times the k-th features. The step size eta_t is rate, or rate / t (`Recipe.inverse_time`).
 
     Args:
         data: data of one lane. Under `jax.vmap` and without an optimiser, one kernel runs all lanes.

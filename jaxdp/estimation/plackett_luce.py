@@ -46,7 +46,7 @@ def plackett_luce_mle(
 ) -> Estimator:
     r"""Builds the non-private maximum-likelihood estimator for K-wise labels, a baseline for the private estimators.
 
-    Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius. For rankings the loss is
+    Minimises the mean of log sum_k exp(phi_k^T theta) - phi_y^T theta over |theta| <= radius. For rankings the loss is
     summed over the ranks; at each rank, the ranking chooses among the remaining actions.
 
     Args:

@@ -1,7 +1,7 @@
 """Greedy and pessimistic policies for linear contextual bandits from an estimated reward, and their suboptimality.
 
 A policy over finitely many states is an array of probabilities, [num_states, num_actions] float with rows that sum to
-one; a deterministic policy has a single 1 in each row. Rewards phi(s, a).theta are linear in public features.
+one; a deterministic policy has a single 1 in each row. Rewards phi(s, a)^T theta are linear in public features.
 
 Comparisons determine only differences of rewards. So compute pessimistic values from features relative to a reference
 policy (`relative_features`). Otherwise pessimism also penalises the uncertainty of the part that all actions share.
@@ -9,7 +9,7 @@ policy (`relative_features`). Otherwise pessimism also penalises the uncertainty
 A policy is post-processing of an estimate: states, features and the confidence set's shape and width do not depend on
 the labels.
 
-Equation (9) is in DP-Reward (Chowdhury, Zhou & Natarajan, 2023). |v|_(1/shape) is sqrt(v^T shape^-1 v).
+Equation (9) is in DP-Reward (Chowdhury, Zhou & Natarajan, 2023). |v|_{shape^-1} is sqrt(v^T shape^-1 v).
 """
 
 import itertools
@@ -90,7 +90,7 @@ def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.A
 
 
 def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Returns the policy that plays the action a with the largest phi(s, a).theta in state s; the first one wins ties.
+    """Returns the policy that plays in state s the first action a with the largest phi(s, a)^T theta.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -109,7 +109,7 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 
 
 def per_state_pessimistic_policy(action_features: jax.Array, confidence: ConfidenceSet) -> jax.Array:
-    """Returns the policy argmax_a phi(s, a).center - width |phi(s, a)|_(1/shape).
+    """Returns the policy argmax_a phi(s, a)^T center - width |phi(s, a)|_{shape^-1}.
 
     Each state has a separate worst parameter. This is the usual lower confidence bound. It adds up the worst cases of
     all states, which perhaps no single parameter attains together. So it is more pessimistic than eq. (9), where one
@@ -136,7 +136,7 @@ def per_state_pessimistic_policy(action_features: jax.Array, confidence: Confide
 def pessimistic_value(
     policy: jax.Array, action_features: jax.Array, state_weights: jax.Array, confidence: ConfidenceSet
 ) -> jax.Array:
-    """Returns the minimum expected reward of a policy over the confidence set: f.center - width |f|_(1/shape).
+    """Returns the minimum expected reward of a policy over the confidence set: f^T center - width |f|_{shape^-1}.
 
     f = E_s phi(s, policy(s)) is the mean feature vector. The infimum in eq. (9) is over one parameter for all states.
 
@@ -214,9 +214,9 @@ def pessimistic_policy(
 ) -> PessimisticPolicy:
     """Approximates the policy of eq. (9), which maximises the expected reward under the worst parameter of the set.
 
-    Maximises E_s phi(s, pi(s)).center - width |E_s phi(s, pi(s))|_(1/shape) over policies that may randomise. This
-    function is concave, and by the minimax theorem its maximum equals the minimum over the set of sum_s rho_s max_a
-    phi(s, a).theta. A primal-dual iteration improves both sides at once; their difference, the gap, certifies the
+    Maximises E_s phi(s, pi(s))^T center - width |E_s phi(s, pi(s))|_{shape^-1} over policies that may randomise. This
+    objective is concave, and by the minimax theorem its maximum equals the minimum over the set of sum_s rho_s max_a
+    phi(s, a)^T theta. A primal-dual iteration improves both sides at once; their difference, the gap, certifies the
     result. Some optimal policy randomises in at most dim states, so deterministic policies lose little if there are
     many states.
 
@@ -314,7 +314,7 @@ def pessimistic_policy(
 def suboptimality(
     policy: jax.Array, action_features: jax.Array, state_weights: jax.Array, parameter: jax.Array
 ) -> jax.Array:
-    """Returns the loss relative to the best policy: E_s [max_a phi(s, a).theta* - phi(s, policy(s)).theta*].
+    """Returns the loss relative to the best policy: E_s [max_a phi(s, a)^T theta* - phi(s, policy(s))^T theta*].
 
     Args:
         policy: [num_states, num_actions] float.
@@ -341,7 +341,7 @@ def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
 
 
 def _scores_and_penalties(action_features: jax.Array, confidence: ConfidenceSet) -> tuple[jax.Array, jax.Array]:
-    """Returns each action's score phi.center, and its penalty: the vector shape^(-1/2) phi of norm |phi|_(1/shape).
+    """Returns each action's score phi^T center, and its penalty: the vector shape^(-1/2) phi of norm |phi|_{shape^-1}.
 
     They are [num_states, num_actions] and [num_states, num_actions, rank] float.
     """

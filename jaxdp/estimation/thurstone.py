@@ -20,7 +20,7 @@ def thurstone_rr(
     In expectation the gradient of a sample (see Math) is 2p - 1 times the gradient at the label itself, p =
     sigmoid(epsilon).
 
-    The loss of exact labels is convex. On |x.theta| <= 2 L B it is strongly convex, with curvature at least
+    The loss of exact labels is convex. On |x^T theta| <= 2 L B it is strongly convex, with curvature at least
     `probit.curvature(2 L B)`, the curvature of -log Phi at 2 L B. The de-biased loss of one report is not convex, since
     the unbiased label lies outside [0, 1]; SGD needs only that its expectation is the loss of the label. The
     certificate of the full-batch minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.

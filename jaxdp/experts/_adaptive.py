@@ -154,8 +154,8 @@ def punish_repeats(
         gap: in (0, 1/2]; the good expert's mean is 1/2 - gap; by default the argument `gap`.
 
     Source:
-        None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023). Against these, only learners that
-        change their expert often have small regret.
+        None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023). Against these adversaries, only
+        learners that frequently switch experts have small regret.
 
     Deviations:
         In float32 a probability is a multiple of 2^-24.

@@ -33,9 +33,10 @@ def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Reduces of(*inputs), [n], to [] by an operation in `REDUCTIONS`, where `of` is an elementwise function.
+    """Applies the elementwise function `of` to the inputs, and reduces the result by an operation in `REDUCTIONS`.
 
-    Inputs are arrays [n] or [1, n], or numbers [].
+    Inputs are arrays [n] or [1, n], or numbers []. The operation reduces the array of(*inputs) of shape [n] to a number
+    [].
     """
     size = max(array.shape[-1] for array in inputs if jnp.ndim(array))
 

@@ -69,7 +69,7 @@ def lanes_last(values: jax.Array, longest: int = MAX_UNROLLED) -> jax.Array:
     Lanes are the batch axis of `jax.vmap`. By default XLA stores lanes as the slow axis, so a loop over lanes reads
     with a stride of n values. The state of a simulation loop keeps the layout that the loop's body produces. In a
     nested `jax.vmap` only the outer batch axis counts as lanes and becomes the fast axis. In blocks, for example, the
-    inner batch axis has the rounds, and a scalar of a round becomes an array [lanes, rounds] with lanes as the fast
+    inner batch axis runs over rounds, and one scalar per round becomes an array [lanes, rounds] with lanes as the fast
     axis. Inside `own_kernel`, call this function also on the arguments, because a kernel does not inherit the layout.
     """
     if values.ndim > 0 and len(values) > longest:

@@ -32,8 +32,8 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
     The metadata NUMBER ALTERNATIVES, NUMBER VOTERS, NUMBER UNIQUE ORDERS and ALTERNATIVE NAME 1, 2, ... are required
     and must agree with the orders. The type is given by the file name's extension or by the metadata DATA TYPE. At
     least one of these is required; if both are present, they must agree. Other metadata and blank lines are ignored. A
-    file may have a less restrictive type than its orders allow (such as a toi file without ties), although PrefLib
-    expects the most restrictive type. Files in the format before 2022, which begin with the number of alternatives,
+    file may declare a more general type than its orders need (for example, toi without ties), although PrefLib expects
+    the most restrictive type that fits. Files in the format before 2022, which begin with the number of alternatives,
     are rejected.
 
     Args:

@@ -16,7 +16,7 @@ ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
 
 
 def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Draws independent coins, each 1 with the given probability and otherwise 0.
+    """Draws independent Bernoulli variates, each 1 with the given probability and otherwise 0.
 
     For a fixed key, a larger probability can change a result only from 0 to 1. In float32, random bits come from
     `simulation_bits`. Use the function for simulated worlds, not for noise on which privacy depends.
@@ -44,14 +44,14 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
 def coins_but_one(
     key: jax.Array, size: int, index: jax.Array, probability: jax.Array, other_probability: jax.Array
 ) -> jax.Array:
-    """Draws independent coins, 0 or 1, with equal probabilities except at one index.
+    """Draws independent Bernoulli variates with the same probability of 1 at every index except one.
 
     The probabilities are not stored as an array. In float32, random bits come from `simulation_bits`, and a probability
     is a multiple of 2^-24. Use the function for simulated worlds, not for noise on which privacy depends.
 
     Args:
         key: [] typed PRNG key, not used for anything else.
-        size: number of coins n, >= 1.
+        size: number n of variates, >= 1.
         index: [] int32, the index with another probability.
         probability: [] float in [0, 1], the probability at this index.
         other_probability: [] of the same dtype, the probability at all other indices.
@@ -80,7 +80,7 @@ def _events_kernel(
     probabilities: Callable[..., jax.Array],
     *inputs: jax.Array,
 ) -> jax.Array:
-    """Draws coins with probabilities(*inputs), [n] float32, in a separate kernel with the given layout."""
+    """Draws Bernoulli variates in a separate kernel with the given layout; probabilities(*inputs) is [n] float32."""
 
     def inside(data: jax.Array, *inputs: jax.Array) -> jax.Array:
         return layout(_events(lanes_last(data), layout(probabilities(*map(layout, inputs)))))
@@ -90,7 +90,7 @@ def _events_kernel(
 
 
 def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Draws coins, [n] float32, given the words of a key, [2] uint32, and probabilities, [n] float32."""
+    """Draws Bernoulli variates [n] float32, given the words of a key [2] uint32 and probabilities [n] float32."""
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)
     # Compares by the sign of an exact difference, so that all words have the same width, which vector units need.

@@ -23,7 +23,7 @@ def crossover(
     """Finds where the means of two curves with the same seeds cross, with a confidence interval.
 
     Between grid points, each seed's difference a - b is interpolated linearly in ln x or in x (`scale`). A crossing is
-    an x where the mean difference changes its sign. The confidence interval spans every x at which Student's interval
+    an x where the mean difference changes its sign. The confidence interval spans every x at which Student's t interval
     for the mean of the interpolated differences contains 0 (test inversion, solved exactly as in Fieller's theorem).
     Take any x at which the interpolated true means are equal. If the differences are Gaussian, the interval contains
     this x with probability at least `confidence`. If the true curves bend between grid points, use a finer grid.
@@ -119,16 +119,16 @@ class _Crossings(NamedTuple):
 def _find_crossings(values: np.ndarray, quantile: float) -> _Crossings:
     """Finds the zero crossings of the means over seeds. `values` has the shape [..., grid points, seeds].
 
-    `quantile` is the quantile of Student's distribution.
+    `quantile` is the quantile of Student's t distribution.
     """
     mean, count = values.mean(-1), values.shape[-1]
     centred = values - mean[..., None]
     factor = quantile**2 / (count * max(count - 1, 1))
-    margins = factor * (centred**2).sum(-1)  # squared half widths of Student's intervals
+    margins = factor * (centred**2).sum(-1)  # squared half widths of Student's t intervals
     joint = factor * (centred[..., :-1, :] * centred[..., 1:, :]).sum(-1)
     start, step = mean[..., :-1], np.diff(mean)
     start_margin, step_margin = margins[..., :-1], margins[..., :-1] + margins[..., 1:] - 2 * joint
-    # At the fraction w of a step, Student's interval contains 0 where square w^2 + 2 half w + constant <= 0.
+    # At the fraction w of a step, Student's t interval contains 0 where square w^2 + 2 half w + constant <= 0.
     square = step**2 - step_margin
     half = start * step - (joint - start_margin)
     constant = start**2 - start_margin

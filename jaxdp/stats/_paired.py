@@ -22,7 +22,7 @@ def paired(
     """Compares the means at all labels of a dimension with the mean at one label, paired by seed.
 
     In a sweep, all learners and all epsilons meet the same world at the same seed. The effect of the world cancels in
-    differences, so Student's interval of a difference is narrower than two separate intervals suggest. To measure the
+    differences, so Student's t interval of a difference is narrower than two separate intervals suggest. To measure the
     cost of privacy, compare along "epsilon" against infinity. Learners that are simulated by counts meet different
     worlds; intervals of their differences are valid, but not narrower.
 

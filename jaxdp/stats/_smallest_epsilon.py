@@ -32,10 +32,10 @@ def smallest_epsilon(
     dimensions separately, not for all points together. The tests show nothing about epsilons between grid points.
     Smaller epsilons may also be sufficient, and tests with more seeds may show this.
 
-    Each test is one-sided: it compares a confidence limit of the mean with the bound. "t" uses Student's limit, which
-    is exact for Gaussian values and nearly exact for skewed values with many seeds. With few seeds and a long upper
-    tail, "t" accepts a mean above `at_most` with a probability larger than 1 - confidence. "share" uses Clopper and
-    Pearson's limit, which is valid for values 0 or 1 with any number of seeds.
+    Each test is one-sided: it compares a confidence limit of the mean with the bound. "t" uses a limit from Student's t
+    distribution, which is exact for Gaussian values and nearly exact for skewed values with many seeds. With few seeds
+    and a long upper tail, "t" accepts a mean above `at_most` with a probability larger than 1 - confidence. "share"
+    uses the Clopper-Pearson limit, which is valid for values 0 or 1 with any number of seeds.
 
     Args:
         metric: numbers with the dimensions `along` and `over`; seeds are independent.

@@ -67,5 +67,5 @@ def means(values: xr.DataArray, over: str) -> Means:
 
 
 def student_quantile(probability: float, count: int) -> float:
-    """Returns the quantile of Student's distribution for the mean of `count` values; NaN for a single value."""
+    """Returns the quantile of Student's t distribution for the mean of `count` values; NaN for a single value."""
     return float(stdtrit(count - 1, probability)) if count > 1 else float("nan")

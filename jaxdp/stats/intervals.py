@@ -23,16 +23,17 @@ def mean_interval(
 ) -> xr.Dataset:
     """Computes the mean over independent repetitions, with a confidence interval for each point.
 
-    "t" is Student's interval. It is exact for any number of Gaussian values. For few values of a skewed distribution it
-    is too narrow: for exponential values, the coverage of a 95% interval is 89% with 8 seeds and 92% with 20 seeds.
+    "t" is Student's t interval. It is exact for any number of Gaussian values. For few values of a skewed distribution
+    it is too narrow: for exponential values, the coverage of a 95% interval is 89% with 8 seeds and 92% with 20 seeds.
 
     "bootstrap" is for skewed values. It is the studentized bootstrap: quantiles of (mean* - mean) / error*, where mean*
-    and error* are a resample's mean and standard error, replace Student's quantiles. Where Student's limit is farther
-    from the mean, it is used instead. The coverage of a 95% interval is at least 94.5% from 8 seeds on for Gaussian and
-    gamma values (shape 4, skewness 1), from 20 seeds on for exponential values (skewness 2), and from 100 seeds on for
-    lognormal values with sigma = 1 (skewness 6). For 8 Gaussian values the coverage is 96.4%, and the interval is wider
-    than Student's interval. Do not use the bootstrap for fewer than 8 seeds. Its limits are infinite if too many
-    resamples consist of one repeated value, which happens with 2 or 3 seeds, or if most values are equal.
+    and error* are a resample's mean and standard error, replace the quantiles of Student's t distribution. Where the
+    limit of Student's t interval is farther from the mean, this limit is used instead. The coverage of a 95% interval
+    is at least 94.5% with 8 or more seeds for Gaussian and gamma values (shape 4, skewness 1), with 20 or more for
+    exponential values (skewness 2), and with 100 or more for lognormal values with sigma = 1 (skewness 6). For 8
+    Gaussian values the coverage is 96.4%, and the interval is wider than Student's t interval. Do not use the bootstrap
+    for fewer than 8 seeds. Its limits are infinite if too many resamples consist of one repeated value, which happens
+    with 2 or 3 seeds, or if most values are equal.
 
     Use `share_interval` for proportions of hits.
 

@@ -173,7 +173,10 @@ def verdicts(results: xr.Dataset) -> str:
 
 
 def larger(results: xr.Dataset) -> str:
-    """Formats, for each learner, the number of voters from which on it names the winner at least 95% of the time."""
+    """Formats how many voters each learner needs to name the winner at least 95% of the time.
+
+    The learner must do so at this number of voters and at all larger numbers.
+    """
     seeds = results.sizes["seed"]
     if seeds < (needed := fewest_seeds(1)):
         return f"Number of voters from which on duels name the winner in {SURELY:.0%}: {no_verdict(seeds, needed)}"
@@ -238,7 +241,7 @@ def _share_rows(labels: Mapping[Any, str], shares: xr.Dataset, by: str) -> list[
 
 
 def _sufficient_voters(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
-    """Returns the smallest number of voters from which on the winner is named in at least `SURELY` of the seeds.
+    """Returns the smallest number of voters at and above which at least the fraction `SURELY` of seeds name the winner.
 
     At this and all larger numbers of voters, the lower limit of an interval with this confidence must be at least
     `SURELY`. The result is 0 where there is no such number.

@@ -82,14 +82,14 @@ def select_names(names: Sequence[str], known: Iterable[str], name: str = "learne
 
 
 def bind_values(run: Run, values: Mapping[str, Any]) -> Run:
-    """Returns the run after fixing the arguments `values` of its `params` and `guarantee`."""
+    """Returns a copy of the run with keyword arguments `values` bound in its functions `params` and `guarantee`."""
     return dataclasses.replace(run, params=partial(run.params, **values), guarantee=partial(run.guarantee, **values))
 
 
 def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any]) -> Run:
     """Returns a run with only the named `outputs`, each only after the last round.
 
-    The arguments `values` of the run's `params` and `guarantee` are fixed.
+    The keyword arguments in `values` are bound in the run's functions `params` and `guarantee`.
     """
     simulate = run.simulate
 
@@ -284,7 +284,7 @@ def sufficient_epsilon_table(
     *,
     ending: str = "",
 ) -> str:
-    """Formats the smallest epsilon from which on the regret is shown to exceed `free` by at most 10%.
+    """Formats the smallest epsilon at and above which the regret is shown to exceed `free` by at most 10%.
 
     `free` is the non-private regret. `rows` makes the table's rows from an array of these epsilons, which has the
     dimensions of the regret except epsilon and seed. `ending` is appended to the title.

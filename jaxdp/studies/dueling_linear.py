@@ -153,7 +153,10 @@ def costs(results: xr.Dataset) -> str:
 
 
 def sufficient_epsilons(results: xr.Dataset) -> str:
-    """Formats, by rounds, the smallest epsilon from which on regret is shown to be within 10% of non-private regret."""
+    """Formats, by rounds, the smallest epsilon at and above which regret is within 10% of non-private regret.
+
+    At this epsilon and at all larger epsilons of the grid, tests must show this.
+    """
     if not shared.has_infinity(results):
         return ""
     rounds = results["round"].values
@@ -176,7 +179,7 @@ def sufficient_epsilons(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """Formats regret, decisions, the cost of privacy, the epsilon from which on this cost is small, and notes."""
+    """Formats regret, decisions, the cost of privacy, the epsilon at and above which this cost is small, and notes."""
     gaps = ", ".join(f"{gap:.3f} (d = {dim})" for gap, dim in zip(results.gap.values, results.dim.values, strict=True))
     notes = [
         f"+- and intervals: 95% confidence (Student's t) over {plotting.seed_count(results.sizes['seed'])}. The best "

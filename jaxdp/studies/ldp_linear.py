@@ -225,10 +225,11 @@ def exponents(results: xr.Dataset) -> str:
 
 
 def sufficient_epsilons(results: xr.Dataset) -> str:
-    """Formats, for each learner, the smallest epsilon from which on it is shown to be within 10% of non-private regret.
+    """Formats, for each learner, the smallest epsilon with regret shown to be within 10% of non-private regret.
 
-    All learners are compared with `BASELINE` at an infinite epsilon. If a learner with wide confidence bounds were
-    compared with itself at an infinite epsilon, the learner would seem to need only a small epsilon.
+    At this epsilon and at all larger epsilons of the grid, the learner's regret must be shown to be within 10%. All
+    learners are compared with `BASELINE` at an infinite epsilon. If a learner with wide confidence bounds were compared
+    with itself at an infinite epsilon, the learner would seem to need only a small epsilon.
     """
     if not shared.has_infinity(results) or BASELINE not in results.learner.values:
         return ""

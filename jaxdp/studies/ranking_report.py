@@ -43,7 +43,7 @@ class BallotTable(ComparisonTable):
 
 
 def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: str = "unknown") -> str:
-    """Formats the size of the data, the rankings, the epsilon from which on the winner stays first, and notes."""
+    """Formats the size of the data, the rankings, the epsilon at and above which the winner stays first, and notes."""
     results = merge_noises(results)
     is_ballots = isinstance(data, Ballots)
     count, kind = (data.num_ballots, "ballots") if is_ballots else (data.num_comparisons, "comparisons")
@@ -151,7 +151,7 @@ def _shares(results: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArr
 
 
 def survival(results: xr.Dataset) -> str:
-    """Formats the epsilon of the grid from which on the non-private winner comes first at least 95% of the time.
+    """Formats the epsilon of the grid at and above which the non-private winner comes first at least 95% of the time.
 
     The text has the epsilon for the lower limit of the confidence interval, because a proportion over few seeds may be
     large by chance. If the epsilon for the point estimate differs, the text has both.
@@ -179,7 +179,7 @@ def survival(results: xr.Dataset) -> str:
 
 
 def _sufficient_epsilon(share: xr.DataArray) -> float | None:
-    """Returns the smallest epsilon from which on all proportions are at least `SURVIVES`; None if there is none.
+    """Returns the smallest epsilon at and above which all proportions are at least `SURVIVES`; None if none exists.
 
     `share` has the dimension epsilon, in increasing order. A NaN counts as too small.
     """

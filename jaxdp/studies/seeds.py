@@ -13,12 +13,14 @@ class TooFewSeeds(UserWarning):
 
 
 def warn_of_few_seeds(num_seeds: Any, needed: int, question: str) -> None:
-    """Warns the caller of a study if no results with this number of seeds could answer the question.
+    """Warns if no results with this number of seeds could answer a study's question.
+
+    The warning points to the call of the study.
 
     Args:
         num_seeds: number of repetitions.
         needed: minimum number of seeds that can answer the question (`jaxdp.stats.seeds_needed`).
-        question: the question, as a completion of "to say ...".
+        question: words that complete "to say ...", for example "which epsilons come close to no privacy".
 
     Raises:
         ValueError: if num_seeds is not an integer >= 1.

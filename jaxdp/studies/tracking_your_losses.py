@@ -185,7 +185,7 @@ def best_learners(results: xr.Dataset) -> str:
 
 
 def smallest_epsilons(results: xr.Dataset, share: float) -> str:
-    """Formats, for each learner, the smallest epsilon from which on it is shown to gain the fraction `share`.
+    """Formats, for each learner, the smallest epsilon at which the learner is shown to gain the fraction `share`.
 
     The learner must be shown to gain this fraction at this epsilon and at all larger epsilons of the grid.
     """

@@ -239,9 +239,9 @@ def contexts_world(theta: Any, *, num_arms: int, logistic: bool = False, turn: i
     Args:
         theta: [dim], of norm at most 1.
         num_arms: number of arms.
-        logistic: whether means are logistic(x.theta) instead of x.theta.
-        turn: index, from 0, of the round from which on the first coordinate of all contexts is 0; None if there is no
-            such round.
+        logistic: whether means are logistic(x^T theta) instead of x^T theta.
+        turn: index, from 0, of the first round with 0 as the first coordinate of all contexts, in this round and all
+            later rounds; None if there is no such round.
     """
     make = generalized_linear_contexts if logistic else linear_contexts
     base = make("cube", num_arms=num_arms, dim=len(theta), theta=theta, rewards="uniform")

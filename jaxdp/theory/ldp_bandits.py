@@ -115,15 +115,15 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
 
 
 def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns an upper bound on the regret, T^a c^b, for steps tuned to the second moment of randomized responses.
+    r"""Returns T^a c^b, the order of a regret bound for step sizes tuned to the second moment of randomized responses.
 
     The regret of gradient steps depends on noise only through the second moment M2 of a report, which is of order c^2.
     The best exploration rho balances bias and noise. For convex losses, the minimum of sqrt(M2 T) / rho + rho T is of
     order T^(3/4) M2^(1/4), which grows like c^(1/2). Theorem 3 instead multiplies the whole regret by the magnitude of
     a report, so its bound grows like 1 / epsilon.
 
-    `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the non-private orders, and orders in 1 /
-    epsilon are 0.
+    `problem` is one of `TUNED`. At epsilon = infinity, c is 1, so orders that depend on c are the non-private orders;
+    orders that depend on 1 / epsilon are 0.
 
     Source:
         Table 1, an order bound, which is improved by tuning.

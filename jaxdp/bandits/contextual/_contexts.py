@@ -121,7 +121,10 @@ def largest(means: jax.Array) -> jax.Array:
 
 
 def make_contexts(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Computes a round's contexts by function(*inputs), [num_arms, dim], in a layout for XLA on CPU."""
+    """Returns a round's contexts, function(*inputs), as an array [num_arms, dim].
+
+    On CPU, lanes are the fast axis if there are at most `LANES_LAST` arms.
+    """
     return call_across_lanes(function, LANES_LAST, *inputs)
 
 
@@ -146,7 +149,7 @@ def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:  # [nu
 
 
 def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
-    """Moves contexts so that x.theta of the best arm exceeds x.theta of each other arm by at least `gap`.
+    """Moves contexts so that the mean x^T theta of the best arm exceeds the mean of every other arm by at least `gap`.
 
     Contexts are [num_arms, dim], in the unit ball; `gap` is in [0, 2 |theta|]. If the best arm's mean is below gap / 2,
     it is raised to gap / 2. Other means within `gap` of the best mean are lowered. For this, contexts move only along

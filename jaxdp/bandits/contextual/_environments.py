@@ -38,8 +38,8 @@ class Params:
         theta_norm: [] float in (0, 1], |theta|.
         noise: [] float >= 0, half the width of the interval of uniform noise, or the standard deviation of Gaussian
             noise; zero for binary rewards.
-        gap: [] float >= 0, the minimum difference of x.theta between the best arm and every other arm; zero if contexts
-            are not changed.
+        gap: [] float >= 0, the minimum difference of x^T theta between the best arm and every other arm; zero if
+            contexts are not changed.
     """
 
     theta: np.ndarray
@@ -73,7 +73,7 @@ def linear_contexts(
     rewards: str = "uniform",
     gap: float | None = None,
 ) -> Environment:
-    """Arms with contexts x in the unit ball and mean rewards x.theta.
+    """Arms with contexts x in the unit ball and mean rewards x^T theta.
 
     Args:
         contexts: a distribution, from which each round's contexts are drawn independently: "sphere" (uniform on the
@@ -133,7 +133,7 @@ def generalized_linear_contexts(
     rewards: str = "binary",
     gap: float | None = None,
 ) -> Environment:
-    """Arms with contexts x in the unit ball and mean rewards F(x.theta), in (0, 1).
+    """Arms with contexts x in the unit ball and mean rewards F(x^T theta), in (0, 1).
 
     Args:
         contexts: as for `linear_contexts`.
@@ -154,7 +154,7 @@ def generalized_linear_contexts(
 
     Values:
         theta_norm: |theta|, in (0, 1]; by default the norm of the argument theta, or 1 if each lane draws theta.
-        noise, gap: as for `linear_contexts`; gap is a difference of x.theta.
+        noise, gap: as for `linear_contexts`; gap is a difference of x^T theta.
 
     Source:
         Filippi, Cappe, Garivier & Szepesvari (2010).
@@ -176,7 +176,7 @@ def _environment(
     low: float,
     norm: float,
 ) -> Environment:
-    """Returns an environment with mean rewards mean(x.theta); binary rewards are `low` or 1.
+    """Returns an environment with mean rewards mean(x^T theta); binary rewards are `low` or 1.
 
     `norm` is the default of |theta| if each lane draws theta. The other arguments are as for `linear_contexts`.
     """

@@ -44,7 +44,7 @@ class Params:
     """The learner's parameters, which JAX traces.
 
     Attributes:
-        randomizer: parameters of the randomizer of the report. The residual g(x . w) - y takes the place of the reward,
+        randomizer: parameters of the randomizer of the report. The residual g(x^T w) - y takes the place of the reward,
             and residual_bound the place of reward_bound.
         radii: bounds on the noise of the sums.
         descent: step sizes, and the bound on prediction errors, which is one term of the ellipsoid's radius.
@@ -86,14 +86,14 @@ def generalized_linear(
     report: str = "gaussian",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    r"""Plays optimistically in the model E[y] = g(x . theta*), |theta*| <= 1, on private moments and gradients.
+    r"""Plays optimistically in the model E[y] = g(x^T theta*), |theta*| <= 1, on private moments and gradients.
 
-    The server shows each user an iterate w of gradient descent. The user reports x x^T and the gradient (g(x . w) - y)
+    The server shows each user an iterate w of gradient descent. The user reports x x^T and the gradient (g(x^T w) - y)
     x, with noise, where x is the context of the arm played and y the reward. Descent takes a step against the reported
-    gradient, and projects w onto the unit ball. The predictions x . w are the labels of a linear regression: theta =
+    gradient, and projects w onto the unit ball. The predictions x^T w are the labels of a linear regression: theta =
     V^-1 u. Here V is the sum of the reports of x x^T plus 2 L times the identity, and L >= 1 bounds the eigenvalues of
     the sum of the noise. Each report of x x^T is multiplied by the w that its user saw, and u is the sum of these
-    products. The learner plays an arm with the largest x . theta + beta |x|_V^-1. With probability 1 - failure_prob,
+    products. The learner plays an arm with the largest x^T theta + beta |x|_V^-1. With probability 1 - failure_prob,
     |theta - theta*|_V <= beta in all rounds.
 
     Args:
@@ -115,9 +115,9 @@ def generalized_linear(
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        residual_bound: Y, finite and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]. The default is 2 C + 1, for
+        residual_bound: Y, finite and > 0, by default 3: g(x^T w) - y is clipped to [-Y, Y]. The default is 2 C + 1, for
             |g| <= C = 1 and noise in [-1, 1]; for rewards in [0, 1], the value 1 suffices.
-        noise_proxy: R^2, a variance proxy of y - g(x . theta*), by default 1, which is valid for noise in [-1, 1]; for
+        noise_proxy: R^2, a variance proxy of y - g(x^T theta*), by default 1, which is valid for noise in [-1, 1]; for
             rewards in [0, 1] the value 1/4 is valid.
         learning_rate: > 0, by default the value that minimises the error bound after T rounds.
         failure_prob: in (0, 1), by default 0.05.
@@ -140,7 +140,7 @@ def generalized_linear(
     Deviations:
         - Gradients have norms of up to 2 C + 1, but the paper's noise is calibrated to the norm C. With the paper's
           noise the release is not private.
-        - The paper also releases (x . w) x. Here the server computes this vector from the report of x x^T and from w.
+        - The paper also releases (x^T w) x. Here the server computes this vector from the report of x x^T and from w.
           The other two moments are one release, with isotropic, analytically calibrated noise.
         - The published radius is stated only up to a constant factor, so there is no `constants="paper"`;
           `docs/proofs/linear_models.md` derives a radius with explicit constants. The step size minimises this radius;
@@ -264,7 +264,7 @@ def generalized_linear(
         del key
         public: Public = state.public
         round_ = public.round + 1
-        labelled = triangle_product(report.outer, public.iterate)  # z x with noise, where z = x . w is the label
+        labelled = triangle_product(report.outer, public.iterate)  # z x with noise, where z = x^T w is the label
         outer, cross = add_reports((public.outer, public.cross), (report.outer, labelled))
         iterate = step(params.descent, public.iterate, report.cross)  # r x with noise: the gradient
 

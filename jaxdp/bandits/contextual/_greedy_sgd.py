@@ -63,12 +63,12 @@ class Public(NamedTuple):
 
 @factory
 def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
-    r"""Plays the arm with the largest x . theta, and updates theta by private gradients of squared errors.
+    r"""Plays the arm with the largest x^T theta, and updates theta by private gradients of squared errors.
 
     Arms with equal products are equally likely. The learner does not explore deliberately; it relies on the variation
     of contexts.
 
-    The user of round t computes the gradient (x . theta - y) x, where x is the context of the arm played and y the
+    The user of round t computes the gradient (x^T theta - y) x, where x is the context of the arm played and y the
     reward. A gradient of norm above G is scaled down to norm G. It is reported as a random point on the sphere of
     radius B. The step size is d / (t + (d B / Y)^2), which needs no horizon. Theta is projected onto the ball of radius
     Y, because |y| <= Y. The step sizes are those in a Kalman filter. Suppose that theta* had the distribution N(0, (Y^2

@@ -81,14 +81,14 @@ def linear_ucb(
     constants: str = "tight",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    r"""Plays the arm with the largest upper confidence bound x . theta + beta |x|_V^-1 (LinUCB), on private reports.
+    r"""Plays the arm with the largest upper confidence bound x^T theta + beta |x|_V^-1 (LinUCB), on private reports.
 
     Arms with equal bounds are equally likely.
 
     A user reports x x^T and y x with noise, where x is the context of the arm played and y the reward. After t rounds,
     V is the sum of the reports of x x^T plus c times the identity. Here c = 2 L, and L >= 1 bounds the eigenvalues of
     the sum of the noise. The model theta is V^-1 u, where u is the sum of the reports of y x. With probability 1 -
-    failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon = inf
+    failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x^T theta* and |theta*| <= 1. At epsilon = inf
     the learner is OFUL with a regularization parameter of 2 and a larger radius.
 
     Args:
@@ -117,7 +117,7 @@ def linear_ucb(
         delta: with Gaussian reports, in (0, 1).
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
-        noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2, which is valid for all rewards in [-Y, Y].
+        noise_proxy: R^2, a variance proxy of y - x^T theta*, by default Y^2, which is valid for all rewards in [-Y, Y].
         confidence_multiplier: > 0, by default 1; multiplies beta.
 
     Privacy:

@@ -124,7 +124,7 @@ def linear_ucb_joint(
         delta: in (0, 1).
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
-        noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2.
+        noise_proxy: R^2, a variance proxy of y - x^T theta*, by default Y^2.
         confidence_multiplier: > 0, by default 1; multiplies beta.
 
     Privacy:

@@ -41,7 +41,7 @@ class Model(NamedTuple):
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
-    """Returns x . theta + beta |x|_V^-1 for each arm, [num_arms], the maximum of x . t over t in the ellipsoid."""
+    """Returns x^T theta + beta |x|_V^-1 for each arm, [num_arms], the maximum of x^T t over t in the ellipsoid."""
     context = jnp.asarray(context, model.theta.dtype)
     return products(context, model.theta) + model.width * inverse_norms(model.factor, context)
 

@@ -109,7 +109,8 @@ def noise_lines(
 def on_lattice(values: np.ndarray, scale: float) -> np.ndarray:
     """Rounds nonnegative numbers up to multiples of about 2^-8 * scale, in JAX's default float type.
 
-    Products of these numbers with digits, and sums of them in any order, are exact in float32 up to 2^16 * scale.
+    Products of the rounded numbers with base-arity digits, and sums of such products in any order, are exact in float32
+    up to 2^16 * scale.
     """
     step = 2.0 ** (math.ceil(math.log2(scale)) - LATTICE_BITS) if scale > 0 else 1.0
     return (np.ceil(values / step) * step).astype(default_float())

@@ -123,7 +123,7 @@ def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> LeastPlay
 def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
     """Computes the effects of a block, up to the first drop; the last axis of all arrays is the batch axis.
 
-    There are `num_opponents` possible right arms; the arms on the left may be a subset of them.
+    A pair's right arm is one of `num_opponents` arms; the pairs' left arms may be a subset of these.
     """
     num_arms, lanes = block.active.shape
     num_sweeps = len(block.noise) // num_arms

@@ -124,7 +124,7 @@ def g_optimal_elimination(
 ) -> Learner:
     r"""Plays a few pairs in phases; after each phase, fits utilities to noisy wins, and drops arms with low utilities.
 
-    The utility of an arm with features x is r(x) = x.w*, with |w*| <= radius. The left arm wins with probability
+    The utility of an arm with features x is r(x) = x^T w*, with |w*| <= radius. The left arm wins with probability
     sigma(r[left] - r[right]), for the logistic function sigma. Phase l = 1, 2, ... has the margin xi = 2^-l:
 
     1. A G-optimal design pi for the differences z = x - y of active arms is computed; it has m pairs. Its value g is
@@ -133,7 +133,7 @@ def g_optimal_elimination(
     2. Each pair of the design duels T(z) = ceil(N pi(z)) times, and Laplace(1 / epsilon) noise is added once to its
     number of wins, O(z).
     3. w minimises the sum of T(z) ln(1 + e^{z.w}) - O(z) z.w over |w| <= radius.
-    4. Arm x stays if its estimated utility x.w is at most xi below the largest estimated utility of an active arm.
+    4. Arm x stays if its estimated utility x^T w is at most xi below the largest estimated utility of an active arm.
 
     The first design is computed on the host. Later designs are computed within the program, for the remaining arms of
     each lane. N (see Math) is computed from the value g of the actual design, so the guarantee (see Values) also holds

@@ -8,7 +8,7 @@ equivalent to noise on S:
 * 2: w is S - S~, since `release_statistic` releases S~ = S + noise. The paper's sigma is `noise_multiplier` times L.
   The other constants use the sensitivity of S in place of L: the largest |x_i|, if weights are 1 and the unit is a
   label.
-* 3: `statistic_objective` is l_D(theta) + beta / (2 n) * |theta|^2 + w.theta / n, written with S~;
+* 3: `statistic_objective` is l_D(theta) + beta / (2 n) * |theta|^2 + w^T theta / n, written with S~;
   `full_batch_estimator` finds its minimiser.
 """
 
@@ -127,7 +127,7 @@ def objective_perturbation(
     `noise="k_norm"` gives pure epsilon-DP with about the same error in few dimensions.
 
     `geometry="whitened"` adds the noise in coordinates in which the features' second moment is the identity on its
-    range (directions outside the range get no noise). Every margin x.theta then gets about the same noise. Use it if
+    range (directions outside the range get no noise). Every margin x^T theta then gets about the same noise. Use it if
     the margins matter rather than theta, as for preferences; if columns have different units; or if the second moment
     has very unequal or zero eigenvalues. This geometry also chooses the ridge.
 

@@ -170,7 +170,7 @@ def _one_pass(
     average: str,
     weighted: Weighted | None = None,
 ) -> Estimate:
-    """Runs SGD on (1/n) sum_i w_i loss(x_i.theta, targets_i) + linear.theta / n + beta / (2 n) * |theta|^2."""
+    """Runs SGD on (1/n) sum_i w_i loss(x_i^T theta, targets_i) + linear^T theta / n + beta / (2 n) * |theta|^2."""
     dtype, num_samples = features.dtype, features.shape[0]
     ridge = jnp.asarray(params.regularization, dtype) / num_samples
     data = Pass(

@@ -47,7 +47,7 @@ def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
 
 
 def largest(values: jax.Array) -> jax.Array:
-    """Returns the maximum of values, [n, ...], along the first axis, [...]."""
+    """Returns the maximum of values along the first axis; values are [n, ...], the result is [...]."""
     return tree_reduce(jnp.maximum, values) if len(values) <= MAX_UNROLLED else values.max(axis=0)
 
 

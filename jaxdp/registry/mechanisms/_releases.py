@@ -50,7 +50,11 @@ mechanism_entry = partial(MechanismEntry, family="mechanisms", proof="proved")
 def at_sizes(
     make: Callable[..., Any], sizes: Iterable[str], function: Callable[..., Any], *inputs: str
 ) -> Callable[..., Any]:
-    """Returns a function (*inputs, **sizes, **values) -> function(make(**sizes), *inputs, **values)."""
+    """Returns a function that calls `make` with the keywords `sizes`, then `function` with the result.
+
+    The result is the first argument of `function`. The function's other arguments are the positional arguments `inputs`
+    and the remaining keyword arguments.
+    """
 
     def call(*arguments: Any, **named: Any) -> Any:
         made = make(**{size: named.pop(size) for size in sizes})

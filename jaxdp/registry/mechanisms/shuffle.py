@@ -34,10 +34,10 @@ def guarantee(*, epsilon: float, delta: float, num_users: int) -> Guarantee:
 
 
 def worst_bits(num_users: int) -> Bits:
-    """Returns two batches of bits, in which the first user has 0 or 1.
+    """Returns two batches of bits: the first user has bit 0 in one batch and bit 1 in the other.
 
-    The number of other users with a 1 is the number that reveals most at the entry's values (0 if the local budget is
-    at most epsilon).
+    The number of other users with bit 1 is the number at which the entry's delta is attained (see `shuffle_worst_ones`;
+    0 if the local budget is at most epsilon).
     """
     epsilon = VALUES["epsilon"]
     local_epsilon = mechanisms.shuffle_local_epsilon(epsilon, VALUES["delta"], num_users)

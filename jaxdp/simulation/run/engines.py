@@ -51,9 +51,9 @@ def choose_engine(
     Args:
         learner: the learner that plays.
         environment: the environment that the learner plays.
-        engine: one of ENGINES, or "auto". "auto" is "heard" if the learner and the environment support it, some rounds
-            send no report, and no outcome to sum is in `environment.drawn`; otherwise "blocks" if the learner and the
-            environment support it; otherwise "rounds".
+        engine: one of ENGINES, or "auto". "auto" chooses "heard" if the learner and the environment support it, some
+            rounds send no report, and none of the summed outcomes is in `environment.drawn`. Otherwise it chooses
+            "blocks" if the learner and the environment support it, else "rounds".
         outcomes: names of the outcomes to sum; None if all are summed.
         hears_all: whether the learner gets a report from every round.
 

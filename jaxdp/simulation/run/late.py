@@ -102,8 +102,8 @@ class _Hearing(NamedTuple):
 def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None) -> Learner:
     """Returns the learner, adapted to delayed feedback.
 
-    A learner made by `per_person` gets no report from some rounds. If feedback is about one action, the awaited action
-    changes in such a round only if an earlier report arrives.
+    A learner made by `per_person` gets no report from some rounds. If feedback is about one action, such a round does
+    not change the action about which the learner waits, unless a report of an earlier round arrives.
 
     Args:
         learner: a learner for arms, pairs of arms or experts, without contexts. It may be the result of `per_person`.

@@ -76,7 +76,7 @@ def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
 
 
 def is_at_stop(name: str, names: Collection[str]) -> bool:
-    """Returns whether an output is read when the learner stops, so that it has no dimension of checkpoints."""
+    """Returns whether an output is read when the learner stops, and therefore has no dimension `round`."""
     return name in STOPPING or (name.endswith(AT_STOP) and name.removesuffix(AT_STOP) in names)
 
 

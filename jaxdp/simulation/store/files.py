@@ -191,7 +191,10 @@ class Store:
         self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def check_files(self) -> None:
-        """Raises a ValueError if a chunk with lanes marked as computed lacks a file. Reads marks, but no results."""
+        """Raises a ValueError if a file is missing for a chunk with lanes that are marked as computed.
+
+        Reads marks, but no results.
+        """
         for chunk in self.chunks:
             if not self._count_marks(chunk):
                 continue

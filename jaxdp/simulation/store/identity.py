@@ -155,7 +155,7 @@ def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -
 
 
 def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
-    """Returns the reasons, found by comparing records, why a store cannot grow to a sweep; empty if there are none."""
+    """Returns the reasons, from comparing records, why a store cannot be extended to a sweep; [] if there are none."""
     sweep = json.loads(json.dumps(sweep))
     grid = ("axes", "static_axes", "num_seeds", "programs")
     sweep_values, stored_values = (

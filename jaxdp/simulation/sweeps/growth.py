@@ -63,7 +63,7 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
 
 
 def can_grow(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -> bool:
-    """Returns whether a store can grow to a sweep, according to all checks that do not run lanes."""
+    """Returns whether a store can be extended to cover a sweep, according to all checks that do not run lanes."""
     try:
         _plan_growth(store, plan, source, template)
     except ValueError:

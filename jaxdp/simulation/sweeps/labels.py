@@ -103,7 +103,7 @@ def empty_dataset(
         axes: axes of the grid.
         static_axes: static axes of the grid.
         num_seeds: number of seeds at every grid point.
-        allocate: whether to allocate memory for results; if False, all values are views of one zero.
+        allocate: whether to allocate memory for results; if False, each array is a view that broadcasts a single zero.
 
     Returns:
         A dataset with variables of dimensions (*static_axes, *axes, seed, *dimensions of the output). If memory is
