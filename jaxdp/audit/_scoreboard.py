@@ -109,8 +109,8 @@ def scoreboard(
     all trials, on fresh outputs. Outputs of a search only score pairs: bounds come from fresh outputs. If a target has
     a second point, the grey box looks at the second point instead of the first, because more code runs there. If the
     second point has no grey box, or the verdict of its grey box is "cannot tell", outputs are attacked at the second
-    point, on the first path. Outputs of blocks are not attacked if the grey box finds that blocks give the same runs as
-    single rounds.
+    point, on the first path. Outputs of blocks are not attacked if the grey box finds, at the first point, that blocks
+    give the same runs as single rounds.
 
     An attack that raises an exception is skipped, with a note in the row; the others are still tried.
 
@@ -210,17 +210,17 @@ class _Audit:
         paths = list(ways)
         for path in paths[:1]:
             self.attack(ways[path], trials, key=self.key)  # the first path's key does not depend on its name
-        exact, pair = self.exact(target), None
-        if second is None or second.grey_box is None or self.thorough:
-            grey = self.look(target)
-            pair = None if grey is None else grey.pair
+        exact = self.exact(target)
+        first_look = self.look(target) if second is None or second.grey_box is None or self.thorough else None
+        pair = None if first_look is None else first_look.pair
         if second is not None:
             self.exact(second)
             grey = self.look(second)
             if self.thorough or grey is None or grey.verdict == "cannot tell":
                 for path, attack in self.second:
                     self.attack(Way(path, second.point, lambda attack=attack: attack), trials)
-        equal_paths = () if self.thorough else [path for grey in self.boxes for path in grey.equal_paths]
+        # A look at the second point does not decide for the first one, where blocks may end elsewhere.
+        equal_paths = () if self.thorough or first_look is None else first_look.equal_paths
         for path in paths[1:]:
             if path not in equal_paths:
                 self.attack(ways[path], trials)

@@ -272,6 +272,17 @@ def test_blocks_with_the_runs_of_rounds_are_attacked_only_if_thorough(equal_path
     assert row.verdict == ("consistent" if equal_paths and not thorough else "violated")
 
 
+@pytest.mark.parametrize(("at_first", "at_second"), [((), ("blocks",)), (("blocks",), ())])
+def test_a_look_at_the_second_point_does_not_decide_about_blocks_at_the_first(at_first, at_second):
+    claim = Guarantee.pure(1.0, **ABOUT)
+    boxes = [
+        GreyBox(guarantee=claim, sites=(), spent=0.0, faults=(), equal_paths=paths) for paths in (at_first, at_second)
+    ]
+    second = target({"rounds": 0.5}, point="size=2", grey_box=lambda key: boxes[1])
+    row = row_of(target({"rounds": 0.5, "blocks": 2.0}, grey_box=lambda key: boxes[0], second=second))
+    assert row.verdict == "violated"  # the first point's box did not look
+
+
 def test_what_is_done_next_is_told():
     steps: list[Step] = []
     row_of(target({"rounds": 1.0, "blocks": 1.0}, distributions=response_distributions(1.0)), before=steps.append)
