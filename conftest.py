@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+# Set before NumPy is imported; pyproject.toml leaves out a plugin of zarr, which would import it earlier. Other threads
+# of OpenBLAS would spin between the matrix products of audits, and use more processor time than the products.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 pytest_plugins = ["tests.loop.budgets"]
 
 

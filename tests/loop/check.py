@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as conftest.py does: before NumPy is imported
 
 from tests.loop import naming, stages  # noqa: E402
 from tests.loop.running import Outcome, Stage, run_in_order  # noqa: E402

@@ -1,8 +1,10 @@
 """The plugin that marks slow tests, over a small folder of tests with durations of its own."""
 
 import json
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.loop import budgets
@@ -152,3 +154,12 @@ def test_durations_are_written_one_a_line_in_order(tmp_path):
     write_durations(tmp_path, {"b": None, "a": 0.5})
     assert (tmp_path / "tests/loop/durations.json").read_text() == '{\n"a": 0.5,\n"b": null\n}\n'
     assert read_durations(tmp_path) == {"a": 0.5, "b": None}
+
+
+def test_matrix_products_use_one_thread():
+    """On one core nothing can be seen: there OpenBLAS has one thread anyway."""
+    matrix = np.ones((400, 400))
+    process, thread = time.process_time(), time.thread_time()
+    for _ in range(16):
+        matrix @ matrix
+    assert time.process_time() - process < 1.3 * (time.thread_time() - thread) + 0.01
