@@ -103,6 +103,20 @@ def test_the_index_has_every_entry_and_its_claim():
         assert all(cell in row.replace("\\", "") for cell in claim_cells(entry)), name
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the finalizer (Appleby, 2011), a bijection", [("Appleby", "2011")]),
+        ("a Weyl sequence (Steele, Lea & Flood, 2014)", [("Steele, Lea & Flood", "2014")]),
+        ("known (Luce, 1959; Bradley and Terry, 1952)", [("Luce", "1959"), ("Bradley and Terry", "1952")]),
+        ("Luce (1959), theorem 1", [("Luce", "1959")]),
+        ("in round (T, 2 times) and in (2020)", []),
+    ],
+)
+def test_references_are_found_in_parentheses(text, found):
+    assert citations(text) == found
+
+
 def test_the_bibliography_has_every_cited_reference_and_marks_what_is_not_verified():
     entries = references()
     assert set(entries) == set(cited_references()), "python docs/site_pages/references.py adds entries"

@@ -22,8 +22,10 @@ from site_pages.rst import heading
 BIBLIOGRAPHY = Path(__file__).parents[1] / "refs.bib"
 UNVERIFIED = "identifier not verified"
 AUTHOR = r"(?:de |van )?[A-Z](?!nversion|nalysis)[\w-]+"
-CITATION = re.compile(rf"({AUTHOR}(?:, {AUTHOR})*(?: (?:&|and) {AUTHOR})?(?: et al\.)?),? \(((?:18|19|20)\d\d)\)")
-INNER = re.compile(rf"\(({AUTHOR}(?:, {AUTHOR})*(?: & {AUTHOR}| et al\.)), ((?:18|19|20)\d\d)\)")
+AUTHORS = rf"{AUTHOR}(?:, {AUTHOR})*(?: (?:&|and) {AUTHOR})?(?: et al\.)?"
+YEAR = r"(?:18|19|20)\d\d"
+CITATION = re.compile(rf"({AUTHORS}),? \(({YEAR})\)")
+INNER = re.compile(rf"(?:\(|; )({AUTHORS}), ({YEAR})(?=\)|; )")  # in parentheses, perhaps several
 ENTRY = re.compile(r"@\w+\{([\w-]+),\n(.*?)\n\}", re.DOTALL)
 FIELD = re.compile(r"^\s*(\w+) = \{(.*)\},?$", re.MULTILINE)
 
