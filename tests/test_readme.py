@@ -16,6 +16,7 @@ import typer
 import xarray as xr
 
 from jaxdp.__main__ import app, main
+from jaxdp.preferences import read_ballots
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, claims_table
 
 ROOT = Path(__file__).parents[1]
@@ -120,6 +121,23 @@ def test_the_python_of_a_page_runs(page, capsys, checkout, monkeypatch, register
         logged = names["mlflow"].log_metric.call_args_list
         assert len(logged) == names["means"].size
         assert len(names["wandb"].init.return_value.__enter__.return_value.log.call_args_list) == names["means"].size
+
+
+def test_example_files_can_be_saved_from_the_page_without_the_repository(tmp_path):
+    page = PAGES["docs/howto/own_data.md"]
+    matches, ballots = (block for block in blocks(page, "text") if "Ada" in block or "# DATA TYPE" in block)
+    assert matches == (ROOT / "docs" / "examples" / "matches.csv").read_text()
+    (tmp_path / "lunch.soi").write_text(ballots)
+    saved, shipped = (read_ballots(folder / "lunch.soi") for folder in (tmp_path, ROOT / "docs" / "examples"))
+    assert saved.items == shipped.items
+    for name in ("pairs", "wins", "totals"):
+        of_saved, of_shipped = (getattr(each.comparisons(unranked="last"), name) for each in (saved, shipped))
+        assert of_saved.tolist() == of_shipped.tolist()
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if "docs/examples/" in text])
+def test_a_page_says_where_example_files_are(page):
+    assert "in the repository" in PAGES[page]
 
 
 def long_sentences(text: str, most: int = 25) -> list[str]:
