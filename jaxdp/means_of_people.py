@@ -359,14 +359,14 @@ def _checked_ends(phase_ends: Any, rounds: int) -> tuple[int, ...]:
 
 
 def _order_of_people(visits: Visits) -> np.ndarray:
-    """Returns the position of each person in the order of first visits, [num_people]."""
+    """Returns the position ([num_people]) of each person in the order of first visits."""
     rank = np.empty(visits.num_people, np.int32)
     rank[visits.person[visits.nth == 0]] = np.arange(visits.num_people)
     return rank
 
 
 def _visits_before(visits: Visits, rounds: Sequence[int]) -> np.ndarray:
-    """Returns the number of visits of each person before these rounds, [len(rounds), num_people]."""
+    """Returns the number ([len(rounds), num_people]) of visits of each person before each of these rounds."""
     counts = [np.bincount(visits.person[:end], minlength=visits.num_people) for end in rounds]
     return np.stack(counts).astype(np.int32)
 

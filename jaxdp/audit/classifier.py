@@ -48,7 +48,7 @@ def features(z: np.ndarray) -> np.ndarray:
 
 
 def logit(weights: Weights, outputs: np.ndarray) -> np.ndarray:
-    """Returns the estimated log likelihood ratios (first input over second) of outputs [n, m], [n] float.
+    """Returns the estimated log likelihood ratios ([n] float), first input over second, of outputs [n, m].
 
     NaN and infinity count as the mean. If an output may have NaN or infinity, its columns must include indicators.
     """

@@ -266,7 +266,7 @@ def perturb_entries(
 
 
 def _differing_rows(first: Any, second: Any) -> np.ndarray:
-    """Finds the rows in which two inputs differ, [rows] bool."""
+    """Returns whether two inputs differ in each row, as [rows] bool."""
     leaves = zip(*(map(np.asarray, jax.tree.leaves(data)) for data in (first, second)), strict=True)
     return np.any([differ(left, right).reshape(len(left), -1).any(axis=1) for left, right in leaves], axis=0)
 

@@ -51,7 +51,7 @@ def first_visits(visits: Visits, rounds: int) -> Visit:
 
 
 def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Array) -> UserData:
-    """Stacks the original users and copies of them, [neighbours + 1, rounds, ...].
+    """Stacks the original users and copies of them to arrays [neighbours + 1, rounds, ...].
 
     In each copy, one person has new answers in all rounds of that person.
 

@@ -55,5 +55,5 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
 
 
 def _users(base: Base, key: jax.Array) -> Any:
-    """Draws the users of one run, [rounds, ...]."""
+    """Draws the users ([rounds, ...]) of one run."""
     return jax.vmap(base.draw_user)(jax.random.split(key, base.rounds))

@@ -64,7 +64,7 @@ def output_size(release: Release, params: Any, data: Any) -> int:
 
 
 def evaluate(score: Score, outputs: Outputs) -> np.ndarray:
-    """Returns the score of each output, [n] finite.
+    """Returns the score of each output: [n] finite numbers.
 
     NaN and -inf become the most negative finite float, and inf becomes the largest.
     """
@@ -132,7 +132,7 @@ def _parts(key: jax.Array, release: Release, params: Any, data: Any, *, trials: 
 
 
 def numbers_of(output: Any) -> np.ndarray:
-    """Returns the numbers of one output, [m] float, in the order of `Outputs.numbers`."""
+    """Returns the numbers of one output ([m] float) in the order of `Outputs.numbers`."""
     leaves: list[np.ndarray] = [np.asarray(leaf) for leaf in jax.tree.leaves(output)]
     parts = [part for leaf in leaves for part in ((np.real(leaf), np.imag(leaf)) if np.iscomplexobj(leaf) else (leaf,))]
     return np.concatenate([np.ravel(part).astype(default_float()) for part in parts])

@@ -272,7 +272,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arm to play, [...] int32, after `played` rounds of the epoch ([...] integer)."""
+        """Returns the arm to play ([...] int32) after `played` rounds of the epoch ([...] integer)."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 

@@ -216,7 +216,7 @@ def _predictions(
 
 
 def _summary(terms: np.ndarray, size: float, confidence: float) -> PolicyValue:
-    """Returns the mean of `terms`, [num_seeds, horizon], with its interval; `size` is the effective sample size."""
+    """Returns the mean of `terms` ([num_seeds, horizon]) with its interval; `size` is the effective sample size."""
     num_seeds, horizon = terms.shape
     policy_variance = float(terms.var(axis=1, ddof=1).mean() / horizon)  # variance over rounds of one policy's mean
     seed_variance, round_variance = 0.0, policy_variance

@@ -180,7 +180,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     # Blocks call `far_below`, `leads` and `radius` with arrays [num_arms, lanes], so these functions use axis=0,
     # keepdims and [None].
     def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
-        """Selects the active arms to drop after `sweeps` sweeps, [num_arms] bool."""
+        """Returns a mask ([num_arms] bool) of the active arms to drop after `sweeps` sweeps."""
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
 
     def leads(active: jax.Array, sums: Sums) -> jax.Array:

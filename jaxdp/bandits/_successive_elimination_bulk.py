@@ -24,7 +24,7 @@ class Algorithm(NamedTuple):
     Attributes:
         num_arms: number of arms.
         reports: the randomizer of rewards.
-        leads: (active, sums) -> [num_arms], the largest sum of an active arm minus each arm's sum.
+        leads: (active, sums) -> [num_arms]: for each arm, the maximum sum over active arms minus the arm's own sum.
         radius: (params, sweeps) -> [] float; an arm is dropped if its sum is farther below the largest sum.
         far_below: (params, active, sweeps, sums) -> [num_arms] bool, which arms to drop.
     """

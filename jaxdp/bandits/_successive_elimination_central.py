@@ -222,7 +222,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)  # 0 avoids overflow
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arm to play, [...] int32, after `played` rounds of the epoch ([...] integer)."""
+        """Returns the arm to play ([...] int32) after `played` rounds of the epoch ([...] integer)."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 

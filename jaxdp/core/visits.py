@@ -166,7 +166,7 @@ class Visits:
 
 
 def _earlier_visits(person: np.ndarray) -> np.ndarray:
-    """Returns, [horizon], the number of earlier visits of the person in each round; `person` is [horizon]."""
+    """Returns the number ([horizon]) of earlier visits of the person in each round; `person` is [horizon]."""
     order = np.argsort(person, kind="stable")
     starts = np.flatnonzero(np.diff(person[order], prepend=-1))
     position = np.arange(len(person))

@@ -140,7 +140,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         return World(jnp.zeros((), jnp.result_type(int)), jax.random.bits(key, (2,), jnp.uint32))
 
     def voter(world: World) -> jax.Array:
-        """Returns the voter who answers this round, [] int32."""
+        """Returns the voter ([] int32) who answers this round."""
         return permutation_entry(
             _order_of_pass(world.order, world.round // num_voters), world.round % num_voters, num_voters
         )
@@ -220,7 +220,7 @@ def _order_of_pass(order: jax.Array, number: jax.Array) -> jax.Array:
 
 
 def _ranks_and_counts(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the ranks on n ballots, [n, num_arms] integers, and the number of voters with each ballot, [n] int64."""
+    """Returns the ranks ([n, num_arms] integers) on n ballots and the number ([n] int64) of voters with each ballot."""
     if isinstance(ballots, Ballots):
         ranks = np.zeros((len(ballots.orders), len(ballots.items)), np.int64)
         for row, order in enumerate(ballots.orders):

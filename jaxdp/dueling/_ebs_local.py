@@ -141,7 +141,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         return State((), Public(jnp.ones(num_arms, bool), zeros, zeros))
 
     def sum_active(public: Public, counts: jax.Array) -> jax.Array:
-        """Sums the counts of each left arm over active right arms, [num_arms] integer."""
+        """Sums the counts of each left arm over active right arms; the result is [num_arms] integer."""
         return jnp.sum(jnp.where(public.active[None, :], counts, 0), axis=1, dtype=counts.dtype)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -168,7 +168,7 @@ def phases_and_sizes(num_arms: int) -> Iterator[tuple[int, int]]:
 
 
 def empty_passes(num_arms: int) -> np.ndarray:
-    """Makes a table of passes, [num_phases, num_arms + 1] integers, in which every phase never ends."""
+    """Makes a table of passes ([num_phases, num_arms + 1] integers) in which no phase ever ends."""
     return np.full((num_phases(), num_arms + 1), largest_integer(), jnp.result_type(int))
 
 
@@ -203,5 +203,5 @@ def rounds_of_phase(params: Any, public: Public) -> jax.Array:
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """Returns the number of duels in this phase with a given active arm on the left, [] integer, equal for all arms."""
+    """Returns how many duels of this phase have a given active arm on the left: [] integer, equal for all arms."""
     return rounds_of_phase(params, public) // num_active(public)

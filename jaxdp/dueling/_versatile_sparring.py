@@ -65,12 +65,12 @@ class Public(NamedTuple):
 
 
 def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-    """Draws the left and the right arm, [2] int32, from uniforms [2] and the players' weights [num_arms, 2]."""
+    """Draws the left and the right arm ([2] int32) from uniforms [2] and the players' weights [num_arms, 2]."""
     return jax.vmap(index_from_uniform, (0, 1))(uniforms, weights)
 
 
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """Estimates the losses of all arms for both players by importance weighting, [num_arms, 2] float.
+    """Estimates the losses ([num_arms, 2] float) of all arms for both players by importance weighting.
 
     The estimate for arm i is 1[i = I] y / w_i if a player drew arm I and had the loss y. `weights` are the arms'
     probabilities, [num_arms, 2]. `won`, in [0, 1], is the reported outcome; 1 means that the left arm won. Only

@@ -13,7 +13,7 @@ from jaxdp.random.choice import inline_index_at
 
 
 def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-    """Draws the left and the right arm, [2] int32, from uniforms [2] and the players' weights [num_arms, 2]."""
+    """Draws the left and the right arm ([2] int32) from uniforms [2] and the players' weights [num_arms, 2]."""
     return own_kernel(_draw, uniforms, weights)
 
 

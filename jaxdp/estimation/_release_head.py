@@ -155,7 +155,7 @@ def release_head(
 def _secret_report(
     rho: float, persons: Any, rows: np.ndarray, doubled_labels: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Returns the noisy statistic, [dim] float64, and its L2 sensitivity; overwrites rows.
+    """Returns the noisy statistic ([dim] float64) and its L2 sensitivity; overwrites rows.
 
     Args:
         rho: the zCDP budget.

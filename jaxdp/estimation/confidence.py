@@ -181,9 +181,10 @@ def confidence_set(
     label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
-        """Bounds the norm |g|_(A^-1) of the gradient's noise g, [] float, except with probability `failure_prob`.
+        """Returns a bound ([] float) on the norm |g|_(A^-1) of the gradient's noise g.
 
-        `stddev` is the standard deviation of the noise on the statistic.
+        The bound holds except with probability at most `failure_prob`. `stddev` is the standard deviation of the noise
+        on the statistic.
         """
         q = eigh(label_part + jnp.diag((stddev / num_samples) ** 2 / shape_eigenvalues)).values
         tail = -jnp.log(failure_prob)

@@ -21,7 +21,7 @@ def radius_leaf(radius: float) -> Scalar:
 
 
 def center(vectors: jax.Array) -> jax.Array:
-    """Projects vectors, [..., dim] float, onto the zero-sum hyperplane {v : sum(v) = 0}."""
+    """Projects vectors ([..., dim] float) onto the zero-sum hyperplane {v : sum(v) = 0}."""
     return vectors - jnp.mean(vectors, axis=-1, keepdims=True)
 
 

@@ -34,12 +34,12 @@ class Grid(NamedTuple):
         return cls(power, bits, error)
 
     def add(self, terms: jax.Array) -> jax.Array:
-        """Returns the sum of terms, [num_terms, dim] float64, in steps of the grid: [dim] int64, magnitudes < 2^61."""
+        """Returns the sum of terms ([num_terms, dim] float64) in steps of the grid: [dim] int64, magnitudes < 2^61."""
         units = jnp.round(terms / self.power[None] * 2.0 ** (60 - self.bits))
         return jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64)
 
     def value(self, units: jax.Array) -> jax.Array:
-        """Converts a sum in steps of the grid, [dim] int64, to the sum of the terms, [dim] float64."""
+        """Converts a sum in steps of the grid ([dim] int64) to the sum of the terms ([dim] float64)."""
         return units.astype(jnp.float64) * 2.0 ** (self.bits - 60) * self.power
 
 

@@ -60,7 +60,7 @@ def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def unbiased_labels(report: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns an unbiased estimate of each label from its randomized report, [num_samples] float.
+    """Returns an unbiased estimate ([num_samples] float) of each label from its randomized report.
 
     Reports are of a float type if labels may be ties; `epsilon` is [] or [num_samples].
     """

@@ -149,7 +149,7 @@ class White(NamedTuple):
 
 
 def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
-    """Transforms features, [num_samples, dim] float, so that their second moment is the identity on its range.
+    """Transforms features ([num_samples, dim] float) so that their second moment is the identity on its range.
 
     Works in blocks of rows. `moments` are the moments of the features.
     """
@@ -171,7 +171,7 @@ def whiten_blocks(features: np.ndarray, moments: Moments) -> White:
 
 
 def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
-    """Returns, [num_samples] float64, a bound on the statistic's L2 sensitivity to each sample's privacy unit.
+    """Returns a bound ([num_samples] float64) on the statistic's L2 sensitivity to each sample's privacy unit.
 
     If the unit is one label, the bound is the norm of the sample's features, rounded up.
 
@@ -192,7 +192,7 @@ def block_lengths(features: np.ndarray, persons: Any) -> np.ndarray:
 def block_statistic(
     features: np.ndarray, factors: np.ndarray, largest: np.ndarray, changed: int = 1, *, block_size: int | None = None
 ) -> tuple[np.ndarray, float]:
-    """Returns sum_i factors_i x_i, [dim] float64, and a bound on how much rounding adds to the sum's L2 sensitivity.
+    """Returns sum_i factors_i x_i ([dim] float64) and a bound on how much rounding adds to the sum's L2 sensitivity.
 
     Terms are summed as integers, so the sum is the same for any block size, bit for bit. `largest`, [dim], bounds the
     absolute values of terms. `changed` is the number of terms that change together. `block_size` is the maximum number

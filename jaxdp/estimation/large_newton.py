@@ -90,7 +90,7 @@ class _Problem:
         return max(0.0, -float(gradient @ theta) / float(theta @ theta))
 
     def curve(self, vector: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns x_i^T vector for every sample, [num_samples], and the product of the Hessian with the vector, [dim].
+        """Returns x_i^T vector for every sample ([num_samples]) and the product of the Hessian with the vector ([dim]).
 
         `curvatures`, [num_samples], are the weighted second derivatives of the losses in the margins.
         """
@@ -140,7 +140,7 @@ class _Problem:
 def _minimize_in_ball(
     hessian: np.ndarray, directions: np.ndarray, gradient: np.ndarray, theta: np.ndarray, radius: float
 ) -> tuple[np.ndarray, float]:
-    """Minimises gradient.p + p.H p / 2 over |theta + p| <= radius, where p = coefficients @ directions.
+    """Minimises gradient^T p + p^T H p / 2 over |theta + p| <= radius, where p = coefficients @ directions.
 
     Returns (coefficients, multiplier).
 

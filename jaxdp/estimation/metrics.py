@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 
 def l2_error(theta: jax.Array, parameter: jax.Array) -> jax.Array:
-    """Returns the distance |theta - parameter|, [] float, in the units of the parameter.
+    """Returns the distance |theta - parameter| ([] float) in the units of the parameter.
 
     Args:
         theta: [dim] float, the estimate.

@@ -89,9 +89,9 @@ def minimize_quadratic_on_ball(
 
 
 def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
-    """Returns, [dim] bool, whether the curvature and the slope along each eigenvector are zero up to rounding.
+    """Returns whether the curvature and the slope along each eigenvector are zero up to rounding, as [dim] bool.
 
-    `slopes`, [dim], are the components of the linear term along the eigenvectors. The bound on their rounding errors
+    `slopes` ([dim]) are the components of the linear term along the eigenvectors. The bound on their rounding errors
     holds for features of size about 1.
     """
     level = relative_rounding(eigenvalues)
@@ -102,7 +102,7 @@ def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
 def newton_decrement(
     theta: jax.Array, evaluation: Evaluation, eigen: Eigen, radius: jax.Array, *, is_current: jax.Array
 ) -> jax.Array:
-    """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r) at theta, or a lower bound on it. The result is [] float.
+    """Returns the Newton decrement sqrt(r^T (H + nu I)^-1 r) at theta, or a lower bound on it. The result is [] float.
 
     H is the Hessian, r is gradient + nu theta, and nu >= 0 is the Lagrange multiplier of |theta| <= radius. The
     decrement times the square root of the number of samples is the distance from the minimiser in standard errors, in
@@ -128,7 +128,7 @@ def newton_decrement(
 
 
 def relative_rounding(eigenvalues: jax.Array) -> np.ndarray:
-    """Returns the fraction of the largest eigenvalue below which eigenvalues, [dim], may be rounding errors."""
+    """Returns the fraction of the largest eigenvalue below which eigenvalues ([dim]) may be rounding errors."""
     dtype = eigenvalues.dtype
     return np.asarray(ROUNDINGS * np.sqrt(eigenvalues.shape[0]) * jnp.finfo(dtype).eps, dtype)
 

@@ -89,7 +89,7 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
 
 
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """Returns the mean of the iterates that `recipe.average` selects, [dim] float, for one lane, in plain JAX.
+    """Returns the mean ([dim] float) of the iterates that `recipe.average` selects, for one lane, in plain JAX.
 
     Tests compare the kernel with this function.
     """
@@ -124,7 +124,7 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
 
 
 def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
-    """Returns the mean of the iterates that `recipe.average` selects, [num_lanes, dim] float, for many lanes.
+    """Returns the mean ([num_lanes, dim] float) of the iterates that `recipe.average` selects, for many lanes.
 
     Every leaf of `data` has a leading axis of lanes. Steps are SGD's, without an Optax optimiser.
     """

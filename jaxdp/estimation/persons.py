@@ -94,7 +94,7 @@ def check_unit(privacy_unit: str) -> bool:
 
 
 def person_index(persons: ArrayLike) -> np.ndarray:
-    """Returns, for each label, the index of the person who gave it, as a `Params` leaf, [num_samples] int32."""
+    """Returns, for each label, the index of the person who gave it, as a `Params` leaf [num_samples] int32."""
     return count_labels(persons)[1]
 
 

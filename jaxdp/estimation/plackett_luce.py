@@ -288,7 +288,7 @@ def relative(features: jax.Array) -> jax.Array:
 
 
 def chosen_sum(features: jax.Array, targets: jax.Array) -> jax.Array:
-    """Returns sum_ik targets_ik phi_ik, [dim], for features [num_samples, K, dim] and targets [num_samples, K]."""
+    """Returns sum_ik targets_ik phi_ik ([dim]) for features [num_samples, K, dim] and targets [num_samples, K]."""
     return jnp.einsum("nk,nkd->d", targets, features, precision="highest")
 
 

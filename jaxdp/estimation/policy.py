@@ -331,7 +331,7 @@ def suboptimality(
 
 
 def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
-    """Returns the minimum expected reward of a policy over a confidence set of this width, [] float.
+    """Returns the minimum expected reward ([] float) of a policy over a confidence set of this width.
 
     `scores` and `penalties` are from `_scores_and_penalties`.
     """

@@ -78,9 +78,9 @@ def cut_leaf(cut: float) -> Scalar:
 
 
 def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
-    """Returns min(1, cut / length), [num_samples] float, for lengths [num_samples] >= 0; 1 for a length of 0.
+    """Returns min(1, cut / length) ([num_samples] float) for lengths [num_samples] >= 0; 1 for a length of 0.
 
-    Weights are > 0 if cut, [] float, is > 0.
+    Weights are > 0 if cut ([] float) is > 0.
     """
     longer = lengths > cut
     return jnp.where(longer, cut / jnp.where(longer, lengths, 1), 1)
@@ -219,7 +219,7 @@ def check_weights(weights: str) -> bool:
 
 
 def _inverses(matrices: jax.Array) -> jax.Array:
-    """Inverts positive definite matrices, [count, dim, dim], by Gauss-Jordan steps, which need no pivoting here."""
+    """Inverts positive definite matrices ([count, dim, dim]) by Gauss-Jordan steps, which need no pivoting here."""
     # LAPACK's calls for many matrices may deadlock; see `jaxdp.numerics.eigen.eigh`.
     dim = matrices.shape[-1]
     index = jnp.arange(dim)

@@ -44,7 +44,7 @@ def check_geometry(geometry: str) -> bool:
 
 @in_64_bits
 def whiten(features: jax.Array, *, zero_sum: bool = False) -> Whitening:
-    """Transforms features, [num_samples, dim] float, so that their second moment is the identity on its range.
+    """Transforms features ([num_samples, dim] float) so that their second moment is the identity on its range.
 
     With `zero_sum` the features must be centred; the first whitened coordinate is then 0.
     """
@@ -70,7 +70,7 @@ def whiten(features: jax.Array, *, zero_sum: bool = False) -> Whitening:
 def least_error_ridge(
     back: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None = None
 ) -> jax.Array:
-    """Returns the ridge penalty beta that minimizes the predicted margin error, [] float64. All inputs are public.
+    """Returns the ridge penalty beta ([] float64) that minimizes the predicted margin error. All inputs are public.
 
     Args:
         back: [dim, dim] float, from `Whitening`.
@@ -88,7 +88,7 @@ def least_error_ridge(
 def ridge_of_spectrum(
     spectrum: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None
 ) -> jax.Array:
-    """Returns the ridge penalty beta that minimizes the predicted margin error, [] float64.
+    """Returns the ridge penalty beta ([] float64) that minimizes the predicted margin error.
 
     `spectrum`, [dim], are the eigenvalues of the features' second moment. The other arguments are as for
     `least_error_ridge`.

@@ -26,7 +26,7 @@ def keep_lane_layout(state: Any, layout: Callable[[jax.Array], jax.Array] = lane
 
 
 def select(condition: jax.Array, one: Any, other: Any) -> Any:
-    """Returns the tree `one` if the condition, [] bool, is true, otherwise `other`; the batch axis is the fast axis."""
+    """Returns the tree `one` if the condition ([] bool) is true, otherwise `other`; the batch axis is the fast axis."""
     return jax.tree.map(lambda left, right: lanes_last_if_many(jnp.where(condition, left, right)), one, other)
 
 

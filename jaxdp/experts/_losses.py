@@ -49,7 +49,7 @@ def reveal_losses(key, params, public, context, action, feedback) -> jax.Array:
 
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
-    """Selects the loss of one expert, [], from losses [num_experts]; returns 0 if `expert` is out of range."""
+    """Selects the loss of one expert ([]) from losses [num_experts]; returns 0 if `expert` is out of range."""
     masked = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
     return jnp.sum(masked, dtype=losses.dtype)
 

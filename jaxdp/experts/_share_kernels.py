@@ -76,13 +76,13 @@ def _slice(arrays: Sequence[Any], start: int, stop: int) -> list[Any]:
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
-    """Multiplies shares, [n], by exp(-scaled_losses), and normalises them to sum 1."""
+    """Multiplies shares ([n]) by exp(-scaled_losses), and normalises them to sum 1."""
     grown, scale = _grow(shares, scaled_losses)
     return kernel(operator.mul, grown, scale)
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Updates shares, [n], by losses; then each share passes the fraction `switch_rate` equally to all others."""
+    """Updates shares ([n]) by losses; then each share passes the fraction `switch_rate` equally to all others."""
     grown, scale = _grow(shares, scaled_losses)
 
     def mix(grown, scale, switch_rate):
@@ -93,7 +93,7 @@ def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: j
 
 
 def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
-    """Computes `fixed_share_step` on compensated shares, [n], so that rounding errors do not accumulate.
+    """Computes `fixed_share_step` on compensated shares ([n]), so that rounding errors do not accumulate.
 
     The arguments are the same as in `fixed_share_step`. In float32, scaled losses must differ by at most 1/8.
     """
@@ -136,7 +136,7 @@ def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
 
 
 def _grow(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns numbers, [n], proportional to shares * exp(-scaled_losses), and the factor, [], that normalises them."""
+    """Returns numbers ([n]) proportional to shares * exp(-scaled_losses), and the factor ([]) that normalises them."""
     smallest = fold(jnp.minimum, take, scaled_losses)
     grown = kernel(lambda shares, losses, low: shares * jnp.exp(low - losses), shares, scaled_losses, smallest)
     mass = fold(operator.add, take, grown)

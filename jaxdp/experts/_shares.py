@@ -18,7 +18,7 @@ def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Updates shares, [n], by losses; then each share passes the fraction `switch_rate` equally to all others.
+    """Updates shares ([n]) by losses; then each share passes the fraction `switch_rate` equally to all others.
 
     `switch_rate` is in (0, 1]; scaled losses are losses times the learning rate.
     """
@@ -48,7 +48,7 @@ def read(shares: Sum) -> jax.Array:
 
 
 def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> jax.Array:
-    """Updates shares, [n], by losses, and projects them, in relative entropy, onto shares of at least `floor`.
+    """Updates shares ([n]) by losses, and projects them, in relative entropy, onto shares of at least `floor`.
 
     `floor` is in (0, 1 / n].
     """

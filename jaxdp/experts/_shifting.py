@@ -311,7 +311,7 @@ def _check_times(times: Sequence[int], num_shifts: int | None, horizon: int) -> 
 
 
 def _expert_sampler(choice: str | Sequence[int], num_experts: int, num_shifts: int) -> Callable[[jax.Array], jax.Array]:
-    """Returns a function that draws the good experts of all segments, [num_shifts + 1] int32."""
+    """Returns a function that draws the good experts ([num_shifts + 1] int32) of all segments."""
     segments = num_shifts + 1
     if not isinstance(choice, str):
         experts = [check_count("good_experts", expert, 0) for expert in choice]

@@ -102,7 +102,7 @@ class _Switching:
             return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
 
         def shares_before(rounds_left: jax.Array) -> jax.Array:
-            """Returns the sum of terms 0 to m - 1 divided by the sum of terms 0 to m, for m = 1, ..., S, [S] float."""
+            """Returns the sum of terms 0 to m - 1 divided by the sum of terms 0 to m ([S] float, for m = 1, ..., S)."""
             return jnp.stack(
                 [1 / (1 + ratio) for ratio in _growth(rounds_left, largest, num_experts)] or [rounds_left]
             )[:largest]
@@ -119,7 +119,7 @@ class _Switching:
             return jax.tree.map(lambda *parts: jnp.stack(parts), *futures)
 
         def chances(round: jax.Array) -> jax.Array:
-            """Returns the probability of a switch after `round`, given c = 0, ..., S switches so far, [S + 1] float."""
+            """Returns the probability ([S + 1] float) of a switch after `round`, given 0, ..., S switches so far."""
             odds = [
                 (num_experts - 1) / (1 + ratio) for ratio in _growth(rounds_left(round) - 1, largest, num_experts)[::-1]
             ]

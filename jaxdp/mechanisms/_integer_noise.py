@@ -197,7 +197,7 @@ def log(values: jax.Array) -> jax.Array:
 
 
 def one_digit(pairs: jax.Array, scale: jax.Array) -> jax.Array:
-    """Returns floor(scale * exponential variate), [size] float64, from `word_pairs`."""
+    """Returns floor(scale * exponential variate) ([size] float64) from `word_pairs`."""
     return jnp.floor(_exponential(pairs) * scale)
 
 
@@ -223,7 +223,7 @@ def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax
 def _of_two_pairs(
     function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any, lanes_fast: bool = False
 ) -> jax.Array:
-    """Returns function(pairs, more pairs, *operands), [size], with two pairs of random words for each number."""
+    """Returns function(pairs, more pairs, *operands) ([size]) with two pairs of random words for each number."""
     longest = size if lanes_fast else MAX_UNROLLED
 
     def split_pairs(pairs: jax.Array, *operands: Any) -> jax.Array:

@@ -354,7 +354,7 @@ def _k_norm(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.A
 def _coordinates(
     exact: Exact, basis: jax.Array, epsilon: jax.Array, sensitivity: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns a vector's coordinates in a basis, [rank] float64, and their sensitivity."""
+    """Returns a vector's coordinates ([rank] float64) in a basis, and their sensitivity."""
     # Rounding the vector itself would change it outside of the span, where no noise hides the change. So `_k_norm`
     # rounds the coordinates. They are computed from the vector rounded to multiples of `unit`, by products and sums
     # that are exact up to 2^-50 of its norm. All this changes the coordinates by at most 2^-12 sensitivities.

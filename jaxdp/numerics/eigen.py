@@ -54,7 +54,7 @@ def _tangents(primals: tuple[jax.Array], tangents: tuple[jax.Array]):
 
 @custom_vmap
 def _decompose_many(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Decomposes matrices, [count, dim, dim], in one call."""
+    """Decomposes matrices ([count, dim, dim]) in one call."""
     decomposition = jnp.linalg.eigh(matrices)
     return decomposition.eigenvalues, decomposition.eigenvectors
 

@@ -123,14 +123,14 @@ def negative(values: Sum) -> Sum:
 
 
 def excess_over_least(values: Sum) -> Sum:
-    """Subtracts the minimum along the last axis from the sums, [..., n]."""
+    """Subtracts from the sums ([..., n]) their minimum along the last axis."""
     least = jnp.min(values.whole, -1, keepdims=True)
     part = jnp.where(values.whole == least, values.part, UNITS)
     return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
 
 
 def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
-    """Converts sums to floats, [...], in multiples of the range. Floats are rounded, so convert after all additions."""
+    """Converts sums to floats ([...]) in multiples of the range. Floats are rounded, so convert after all additions."""
     return values.whole.astype(dtype) + values.part.astype(dtype) * jnp.asarray(1 / UNITS, dtype)
 
 

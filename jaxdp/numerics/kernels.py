@@ -271,7 +271,7 @@ def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
 
 @custom_vmap
 def any_lane(flag: jax.Array) -> jax.Array:
-    """Returns whether the flag, [] bool, is true in any lane of a (possibly nested) `jax.vmap`.
+    """Returns whether the flag ([] bool) is true in any lane of a (possibly nested) `jax.vmap`.
 
     The result is the same in all lanes, so `jax.vmap` does not convert a `lax.cond` on the result to a selection.
     """

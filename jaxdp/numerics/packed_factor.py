@@ -175,7 +175,7 @@ def lower_factor(columns: jax.Array, dim: int) -> jax.Array:
 
 
 def log_det(columns: jax.Array, dim: int) -> jax.Array:
-    """Returns the log determinant of V, [] float, from the columns of `factor_and_solve`."""
+    """Returns the log determinant of V ([] float) from the columns of `factor_and_solve`."""
     return 2 * jnp.sum(jnp.log(columns[np.asarray(_diagonal(dim))]))
 
 

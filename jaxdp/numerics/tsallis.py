@@ -58,7 +58,7 @@ def _weights(root: jax.Array, *losses: jax.Array) -> jax.Array:
 
 
 def _root(*losses: jax.Array) -> jax.Array:
-    """Returns the number y, [...] float, for which the sum of (_scaled_gaps + y)^-2 over arms is 1."""
+    """Returns the number y ([...] float) for which the sum of (_scaled_gaps + y)^-2 over arms is 1."""
     gaps = _scaled_gaps(*losses)
     size, is_long = len(gaps), len(gaps) > MAX_UNROLLED
     parts = [gaps] if is_long else list(gaps)  # few gaps are separate scalars, which avoids a loop of tiny steps

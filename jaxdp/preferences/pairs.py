@@ -142,7 +142,7 @@ def _swap_unless(keep: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple
 
 
 def _has_larger_bytes(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns, [num_rows] bool, whether the bytes of each row of `left` are at least the bytes of `right`'s row.
+    """Returns whether the bytes of each row of `left` are at least the bytes of `right`'s row, as [num_rows] bool.
 
     The bytes are compared lexicographically.
     """

@@ -94,7 +94,7 @@ def _check_type(field: Any) -> None:
 
 
 def _encode(column: Any) -> tuple[np.ndarray, list[str]]:
-    """Returns a column as codes, [rows] int64, and the texts that the codes index; code -1 is the empty text."""
+    """Returns a column as codes ([rows] int64), and the texts that the codes index; code -1 is the empty text."""
     import pyarrow.types as kinds
 
     if not kinds.is_dictionary(column.type):

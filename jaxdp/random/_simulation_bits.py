@@ -52,7 +52,7 @@ def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
 
 
 def words_of(data: jax.Array, index: jax.Array) -> jax.Array:
-    """Returns the words of `simulation_bits` at indices, [...] uint32, given the words of a key, [2] uint32."""
+    """Returns the words ([...] uint32) of `simulation_bits` at indices, given the words ([2] uint32) of a key."""
     # Words i and j are mix(u) and mix(u ^ d), where u is uniform and independent of d = mix(a + i c) ^ mix(a + j c).
     return mix(data[1] ^ mix(data[0] + index * GOLDEN))
 

@@ -279,7 +279,7 @@ def _draw_finely(key: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def _fine_uniform(pairs: jax.Array) -> jax.Array:
-    """Returns a uniform variate with 53 bits, [] float64, from `word_pairs`, [1]."""
+    """Returns a uniform variate ([] float64) with 53 bits from `word_pairs` ([1])."""
     high, low = (word[0] for word in words_of_pairs(pairs))
     word = (high ^ low).astype(jnp.float64) * 2**21 + (low >> np.uint32(11)).astype(jnp.float64)
     return word * 2.0**-53

@@ -134,7 +134,7 @@ def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
 
 
 def _zero_bits(variates: jax.Array) -> jax.Array:
-    """Returns a word, [] uint32, in which bit i is 1 if variate i is zero. There may be at most 32 variates."""
+    """Returns a word ([] uint32) in which bit i is 1 if variate i is zero. There may be at most 32 variates."""
     zeros = (variates == 0).astype(jnp.uint32)
     return tree_reduce(jnp.bitwise_or, zeros << jnp.arange(len(variates), dtype=jnp.uint32))
 

@@ -53,7 +53,7 @@ def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
 
 
 def own_word(key: jax.Array) -> jax.Array:
-    """Returns a random word, [] uint32, from a key that is used for nothing else. Do not use it for private noise."""
+    """Returns a random word ([] uint32) from a key that is used for nothing else. Do not use it for private noise."""
     return mix(_join_words(jax.random.key_data(key)))
 
 

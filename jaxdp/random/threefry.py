@@ -295,7 +295,7 @@ def word_pairs(key: jax.Array, size: int, longest: int = MAX_UNROLLED, *, blocks
 
 
 def words_of_pairs(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the two words, [...] uint32, of each pair, which are the bits of the real and the imaginary part."""
+    """Returns the two words ([...] uint32) of each pair, which are the bits of the real and the imaginary part."""
     first, second = (lax.bitcast_convert_type(part, jnp.uint32) for part in (lax.real(pairs), lax.imag(pairs)))
     return first, second
 
@@ -312,7 +312,7 @@ def _pairs_of_words(key: jax.Array, size: int) -> jax.Array:
 
 
 def _block_of_words(key: jax.Array, block: int, size: int) -> jax.Array:
-    """Returns the random words, [size, 2] uint32, of the block of `word_pairs` with the given index."""
+    """Returns the random words ([size, 2] uint32) of the block of `word_pairs` with the given index."""
     if block == 0:
         return _pairs_of_words(key, size)
     if not has_words(key):

@@ -36,13 +36,13 @@ def ranks(word: jax.Array, size: int) -> jax.Array:
 
 
 def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
-    """Returns the entries of `ranks(word, size)` at indices, [...] int32. Both arguments are [...] uint32."""
+    """Returns the entries ([...] int32) of `ranks(word, size)` at indices. Both arguments are [...] uint32."""
     words = mix(word + GOLDEN * jnp.asarray(index, jnp.uint32))
     return lax.shift_right_logical(words, np.uint32(1)).astype(jnp.int32)
 
 
 def word_beside(key: jax.Array) -> jax.Array:
-    """Returns a random word, [] uint32, from a key that also draws noise.
+    """Returns a random word ([] uint32) from a key that also draws noise.
 
     Noise uses the key's first hashes, one for each entry, or child keys with small indices. The word comes from the
     child key with the maximum index.

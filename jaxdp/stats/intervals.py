@@ -122,7 +122,7 @@ def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArra
 
 
 def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_state: int) -> np.ndarray:
-    """Returns the rank-th smallest and largest (mean* - mean) / error* of all resamples, [2, number of points]."""
+    """Returns the rank-th smallest and largest (mean* - mean) / error* of all resamples, as [2, number of points]."""
     count = points.shape[1]
     step = max(1, CELLS // max(count, resamples))
     draws = list(_draws(count, resamples, random_state)) if count * resamples <= CELLS else None
@@ -147,7 +147,7 @@ def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_s
 
 
 def _draws(count: int, resamples: int, random_state: int) -> Iterator[np.ndarray]:
-    """Yields, for each block of resamples, how often each resample has each repetition, [block, count] float64."""
+    """Yields, for each block of resamples, how often each resample has each repetition, as [block, count] float64."""
     step = max(1, CELLS // count)
     for start in range(0, resamples, step):
         rng = np.random.default_rng([random_state, start])

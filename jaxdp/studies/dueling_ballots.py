@@ -96,7 +96,7 @@ def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) ->
 
 
 def leads_of(public: Any) -> Any:
-    """Returns M, [num_arms, num_arms], where M[i, j] - M[j, i] is arm i's public lead over arm j.
+    """Returns M ([num_arms, num_arms]), where M[i, j] - M[j, i] is arm i's public lead over arm j.
 
     Returns None if the leads are not public.
     """

@@ -90,7 +90,7 @@ def dueling_regret(
 
 
 def gaps(results: xr.Dataset) -> np.ndarray:
-    """Returns the gaps P[best, i] - 1/2 for all other arms i, [num_arms - 1] float64.
+    """Returns the gaps P[best, i] - 1/2 ([num_arms - 1] float64) for all other arms i.
 
     P[best, i] is the probability that the best arm beats arm i.
     """

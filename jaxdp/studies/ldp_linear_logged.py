@@ -114,7 +114,7 @@ def _check_names(name: str, arrays: Sequence[str]) -> None:
 
 
 def linear_rewards(contexts: np.ndarray) -> np.ndarray:
-    """Returns rewards x^T theta, [T, K] float32, for contexts x [T, K, d] and one random theta of norm 1/2."""
+    """Returns rewards x^T theta ([T, K] float32) for contexts x [T, K, d] and one random theta of norm 1/2."""
     theta = np.random.default_rng(0).normal(size=contexts.shape[2])
     return np.asarray(contexts @ (theta / (2 * np.linalg.norm(theta))), np.float32)
 

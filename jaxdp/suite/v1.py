@@ -175,7 +175,7 @@ def _cyclic() -> Environment:
 
 
 def _features() -> np.ndarray:
-    """Returns the features of sixteen arms, [16, 3], of norm at most 1."""
+    """Returns the features ([16, 3]) of sixteen arms, of norm at most 1."""
     index = np.arange(16)
     return np.stack([(index % 4) / 8, (index // 4) / 8, ((7 * index) % 16) / 32], axis=1)
 

@@ -114,7 +114,7 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
 def reward_and_outcome(
     params: SequenceParams, round_: jax.Array, action: jax.Array
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Returns the reward of the arm played in a round, [] float, and the outcomes of the round."""
+    """Returns the reward ([] float) of the arm played in a round, and the outcomes of the round."""
     row = shown_numbers(params.rewards, round_)
     reward = entry(row, action)
     gap = jnp.max(row) - reward

@@ -63,7 +63,7 @@ def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: i
 
 
 def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
-    """Returns `contexts`, [..., num_arms, dim], if they have `ndim` axes, at least two arms and norms of at most 1.
+    """Returns `contexts` ([..., num_arms, dim]) if they have `ndim` axes, at least two arms and norms of at most 1.
 
     Raises:
         ValueError: if a norm exceeds 1 by more than rounding, or the shape is wrong.
@@ -129,7 +129,7 @@ def make_contexts(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array
 
 
 def select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:
-    """Returns the context of the arm played, [dim].
+    """Returns the context ([dim]) of the arm played.
 
     Args:
         contexts: [num_arms, dim] float.

@@ -102,7 +102,9 @@ def descent_of(
 
 
 def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
-    """Bounds sqrt(Z), [] float, where Z is the sum of squared prediction errors x^T (w - theta) over t rounds.
+    """Returns a bound ([] float) on sqrt(Z).
+
+    Z is the sum of squared prediction errors x^T (w - theta) over t rounds.
 
     In each round, x is the context of the arm played, and w the iterate; theta is the true model. `rounds` is t.
     """

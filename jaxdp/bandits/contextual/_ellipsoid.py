@@ -132,7 +132,7 @@ def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
 
 
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
-    """Bounds the norm (induced by V) of the model's error that noise and the shift 2 L cause, [] float.
+    """Returns a bound ([] float) on the norm (induced by V) of the model's error that noise and the shift 2 L cause.
 
     `bound` is L, and `noise` is the scale n of the noise.
     """
@@ -140,7 +140,7 @@ def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
 
 
 def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
-    """Bounds the norm (induced by V) of the model's error that the randomness of t rewards causes, [] float.
+    """Returns a bound ([] float) on the norm (induced by V) of the model's error from the randomness of t rewards.
 
     `bound` is L, `rounds` is t, and `dim` is the dimension of contexts.
     """

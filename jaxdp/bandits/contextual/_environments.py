@@ -226,7 +226,7 @@ def _environment(
         return enforce_gap(draw(key), theta, gap) if with_gap else draw(key)
 
     def reward_and_outcome(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
-        """Returns the reward of the arm played in a round, [] float, and the outcomes of the round."""
+        """Returns the reward ([] float) of the arm played in a round, and the outcomes of the round."""
         means = lanes_last(mean(products(contexts, theta)), LANES_LAST)
         expected = entry(means, action)
         if kind == "gaussian":
@@ -265,7 +265,7 @@ def _environment(
         return {"theta_error": jnp.sqrt(jnp.sum(difference * difference))}
 
     def means(params: Params) -> np.ndarray:
-        """Returns the smallest and the largest mean reward that a context in the unit ball can have, [2] float."""
+        """Returns the smallest and the largest mean reward ([2] float) that a context in the unit ball can have."""
         return np.asarray(mean(jnp.asarray([-params.theta_norm, params.theta_norm])))
 
     is_binary = kind == "binary"

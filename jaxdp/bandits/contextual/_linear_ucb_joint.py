@@ -278,13 +278,13 @@ def linear_ucb_joint(
 
 
 def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns x x^T and y x of a user as one vector, [dim (dim + 3) / 2], with the same norm as (x x^T, y x)."""
+    """Returns x x^T and y x of a user as one vector [dim (dim + 3) / 2] with the same norm as (x x^T, y x)."""
     # First the `triangle` of x x^T, with off-diagonal entries multiplied by sqrt(2); then y x.
     return jnp.concatenate([square_triangle(x) * _roots(len(x), x.dtype), y * x])
 
 
 def joint_moments(joint: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
-    """Splits a sum of `joint_vector`s into the sum of x x^T, [dim (dim + 1) / 2], and the sum of y x, [dim]."""
+    """Splits a sum of `joint_vector`s into the sum of x x^T ([dim (dim + 1) / 2]) and the sum of y x ([dim])."""
     roots = _roots(dim, joint.dtype)
     return joint[: len(roots)] / roots, joint[len(roots) :]
 

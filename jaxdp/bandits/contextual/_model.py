@@ -41,7 +41,7 @@ class Model(NamedTuple):
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
-    """Returns x^T theta + beta |x|_V^-1 for each arm, [num_arms], the maximum of x^T t over t in the ellipsoid."""
+    """Returns each arm's x^T theta + beta |x|_V^-1 ([num_arms]), the maximum of x^T t over t in the ellipsoid."""
     context = jnp.asarray(context, model.theta.dtype)
     return products(context, model.theta) + model.width * inverse_norms(model.factor, context)
 
@@ -111,7 +111,7 @@ SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 
 def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """Returns the model before the first report; its V is the shift, [] float, times the identity.
+    """Returns the model before the first report; its V is the shift ([] float) times the identity.
 
     `theta` is [dim] float; `width`, the ellipsoid's radius, and `round_` are [].
     """

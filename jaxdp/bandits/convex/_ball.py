@@ -45,7 +45,7 @@ def inner(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def length(x: jax.Array) -> jax.Array:
-    """Returns the Euclidean norm of a vector, [] float."""
+    """Returns the Euclidean norm ([] float) of a vector."""
     return jnp.sqrt(inner(x, x))
 
 
@@ -65,7 +65,7 @@ def shrink_to(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
-    """Draws a uniform point on the unit sphere, [dim] float, by dividing normal variates by their norm.
+    """Draws a uniform point ([dim] float) on the unit sphere, by dividing normal variates by their norm.
 
     In one dimension the point is 1 or -1. If all variates are 0, which is possible for floats, the point is the first
     unit vector.
@@ -77,7 +77,7 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
 
 def sign(key: jax.Array) -> jax.Array:
-    """Draws 1 or -1, [1] float, from one bit."""
+    """Draws 1 or -1 ([1] float) from one bit."""
     return jnp.where(jax.random.bits(key, (1,), jnp.uint32) >> 31 == 0, -1, 1).astype(default_float())
 
 
@@ -88,7 +88,7 @@ def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step`, [dim] float, and projects the result onto the ball of radius >= 0.
+    """Moves x by `step` ([dim] float), and projects the result onto the ball of radius >= 0.
 
     x and the result are compensated sums, because the steps of strongly convex descent eventually become smaller than
     the spacing of floats.

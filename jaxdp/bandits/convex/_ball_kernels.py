@@ -13,7 +13,7 @@ inner = array_kernel(_ball.inner)
 
 
 def length(x: jax.Array) -> jax.Array:
-    """Returns the Euclidean norm of a vector, [] float."""
+    """Returns the Euclidean norm ([] float) of a vector."""
     return own_kernel(_length, x)
 
 
@@ -28,7 +28,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
-    """Draws a uniform point on the unit sphere, [dim] float."""
+    """Draws a uniform point ([dim] float) on the unit sphere."""
     if dim == 1:
         return _ball.sign(key)
     variates = normal(key, dim)
@@ -36,6 +36,6 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step`, [dim] float, and projects the result onto the ball of radius >= 0."""
+    """Moves x by `step` ([dim] float), and projects the result onto the ball of radius >= 0."""
     norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
     return sum_kernels(_ball.descend_known_norm)(norm, jnp.asarray(radius), x, step)

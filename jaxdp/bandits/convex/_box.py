@@ -26,7 +26,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """Moves x by `step`, [dim] float, and projects the result onto the box of radius >= 0."""
+    """Moves x by `step` ([dim] float), and projects the result onto the box of radius >= 0."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(project(total, radius), jnp.where(jnp.abs(total) > radius, 0, excess))
 

@@ -187,7 +187,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         return params.drift * (jnp.cos(angle) * along + jnp.sin(angle) * across)
 
     def vary(key, params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Draws the noise of a round, [] float, and the tilt and drift of its loss, [dim] float each."""
+        """Draws the noise ([] float) of a round, and the tilt and drift ([dim] float each) of the round's loss."""
 
         def draw(key):
             key_noise, key_tilt = jax.random.split(key)

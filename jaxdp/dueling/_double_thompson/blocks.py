@@ -36,7 +36,7 @@ def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
 
 
 def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
-    """Counts the arms that each arm may beat, [num_arms] int32, as `_double_thompson.num_beaten` does."""
+    """Counts the arms that each arm may beat ([num_arms] int32), as `_double_thompson.num_beaten` does."""
     # An arm may beat another arm if lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0, where N is the weight.
     upper_lead = evidence.lead + evidence.allowance
     may_beat = (upper_lead > 0) | (upper_lead * upper_lead < 4 * spread * evidence.weight) | (evidence.weight == 0)

@@ -19,7 +19,7 @@ def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beatable: jax.Array) -> jax.Array:
-    """Draws from the posterior, and returns the arm that beats the most arms in the draw, [] int32.
+    """Draws from the posterior, and returns the arm ([] int32) that beats the most arms in the draw.
 
     Only arms with the largest entry of `beatable` are candidates.
 
@@ -44,7 +44,7 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
 
 
 def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:
-    """Draws from the posterior, and returns the arm that most probably beats the left arm in the draw, [] int32.
+    """Draws from the posterior, and returns the arm ([] int32) that most probably beats the left arm in the draw.
 
     Args:
         key: key of the draw from the posterior.

@@ -83,7 +83,7 @@ def duels(public: Public) -> jax.Array:
 
 
 def least_played(public: Public) -> jax.Array:
-    """Returns the active arm that was on the left least often in duels with active arms, [] int32.
+    """Returns the active arm ([] int32) that was on the left least often in duels with active arms.
 
     The arm with the smallest `Public.turn` wins a tie.
     """
@@ -94,7 +94,7 @@ def least_played(public: Public) -> jax.Array:
 
 
 def opponent(key: jax.Array, active: jax.Array) -> jax.Array:
-    """Draws an active arm uniformly at random, [] int32."""
+    """Draws an active arm ([] int32) uniformly at random."""
     size, draw = jnp.sum(active, dtype=jnp.int32), uniform_from_key(key)
     rank = (draw * size.astype(draw.dtype)).astype(jnp.int32)  # less than `size`, even in float32
     return jnp.argmax(jnp.cumsum(active, dtype=jnp.int32) > rank).astype(jnp.int32)

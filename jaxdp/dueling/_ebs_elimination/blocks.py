@@ -39,11 +39,11 @@ class Columns(NamedTuple):
     column: jax.Array
 
     def of(self, values: jax.Array) -> jax.Array:
-        """Converts an array of values per arm, [..., num_arms], to values per column, [..., columns]."""
+        """Converts values per arm ([..., num_arms]) to values per column ([..., columns])."""
         return values.at[..., self.arm].get(mode="clip")
 
     def back(self, values: jax.Array, default: jax.Array | int, active: jax.Array) -> jax.Array:
-        """Converts values per column, [..., columns], to values per arm, [..., num_arms]; `default` if inactive."""
+        """Converts values per column ([..., columns]) to values per arm ([..., num_arms]); `default` if inactive."""
         return jnp.where(active, values.at[..., self.column].get(mode="clip"), default)
 
 
@@ -135,7 +135,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
         return State(Private(private.wins + wins.astype(private.wins.dtype), after.sums), next_public), used
 
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
-        """Draws the noise, [levels - 1, columns], of inner nodes that may end, with the keys of their last rounds."""
+        """Draws the noise ([levels - 1, columns]) of inner nodes that may end, with the keys of their last rounds."""
         if trees.levels == 1:
             return jnp.zeros((0, width), jnp.result_type(int))
         row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
@@ -184,7 +184,7 @@ def _at_most(size: int) -> SwitchWhenFn:
 
 
 def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -> Any:
-    """Returns compute(*inputs) if `needed`, [] bool, is true, otherwise the value `otherwise`."""
+    """Returns compute(*inputs) if `needed` ([] bool) is true, otherwise the value `otherwise`."""
 
     # A loop instead of a branch: for a batch of lanes, a branch would always compute both sides.
     def body(carry):

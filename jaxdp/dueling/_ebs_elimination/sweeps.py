@@ -86,7 +86,7 @@ class Swept(NamedTuple):
 
     @staticmethod
     def unpack_duels(words: jax.Array, num_opponents: int) -> jax.Array:
-        """Unpacks words to counts for each left and right arm, [num_arms, num_opponents]."""
+        """Unpacks words to counts ([num_arms, num_opponents]) for each left and right arm."""
         shifts = np.arange(min(PACKED, num_opponents), dtype=np.uint32) * np.uint32(BITS)
         counts = [(word[:, None] >> shifts[None, :]) & np.uint32(2**BITS - 1) for word in words]
         return jnp.concatenate(counts, axis=1)[:, :num_opponents]

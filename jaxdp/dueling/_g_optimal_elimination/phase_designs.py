@@ -82,14 +82,14 @@ def duels_tight(
 def duels_paper(
     xi: jax.Array, *, dim: int, horizon: int, epsilon: Scalar, failure_prob: Scalar, slope: Scalar
 ) -> jax.Array:
-    """Returns the paper's N, [] float, for the margin xi; `slope` is kappa in `g_optimal_elimination`."""
+    """Returns the paper's N ([] float) for the margin xi; `slope` is kappa in `g_optimal_elimination`."""
     tail = math.log(horizon) - jnp.log(failure_prob)  # ln(T / q)
     private = 16 * dim**5 * (math.log(dim) + tail) / (slope * epsilon * xi)
     return private + 64 * dim * tail / (slope * xi) ** 2
 
 
 def explored_paper(*, dim: int, horizon: int, failure_prob: Scalar, slope: Scalar) -> jax.Array:
-    """Returns the paper's t0, [] float, with C1 = C2 = 1; `g_optimal_elimination` has the formula."""
+    """Returns the paper's t0 ([] float) with C1 = C2 = 1; `g_optimal_elimination` has the formula."""
     tail = -jnp.log(failure_prob)  # ln(1 / q)
     explored = 16 * dim * (dim**2 + math.log(horizon) + tail) / slope**4
     return 2 * (dim**1.5 + dim * jnp.sqrt(tail)) ** 2 + explored

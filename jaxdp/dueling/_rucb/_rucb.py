@@ -42,7 +42,7 @@ class Public(NamedTuple):
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1 if there is none."""
+    """Returns this round's champions ([num_arms] bool) and the hypothesised best arm (-1 if there is none)."""
     # Counts are subtracted as integers: float32 would lose the difference of large counts.
     lead, duels = (wins - wins.T).astype(spread.dtype), (wins + wins.T).astype(spread.dtype)
     # With N duels the bound is at least 1/2 if and only if lead / (2 N) >= -sqrt(spread / N).
@@ -51,7 +51,7 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """Draws the left and the right arm of this round, [2] int32, from two uniforms.
+    """Draws the left and the right arm ([2] int32) of this round from two uniforms.
 
     `spread` is exploration_rate ln t. `unmet` is (2 - 1/2) / c, the bound of two arms that have not met, minus 1/2,
     divided by the factor c of `rucb`.

@@ -32,7 +32,7 @@ class Public(NamedTuple):
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1 if there is none."""
+    """Returns this round's champions ([num_arms] bool) and the hypothesised best arm (-1 if there is none)."""
     lead, weight, allowance = _pair_blocks.evidence(released, spread)
     # The bound is at least 1/2 if and only if (lead + allowance) / (2 N) >= -sqrt(spread / N), where N is the weight.
     raised = allowance + lead
@@ -41,7 +41,7 @@ def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """Draws the left and the right arm of this round, [2] int32, from two uniforms; 1/2 is subtracted from bounds."""
+    """Draws the left and the right arm ([2] int32) of this round from two uniforms; 1/2 is subtracted from bounds."""
     champions, hypothesis = view(released, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
     # The evidence on each arm against the left arm.

@@ -26,7 +26,7 @@ def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """Draws the left and the right arm, [2] int32, from two uniforms; `spread` is exploration_rate ln t in round t."""
+    """Draws the left and the right arm ([2] int32) from two uniforms; `spread` is exploration_rate ln t in round t."""
     packed, hypothesis = view(released, hypothesis, spread)
     left = own_kernel(functools.partial(unrolled_left, len(released.duels)), uniforms[0], packed, hypothesis)
     return jnp.stack([left, own_kernel(_right, uniforms[1], *released[1:], left, spread)])

@@ -10,7 +10,7 @@ UNMET = 1.5  # the bound of two arms that have not met, minus 1/2
 
 
 def next_hypothesis(champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    """Returns the hypothesised best arm, [] int32, or -1 if there is none.
+    """Returns the hypothesised best arm ([] int32), or -1 if there is none.
 
     If there is exactly one champion, this arm is the hypothesis. Otherwise the previous round's hypothesis is kept if
     it is still a champion.

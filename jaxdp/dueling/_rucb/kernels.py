@@ -26,7 +26,7 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """Draws the left and the right arm of this round, [2] int32, from two uniforms; arguments as in `_rucb.duel`."""
+    """Draws the left and the right arm ([2] int32) of this round from two uniforms; arguments as in `_rucb.duel`."""
     packed, hypothesis = view(wins, hypothesis, spread)
     left = own_kernel(functools.partial(unrolled_left, len(wins)), uniforms[0], packed, hypothesis)
     right = own_kernel(_right, uniforms[1], wins, left, spread, unmet)

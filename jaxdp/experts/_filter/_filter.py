@@ -61,14 +61,14 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
-    """Draws an expert and a row, [] int32 each, with odds sums[row, expert] * outlook[row]; uses two uniforms, [2]."""
+    """Draws an expert and a row ([] int32 each) with odds sums[row, expert] * outlook[row]; uses two uniforms ([2])."""
     odds = odds_of(sums, outlook)
     expert = index_from_uniform(uniforms[0], odds.sum(0))
     return expert, index_from_uniform(uniforms[1], odds[:, expert])
 
 
 def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns sums[row, expert] * outlook[row], divided by about the largest product, [num_rows, num_experts] float."""
+    """Returns sums[row, expert] * outlook[row] ([num_rows, num_experts] float) divided by about the largest product."""
     return shares(Scaled(sums.mantissa * outlook.mantissa[:, None], sums.power + outlook.power[:, None]))
 
 
@@ -102,7 +102,7 @@ def others(sums: Scaled) -> Scaled:
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Returns log2 of the factor by which losses scale each row's sum, [num_rows] float, up to a common constant."""
+    """Returns log2 of the factor by which losses scale each row's sum ([num_rows] float), up to a common constant."""
     above = scaled_losses - jnp.min(scaled_losses)
     before, top = row_sums(sums)
     row_change = row_sums(Scaled(sums.mantissa * jnp.expm1(-above)[None], sums.power), top).mantissa
@@ -120,19 +120,19 @@ def log_gain(change: jax.Array, before: jax.Array, after: jax.Array, power: jax.
 
 
 def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
-    """Returns the sum of each row, [num_rows], with the power `top`; by default this is the row's largest power."""
+    """Returns the sum of each row ([num_rows]) with the power `top`; by default this is the row's largest power."""
     top = jnp.max(sums.power, axis=1) if top is None else top
     return Scaled(jnp.sum(sums.mantissa * two_to(sums.power - top[:, None], sums.mantissa.dtype), axis=1), top)
 
 
 def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
-    """Returns the factors, [num_rows], that make the rows' sums proportional to 2^evidence."""
+    """Returns the factors ([num_rows]) that make the rows' sums proportional to 2^evidence."""
     powers, total = powers_of(evidence), row_sums(sums)
     return normalise(powers.mantissa / total.mantissa, powers.power - total.power)
 
 
 def powers_of(logs: Sum) -> Scaled:
-    """Returns 2^logs, [n], divided by about the largest of these numbers."""
+    """Returns 2^logs ([n]), divided by about the largest of these numbers."""
     best = jnp.argmax(logs.total)
     behind = (logs.total - logs.total[best]) - (logs.excess - logs.excess[best])
     behind = jnp.maximum(behind, NOTHING)

@@ -57,7 +57,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns the distribution of the expert, [num_experts] float, which is the normalised sums of the single row.
+    """Returns the distribution of the expert ([num_experts] float), which is the normalised sums of the single row.
 
     The outlook is not used, because it is a common factor of all entries.
     """

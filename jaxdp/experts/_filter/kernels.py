@@ -48,7 +48,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Returns log2 of the factor by which losses scale each row's sum, [num_rows] float, up to a common constant."""
+    """Returns log2 of the factor by which losses scale each row's sum ([num_rows] float), up to a common constant."""
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     above = _kernel(lambda losses: losses - _fold(jnp.minimum, losses), scaled_losses)
     relative_change = _kernel(lambda above: jnp.expm1(-above), above)
@@ -76,7 +76,7 @@ def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
-    """Draws an expert and a row, [] int32 each, with odds sums[row, expert] * outlook[row]; uses two uniforms, [2]."""
+    """Draws an expert and a row ([] int32 each) with odds sums[row, expert] * outlook[row]; uses two uniforms ([2])."""
     odds = odds_of(sums, outlook)
     columns = _columns(odds)
     expert = _kernel(lambda uniforms, columns: inline_index_at(uniforms[0], list(columns)), uniforms, columns)
@@ -89,7 +89,7 @@ def _columns(odds: jax.Array) -> jax.Array:
 
 
 def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """Returns sums[row, expert] * outlook[row], divided by about the largest product, [num_rows, num_experts] float."""
+    """Returns sums[row, expert] * outlook[row] ([num_rows, num_experts] float) divided by about the largest product."""
     mantissa, power, ahead, ahead_power = (lanes_last(array) for array in (*sums, *outlook))
     power = _kernel(lambda power, ahead_power: power + ahead_power[:, None], power, ahead_power)
     peak = _kernel(lambda power: _fold(jnp.maximum, _fold(jnp.maximum, power)), power)
@@ -97,7 +97,7 @@ def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
 
 
 def _odds_of_row(sums: Scaled) -> jax.Array:
-    """Computes `odds_of` for sums with a single row and the outlook 1, [num_experts] float."""
+    """Computes `odds_of` ([num_experts] float) for sums with a single row and the outlook 1."""
     peak = _kernel(lambda power: _fold(jnp.maximum, power[0]), sums.power)
     return _kernel(lambda mantissa, power, peak: mantissa[0] * two_to(power[0] - peak, mantissa.dtype), *sums, peak)
 
@@ -129,7 +129,7 @@ def _apply_losses(mantissa: jax.Array, power: jax.Array, change: jax.Array, shif
 
 
 def _has_one_top(power: jax.Array, shift: jax.Array, top: jax.Array) -> jax.Array:
-    """Returns whether exactly one entry of `power` + `shift` equals the row's largest power `top`, [num_rows] bool."""
+    """Returns whether exactly one entry of `power` + `shift` is the row's largest power `top`, as [num_rows] bool."""
     is_top = power + shift[None] == top[:, None]
     return _fold(operator.add, is_top.astype(jnp.int32)) == 1
 

@@ -24,7 +24,7 @@ def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
 def rejects_sequence(
     key: jax.Array, params: Any, played_loss: Sum, may_resample: jax.Array, is_pure: bool
 ) -> jax.Array:
-    """Draws whether to reject the current sequence after a batch in which its loss was `played_loss`, [] bool.
+    """Draws whether to reject the current sequence after a batch in which its loss was `played_loss`; returns [] bool.
 
     `may_resample` and `is_pure` affect only the cost that an auditor's tape (`jaxdp.mechanisms.tape`) records.
     """

@@ -142,7 +142,7 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
 @in_64_bits
 def _weigh_and_draw(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns each level's weights, [num_levels, num_experts] float, and experts drawn by them, [num_levels] int32."""
+    """Returns each level's weights ([num_levels, num_experts] float) and experts drawn by them ([num_levels] int32)."""
     exact = -rates.astype(jnp.float64)[:, None] * fixed_point.to_float(
         fixed_point.excess_over_least(totals), jnp.float64
     )

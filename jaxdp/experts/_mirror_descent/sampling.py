@@ -134,7 +134,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
 def step_of(
     mixing: str, num_experts: int, horizon: int, num_switches: int
 ) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """Returns the update (shares, losses times the learning rate) -> next shares, [num_experts], for the mixing."""
+    """Returns the update (shares, losses times the learning rate) -> next shares ([num_experts]) for the mixing."""
     if mixing == "clipped":
         floor = num_switches / (num_experts * horizon)
         return lambda shares, scaled_losses: clipped_step(shares, scaled_losses, floor)

@@ -266,7 +266,7 @@ def svt_restarts(
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
-        """Returns the excess of regret over `allowed` in `rounds` rounds that causes a restart, [...] float64."""
+        """Returns the excess ([...] float64) of regret over `allowed` in `rounds` rounds that causes a restart."""
         window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
         return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 

@@ -143,7 +143,7 @@ class All(NamedTuple):
         time: jax.Array,
         begin: jax.Array,
     ) -> jax.Array:
-        """Computes the largest excess over all windows and the epoch, [] float64, chunk by chunk."""
+        """Computes the largest excess ([] float64) over all windows and the epoch, chunk by chunk."""
         del ending
         # The loop starts at the first time of the run, because epochs start at different times in different lanes.
         offsets = jnp.arange(CHUNK, dtype=time.dtype)
@@ -219,7 +219,7 @@ class Dyadic(NamedTuple):
         time: jax.Array,
         begin: jax.Array,
     ) -> jax.Array:
-        """Returns the largest excess, regret - allowed - slack, over all windows and the epoch, [] float64."""
+        """Returns the largest excess, regret - allowed - slack, over all windows and the epoch, as [] float64."""
         # `short` is computed from the memory, because in this 64-bit function `self.short` would include all levels.
         short, since = memory.low.shape[1] - memory.whole.shape[1], []
         if short > 0:
@@ -255,7 +255,7 @@ KINDS = {"all": All, "dyadic": Dyadic}
 
 
 def units(slack: jax.Array) -> jax.Array:
-    """Rounds public values, [...] float64, to integer units."""
+    """Rounds public values ([...] float64) to integer units."""
     return jnp.round(jnp.clip(slack * UNITS, -LARGEST, LARGEST))
 
 

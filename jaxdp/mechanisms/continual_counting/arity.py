@@ -29,7 +29,7 @@ def num_digits(number: int, arity: int) -> int:
 
 
 def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
-    """Returns the variance of a completed block's estimate at each level, [levels], if a node's noise has variance 1.
+    """Returns the variance of a completed block's estimate at each level ([levels]) if a node's noise has variance 1.
 
     Source:
         Honaker (2015): an estimate averages a node's own noisy sum (variance 1) and the sum of its children's
@@ -44,7 +44,7 @@ def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
 
 
 def digits_of(times: np.ndarray, arity: int, levels: int) -> np.ndarray:
-    """Returns the base-`arity` digits of times, [..., levels], lowest first: a prefix's number of blocks by level."""
+    """Returns the base-`arity` digits of times ([..., levels]), lowest first: a prefix's number of blocks by level."""
     return times[..., None] // np.asarray([arity**h for h in range(levels)], np.int64) % arity
 
 
@@ -123,7 +123,7 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
 
 
 def mean_digits(horizon: int, arity: int) -> np.ndarray:
-    """Returns the mean of each digit, [levels] float, over the times 1..horizon."""
+    """Returns the mean of each digit ([levels] float) over the times 1..horizon."""
     numbers, means = horizon + 1, []
     for h in range(num_digits(horizon, arity)):
         cycles, remainder = divmod(numbers, arity ** (h + 1))

@@ -154,7 +154,7 @@ def _gaps(variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _residues(poles: np.ndarray, zeros: np.ndarray) -> np.ndarray:
-    """Returns a_j, [num_buffers], in prod_j (1 - l_j x) / (1 - m_j x) = constant + sum_j a_j / (1 - m_j x)."""
+    """Returns a_j ([num_buffers]) in prod_j (1 - l_j x) / (1 - m_j x) = constant + sum_j a_j / (1 - m_j x)."""
     # `poles` are the gaps 1 - m_j, and `zeros` the gaps 1 - l_j.
     differences = poles[None] - poles[:, None]
     np.fill_diagonal(differences, 1.0)

@@ -112,7 +112,7 @@ def largest(ended_blocks: Ended) -> Exact:
 
 
 def groups(blocks: jax.Array, arity: int) -> jax.Array:
-    """Groups consecutive blocks, [n, ...], by parent: [n // arity, arity, ...]; drops incomplete groups."""
+    """Groups consecutive blocks ([n, ...]) by parent: [n // arity, arity, ...]; drops incomplete groups."""
     num_grouped = len(blocks) // arity * arity
     return blocks[:num_grouped].reshape(-1, arity, *blocks.shape[1:])
 

@@ -282,7 +282,7 @@ def _estimate(
 
 
 def noise_of(sums: jax.Array, leaks: Leaks) -> jax.Array:
-    """Returns the noise of an estimate, [*shape] float64, an integer number of steps. Call it in 64-bit mode."""
+    """Returns the noise of an estimate ([*shape] float64), an integer number of steps. Call it in 64-bit mode."""
     # Weights add up to 1. So the noise is the first sum, an integer number of steps, plus weighted differences between
     # the other sums and the first one. The last entry's noise cancels in these differences.
     first, *leaky = (integers(sums[j]) for j in range(len(leaks.gaps)))
@@ -297,7 +297,7 @@ def _estimates(totals: Exact, fresh: jax.Array, leaks: Leaks, grid: Grid, dtype:
     """Returns the estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
 
     def past_noise(gap: float) -> jax.Array:
-        """Returns the part of the leaky sum after each entry, [T, ...], that is due to noise of earlier entries."""
+        """Returns the part ([T, ...]) of the leaky sum after each entry that is due to noise of earlier entries."""
 
         # Decays near 1 are too coarse as floats. So their logarithms are added up.
         def join(left, right):

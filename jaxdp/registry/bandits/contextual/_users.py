@@ -25,7 +25,7 @@ def linear_world(num_arms: int, dim: int) -> Environment:
 
 
 def context_of(index: Any, num_arms: int, dim: int) -> Any:
-    """Returns one of `CONTEXTS` as the context of all arms, [num_arms, dim], so that all arms are alike."""
+    """Returns one of `CONTEXTS` as the context of all arms ([num_arms, dim]), so that all arms are alike."""
     padded = np.pad(CONTEXTS, ((0, 0), (0, dim - 2))).astype(default_float())
     return jnp.broadcast_to(jnp.asarray(padded)[index], (num_arms, dim))
 
