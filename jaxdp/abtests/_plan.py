@@ -168,8 +168,8 @@ def abtest(
         seed: seed of the simulation.
 
     Returns:
-        The plan. It has the numbers of users needed at this epsilon, with this and with the other trust model, and by
-        the non-private test; methods for the power, the minimum detectable lift and the minimum epsilon of a given
+        The plan. It contains the numbers of users needed at this epsilon, with this and with the other trust model, and
+        by the non-private test; methods for the power, the minimum detectable lift and the minimum epsilon of a given
         number of users; and the rules that evaluate the reports or releases.
 
     Warns:

@@ -30,7 +30,7 @@ class History(NamedTuple):
 
     A step is a round, a block, or the rounds that the engine "counts" plays at once. Public states and reports are
     added after the last round of a step. Plays are added after each round or, in problems with contexts, after the last
-    round of a step. Arrays are zero from index `round` on.
+    round of a step. Arrays are zero at index `round` and all later indices.
 
     Attributes:
         round: [] integer, number of rounds played.

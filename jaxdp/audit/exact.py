@@ -236,7 +236,7 @@ def _quantiles(distribution: np.ndarray) -> np.ndarray:
 
 
 def _zcdp_rho(p: np.ndarray, q: np.ndarray) -> float:
-    """Returns the largest D_a / a over orders a > 1, for positive distributions."""
+    """Returns the largest D_a / a over orders a > 1, for distributions with only positive probabilities."""
     # Orders are written a = cosh(t / 2)^2. (a - 1) D_a is convex in a, so it lies above its tangent at the order where
     # D_a / a is largest. Therefore, in an interval of t of width w, D_a / a at the upper end is below its largest value
     # by at most 4 sinh(w / 2)^2 times this value. Intervals that may contain the maximum are divided until this factor

@@ -118,7 +118,7 @@ def _is_sum(entry: tape.Entry) -> bool:
 def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple[Measured, ...]:
     """Returns, for each site, the largest change by neighbours over all runs, relative to the declared sensitivity.
 
-    `drawn` has, for each site, the number of noise values that were compared with their recorded distribution.
+    `drawn` contains, for each site, the number of noise values that were compared with their recorded distribution.
     """
     changes: dict[Site, list[tuple[float, float | None, str]]] = {}
     for release in (release for releases in runs for release in releases):

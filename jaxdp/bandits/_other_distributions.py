@@ -44,7 +44,7 @@ class HeavyTailedParams:
         means: [num_arms] float, the arms' mean rewards.
         gaps: [num_arms] float >= 0, the largest mean minus each arm's mean.
         scale: [] float > 0, the factor that multiplies the noise.
-        degrees_of_freedom: [] float > 1, the degrees of freedom of the noise's Student-t distribution.
+        degrees_of_freedom: [] float > 1, the degrees of freedom of the noise, which has Student's t distribution.
     """
 
     means: np.ndarray
@@ -131,7 +131,7 @@ def heavy_tailed_bandit(
     visits: Visits | None = None,
     taste: float = 0.0,
 ) -> Environment:
-    """Environment with rewards means[k] + scale * t. The noise t has a Student-t distribution.
+    """Environment with rewards means[k] + scale * t. The noise t has Student's t distribution.
 
     Moments of high order are infinite. In each round the same variate t is the noise of every arm. Private learners
     clip rewards. The means of the clipped rewards have the same order as `means`; regret is computed from `means`.

@@ -45,8 +45,8 @@ from jaxdp.validation import (
 )
 
 LEAST_GROWTH = 0.05
-# After n plays of each arm, an epoch from the third on has at least about min(n, SPACING sqrt(n) / epsilon) plays of
-# each arm, because each release costs power.
+# After n plays of each arm, the third and each later epoch has at least about min(n, SPACING sqrt(n) / epsilon) plays
+# of each arm, because each release costs power.
 SPACING = 4.0
 LEAST_RATE = 1e-4  # a test clips the fraction of ones to [LEAST_RATE, 1 - LEAST_RATE]
 
@@ -149,7 +149,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
             epoch has a sixteenth of these plays, capped at 64 + 64 / epsilon. By default None: the first epoch has 64 +
             64 / epsilon plays of each arm, and the first test takes place after 80 + 64 / epsilon + 16 / epsilon^2
             plays of each arm.
-        growth: in [0.05, 1], by default 0.1: an arm's plays in an epoch from the third on, divided by the arm's plays
+        growth: in [0.05, 1], by default 0.1: an arm's plays in the third or a later epoch, divided by the arm's plays
             before this epoch, unless the noise requires more plays (see above).
 
     Privacy:

@@ -33,7 +33,8 @@ class Comparison:
     """A comparison of learners or estimators on one problem, at one or several budgets.
 
     Attributes:
-        dataset: every output of every seed, as `sweep` returns it; its dimension `along` has the contestants.
+        dataset: every output of every seed, as `sweep` returns it; the contestants are the labels of its dimension
+            `along`.
         metric: the output that is compared.
         best: "least" if small values of the metric are good, or "largest" if large values are good.
         along: "learner" or "estimator".

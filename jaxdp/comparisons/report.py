@@ -1,6 +1,6 @@
 """Writes a comparison as one HTML file.
 
-The file has the loss, bounds on the probability of a correct guess between two neighbouring inputs (see
+The file contains the loss, bounds on the probability of a correct guess between two neighbouring inputs (see
 `guess_probability`), the claims, the versions and the command.
 """
 

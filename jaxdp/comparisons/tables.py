@@ -126,7 +126,7 @@ def latex_table(rows: Sequence[Sequence[str]], caption: str, names: int = 1) -> 
 
 
 def html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Formats rows of HTML text as an HTML table; the first row has the headings."""
+    """Formats rows of HTML text as an HTML table; the first row contains the headings."""
     tags = ["th", *["td"] * (len(rows) - 1)]
     lines = (
         "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in row) + "</tr>"
@@ -136,13 +136,13 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _rows(contents: Contents, text: Callable[[Cell], str]) -> list[list[str]]:
-    """Returns the rows of a table as texts; the first row has the headings. `text` formats a cell."""
+    """Returns the rows of a table as texts; the first row contains the headings. `text` formats a cell."""
     rows = [[name, contents.trust[name], *map(text, cells)] for name, cells in contents.rows.items()]
     return [["", "trust", *contents.headings()], *rows]
 
 
 def as_text(contents: Contents) -> str:
-    """Formats the table as aligned text; marked means have a star."""
+    """Formats the table as aligned text; marked means get a star."""
     rows = _rows(contents, lambda cell: cell.text() + (" *" if cell.not_worse else "  "))
     lines = [line.rstrip() for line in align(rows, 2)]
     width = max(WIDTH, *map(len, lines))

@@ -256,9 +256,9 @@ class Guarantee:
                 conversion. It is added to the delta of the other claim.
 
         Returns:
-            The guarantee of the pair. Its `adversary_view` has the parts that both views have. The result claims
-            nothing if the sum of deltas reaches 1, the budget overflows, or either guarantee claims nothing. Numerical
-            deltas add up; the sum is None if one of them is None or if it reaches 1.
+            The guarantee of the pair. Its `adversary_view` contains the parts that both views have in common. The
+            result claims nothing if the sum of deltas reaches 1, the budget overflows, or either guarantee claims
+            nothing. Numerical deltas add up; the sum is None if one of them is None or if it reaches 1.
 
         Raises:
             ValueError: if the two differ in trust model, privacy unit, adjacency, sensitive fields or batch; if their

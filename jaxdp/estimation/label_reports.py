@@ -34,9 +34,9 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's randomized label, int32 in {0, 1}; a coin of mean y first replaces a float label y.
+    """Returns every user's randomized label, int32 in {0, 1}; a Bernoulli variate of mean y replaces a float label y.
 
-    Ties, 1/2, are coins even at epsilon = inf.
+    The variate replaces the label before randomization. Fair coin flips replace ties, 1/2, even at epsilon = inf.
     """
     del features
     if jnp.issubdtype(labels.dtype, jnp.floating):
@@ -49,8 +49,8 @@ def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
     """Returns every user's randomized label, each at a separate budget: `params.epsilon` is [num_samples].
 
-    Labels of a float type may be ties, 1/2, which become coins before they are randomized. At epsilon = inf the labels
-    themselves are reported, ties as 1/2.
+    Labels of a float type may be ties, 1/2, which fair coin flips replace before randomization. At epsilon = inf the
+    labels themselves are reported, ties as 1/2.
     """
 
     def report(key: jax.Array, epsilon: jax.Array, label: jax.Array) -> jax.Array:

@@ -214,9 +214,9 @@ def _least_error(
 def _ridge_errors(spectrum, moments, variance, margin_stddev, *, whitened: bool = True):
     """Computes a grid of ridges, and the predicted mean squared error of margins for each ridge.
 
-    `spectrum` [dim] has the eigenvalues of the features' second moment, and `moments` the sums over samples of weights
-    and of squared weights. `variance` is the variance of the noise on each coordinate of the statistic or, if
-    `whitened`, on each whitened coordinate.
+    `spectrum` [dim] contains the eigenvalues of the features' second moment, and `moments` contains the sums over
+    samples of weights and of squared weights. `variance` is the variance of the noise on each coordinate of the
+    statistic or, if `whitened`, on each whitened coordinate.
     """
     sums, squares = moments
     total = spectrum.sum(dtype=spectrum.dtype)

@@ -2,7 +2,7 @@
 
 All bounds count only releases that depend on the data of one privacy unit, here called "the unit". Other releases have
 the same exact values for both neighbours, so the program gives them the same distribution.
-`docs/proofs/numerical_delta.md` has the proofs.
+The proofs are in `docs/proofs/numerical_delta.md`.
 """
 
 import math

@@ -88,7 +88,7 @@ def _join_columns(dim: int, columns: jax.Array) -> jax.Array:
 
 
 def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Solves an equation for its first unknown. `column` has the coefficients, and then the right-hand side."""
+    """Solves an equation for its first unknown. `column` contains the coefficients, and then the right-hand side."""
     remainder = column[-1]
     for factor, value in zip(column[:0:-1][1:], unknowns, strict=True):
         remainder = remainder - factor * value

@@ -183,9 +183,9 @@ def left_break(ax: Axes) -> float:
 def _set_apart(ax: Axes, positions: Places, drawn: Sequence[float]) -> Places:
     """Returns `positions` after moving values behind axis breaks to their positions on `ax`.
 
-    A value that is already behind a break of `ax` keeps its position. `drawn` has the positions of the previous curves
-    on `ax`. A new left break is made only if `ax` has no left break, and the value behind it is far from the previous
-    curves, too. Raises ValueError if another value would be beyond the position of a value behind a break.
+    A value that is already behind a break of `ax` keeps its position. `drawn` contains the positions of the previous
+    curves on `ax`. A new left break is made only if `ax` has no left break, and the value behind it is far from the
+    previous curves, too. Raises ValueError if another value would be beyond the position of a value behind a break.
     """
     if not positions.is_number:
         return positions

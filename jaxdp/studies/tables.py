@@ -35,7 +35,7 @@ SIGN = " +- "  # between a mean and its half width
 
 
 class Table(NamedTuple):
-    """A table of texts; the first row has the headings, and the first column has the names of the rows."""
+    """A table of texts; the first row contains the headings, and the first column contains the names of the rows."""
 
     title: str
     rows: Sequence[Sequence[str]]
@@ -63,7 +63,7 @@ def columns(rows: Sequence[Sequence[str]], title: str = "") -> list[str]:
 
 
 def table_of(title: str, rows: Sequence[Sequence[str]]) -> str:
-    """Formats rows of texts as lines below a title; the first row has the headings."""
+    """Formats rows of texts as lines below a title; the first row contains the headings."""
     return "\n".join([title, *columns(rows, title)])
 
 

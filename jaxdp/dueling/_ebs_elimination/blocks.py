@@ -30,7 +30,7 @@ class Columns(NamedTuple):
 
     Attributes:
         arm: [columns] int32, the arm of each column; 0 for a column without an arm.
-        active: [columns] bool, whether the column has an arm.
+        active: [columns] bool, whether the column belongs to an arm.
         column: [num_arms] int32, the column of each active arm.
     """
 

@@ -73,7 +73,7 @@ def learner(num_arms: int) -> Learner:
 
 
 def learner_of(num_arms: int, steps: Steps) -> Learner:
-    """Builds the RUCB learner that uses noisy totals of blocks. `steps` has the functions of a round."""
+    """Builds the RUCB learner that uses noisy totals of blocks. `steps` contains the functions of a round."""
 
     def init(key, params: Params) -> State:
         del key, params

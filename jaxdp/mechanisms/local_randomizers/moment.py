@@ -30,7 +30,7 @@ class Moments(NamedTuple):
 
     Attributes:
         outer: [dim * (dim + 1) / 2] float, the symmetric matrix x x^T with noise, as its `triangle` (see
-            `jaxdp.numerics.small_linear_algebra`), row by row from the diagonal on.
+            `jaxdp.numerics.small_linear_algebra`), row by row, each row starting at the diagonal.
         cross: [dim] float, y x with noise.
     """
 

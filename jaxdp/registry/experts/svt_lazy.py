@@ -81,8 +81,8 @@ def replaced_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, Us
 def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of `horizon` rounds who differ in round one.
 
-    All experts have losses in round two and from round five on; only the first expert has losses in rounds three and
-    four.
+    All experts have losses in round two, in round five and in all later rounds; only the first expert has losses in
+    rounds three and four.
     """
     return loss_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 

@@ -1,10 +1,10 @@
 """Divides the lanes of a sweep into chunks, which are computed and written together.
 
-The lanes of a program are numbered in the grid's order: seeds change fastest, then the last axis. A chunk has the lanes
-of one block of the arrays, with dimensions (*static axes, *axes, seed). Each array stores the block in one file. In a
-sweep that has not grown, the lanes of a chunk have consecutive numbers. When a sweep grows, its lanes are renumbered
-but its blocks stay, so a block may then have several runs of consecutive numbers. Values of an axis are stored in the
-order in which they were added, which may differ from the grid's order.
+The lanes of a program are numbered in the grid's order: seeds change fastest, then the last axis. A chunk contains the
+lanes of one block of the arrays, with dimensions (*static axes, *axes, seed). Each array stores the block in one file.
+In a sweep that has not grown, the lanes of a chunk have consecutive numbers. When a sweep grows, its lanes are
+renumbered but its blocks stay, so a block may then have several runs of consecutive numbers. Values of an axis are
+stored in the order in which they were added, which may differ from the grid's order.
 """
 
 import math

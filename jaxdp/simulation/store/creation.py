@@ -43,7 +43,8 @@ def open_or_create(
         num_static: number of static axes, which come first.
         overwrite: whether to replace an existing store. The caller must have the lock of the store.
         alone: whether no other process can write the store. Only then is a missing checksum added.
-        can_grow: returns whether a store can grow to this sweep; called only if the store belongs to another sweep.
+        can_grow: returns whether a store can be extended to cover this sweep; called only if the store belongs to
+            another sweep.
 
     Raises:
         ValueError: if the path has something other than a store, or a store that cannot be repaired; without
@@ -91,7 +92,7 @@ def check_same_sweep(
 ) -> None:
     """Raises a ValueError with the differences if a store belongs to another sweep.
 
-    The message suggests grow=True if the store can grow to this sweep.
+    The message suggests grow=True if the store can be extended to cover this sweep.
     """
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)

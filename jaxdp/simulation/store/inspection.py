@@ -64,7 +64,7 @@ def describe(path: str | Path) -> str:
 def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[str]:
     """Returns a line for each program with its number of computed lanes.
 
-    `missing` has the chunks with missing lanes. Returns no lines if `missing` is empty, or if there is only one
+    `missing` contains the chunks with missing lanes. Returns no lines if `missing` is empty, or if there is only one
     program.
     """
     if len(origin.static_points) < 2 or not missing:

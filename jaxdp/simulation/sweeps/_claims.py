@@ -79,7 +79,7 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
 def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Sequence[Any] | None) -> list[Any]:
     """Returns the label of each recorded value of axis `name`; `_GONE` for values that a selection left out.
 
-    `axis` has the values that were passed to the sweep; None if they are unknown.
+    `axis` contains the values that were passed to the sweep; None if they are unknown.
     """
     labels_left = np.atleast_1d(results[name].values).tolist() if name in results.coords else []
     text = any(isinstance(label, str) for label in labels_left)

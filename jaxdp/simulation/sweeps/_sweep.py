@@ -71,12 +71,12 @@ def sweep(
     `computed` is true where a lane's results exist. If the store is complete, the call returns its results even from a
     read-only folder.
 
-    With `grow=True`, the store of a smaller sweep grows to this sweep, which has more seeds or more values of an axis,
-    in any order. The smaller sweep may be unfinished. Stored lanes are not computed again, and the results equal the
-    results of a new sweep bit for bit. The call first checks this on some lanes; `docs/howto/grow_a_sweep.md` lists the
-    checks. Stores of contextual bandits, and stores with a `tile_size` that is not a multiple of 16, can grow only if
-    lanes keep their positions in tiles (batches of lanes that run together). For example, lanes keep their positions if
-    static axes get more values, or if the old and the new number of seeds are multiples of `tile_size`.
+    With `grow=True`, the store of a smaller sweep is extended to cover this sweep, which has more seeds or more values
+    of an axis, in any order. The smaller sweep may be unfinished. Stored lanes are not computed again, and the results
+    equal the results of a new sweep bit for bit. The call first checks this on some lanes; `docs/howto/grow_a_sweep.md`
+    lists the checks. Stores of contextual bandits, and stores with a `tile_size` that is not a multiple of 16, can grow
+    only if lanes keep their positions in tiles (batches of lanes that run together). For example, lanes keep their
+    positions if static axes get more values, or if the old and the new number of seeds are multiples of `tile_size`.
 
     Warns:
         RuntimeWarning: if results contain NaN (the warning has the number of lanes); if a file of the store was
@@ -132,8 +132,8 @@ def sweep(
             `jaxdp.stats`, such as low or mean; if a count is < 1; if there are no devices, or devices of several kinds;
             if key is not a typed Threefry key; if a value is out of range for the run; if the dimensions of outputs do
             not match their labels, or differ between static values; if the store belongs to another sweep (the message
-            states the differences), or cannot grow to this sweep. Raised before anything is compiled, except that
-            growing may run lanes first.
+            states the differences), or cannot be extended to cover this sweep. Raised before anything is compiled,
+            except that growing may run lanes first.
         BlockingIOError: if another process writes this share of the store, or any share if the store must grow.
         OSError: if results cannot be written. Results that were written stay, and the same call resumes the sweep.
         MemoryError: if a single tile or the results do not fit in free memory. Raised before results are computed if
@@ -254,8 +254,8 @@ def _from_read_only(
 ) -> None:
     """Raises an UnwritableError unless a store in a read-only folder has all lanes of share `index` of `count`.
 
-    If the store belongs to another sweep, raises an UnwritableError if the store could grow to this sweep and `grow` is
-    True, and otherwise a ValueError.
+    If the store belongs to another sweep, raises an UnwritableError if the store could be extended to cover this sweep
+    and `grow` is True, and otherwise a ValueError.
     """
     store = Store(path)
     differences = differences_of_stores(source.identity, store.identity)
