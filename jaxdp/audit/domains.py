@@ -59,7 +59,8 @@ class Moved(NamedTuple):
 
     Attributes:
         base: [...] numbers, the first input.
-        delta: [...] of the same dtype, the change. `Domain.pair` does not apply a change with a norm beyond the bound.
+        delta: [...] of the same dtype, the change. `Domain.pair` returns equal inputs if the change, after
+            rounding and clipping, has a norm beyond the bound.
     """
 
     base: jax.Array

@@ -3,7 +3,9 @@
 import numpy as np
 from scipy.special import chdtrc
 
-REFUTED = 1e-6  # p-values below this refute uniform arms; at most three in a million uniform logs are refuted
+# P-values below this refute uniform arms. So at most three in a million uniform logs are refuted if the chi-square
+# approximation holds, but about one in a thousand with 20 rounds and contexts that are zero for most arms.
+REFUTED = 1e-6
 _CHUNK = 2**14  # rounds that are processed at a time
 _MOST_COLUMNS = 256  # maximum num_arms * dim for the test against all contexts, which is slow
 _ROUNDS_PER_DEGREE = 10  # with fewer rounds per degree of freedom, sums over rounds may be far from normal
@@ -23,8 +25,9 @@ def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: in
     is skipped if there are fewer than ten rounds for each degree of freedom. The test against the contexts of all arms
     is also skipped if num_arms * dim exceeds 256.
 
-    A log that passes all tests need not be uniform: the score tests detect neither nonlinear preferences nor dependence
-    on features that are not in the contexts.
+    The p-values of short logs are approximate: if few contexts are nonzero, far more uniform logs are refuted than the
+    p-value states. A log that passes all tests need not be uniform: the score tests detect neither nonlinear
+    preferences nor dependence on features that are not in the contexts.
 
     Args:
         contexts: [horizon, num_arms, dim] finite; if None, only Pearson's test is made.

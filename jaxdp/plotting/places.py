@@ -274,7 +274,7 @@ def draw_band(ax: Axes, points: np.ndarray, low: np.ndarray, high: np.ndarray, c
 
 
 def _polygons(points: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """Returns the outlines of a band, one for each run of consecutive points without NaN."""
+    """Returns the outlines of a band, one for each run of consecutive points with finite ends."""
     is_known = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
     stretches = np.split(is_known, np.flatnonzero(np.diff(is_known) > 1) + 1)
     return [

@@ -171,7 +171,7 @@ def svt_restarts(
           derived in `docs/proofs/svt_restarts.md`.
         * The play of a round is chosen before its losses are seen.
         * Losses and the regret attributed to chance are rounded to multiples of 2^-20. Regrets, sums of windows and
-          queries are integers. Noise is drawn as in `noisy_min` and `above_threshold`.
+          queries are integer numbers of this unit. Noise is drawn as in `noisy_min` and `above_threshold`.
 
     Math:
         After every check_every rounds a new epoch starts if

@@ -33,8 +33,8 @@ def svt_restarts_distribution(
 
     Every `check_every` rounds, AboveThreshold compares a query of sensitivity 2 with the threshold `margin`. The query
     is the largest amount by which the regret in a window exceeds the window's slack. Windows end in this round, and
-    start with the epoch, or at one of the last two multiples of 2^k * check_every, for any k. If the answer is "above",
-    a new epoch starts.
+    start with the epoch, or after one of the last two earlier rounds that are multiples of 2^k * check_every, for any
+    k. If the answer is "above", a new epoch starts.
     """
     losses, budget = losses_of(data), float(params.epsilon) / 2
     slack = np.cumsum([0.0, *(float(params.block_slack[n.bit_length() - 1]) for n in range(1, len(losses) + 1))])
