@@ -58,7 +58,7 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         ends: [NUM_EPOCHS] integer, plays of each active arm at the end of each epoch; the largest integer means that
-            the epoch is too long to end.
+            the epoch never ends.
         stakes: [NUM_STAKES] float in (0, 1), the stakes v in section Math of `pairwise_elimination_central`.
         log_weights: [NUM_STAKES] float, logarithms of the stakes' weights in the e-value.
         tolerance: [] float in [0, 1), w.

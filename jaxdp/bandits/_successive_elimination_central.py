@@ -162,9 +162,8 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     largest = int(jnp.iinfo(integer).max)
-    # With confidence_multiplier = 1, the last epoch is too long to end, because it has at least 8 ln(16) 4^epoch plays
-    # of each arm. With a tiny multiplier the last epoch can end. All later epochs then have its number of plays and its
-    # margin.
+    # With confidence_multiplier = 1, the last epoch never ends, because it has at least 8 ln(16) 4^epoch plays of each
+    # arm. With a tiny multiplier the last epoch can end. All later epochs then have its number of plays and its margin.
     num_epochs = integer.itemsize * 4
 
     def round_up(plays: float) -> float:

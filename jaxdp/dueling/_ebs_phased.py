@@ -32,7 +32,7 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         passes: [num_phases, num_arms + 1] integer >= 1, the number of times that a phase plays all ordered pairs of
-            active arms, by phase and number of active arms; the largest integer marks a phase that is too long to end.
+            active arms, by phase and number of active arms; the largest integer marks a phase that never ends.
     """
 
     epsilon: Scalar

@@ -35,7 +35,7 @@ class Params:
 
     Attributes:
         passes: integer >= 1, the number of times that a phase plays all ordered pairs of active arms; the largest
-            integer marks a phase that is too long to end.
+            integer marks a phase that never ends.
         local_epsilon: float > 0, the privacy budget of a user's report; infinity means that the report is the outcome.
         margins: integer >= 0. An arm stays active if its number of ones is at most this much below the largest number.
     """

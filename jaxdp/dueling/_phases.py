@@ -81,7 +81,7 @@ def phased_learner(
     Args:
         num_arms: number of arms.
         params: (**values) -> Params with a field `passes`, [num_phases, num_arms + 1] integers >= 1: the number of
-            passes for each phase and number of active arms. The largest integer marks a phase that is too long to end.
+            passes for each phase and number of active arms. The largest integer marks a phase that never ends.
         guarantee: (**values) -> Guarantee, for the same values.
         privatize: returns (the pair of arms; 1 if the left arm won or is reported to have won).
         privatize_counts: the form of `privatize` for totals. Returns (number of duels of each pair; number of these

@@ -103,7 +103,7 @@ class Public(NamedTuple):
         played: [] integer, number of rounds of this phase that have been played.
         duels: [num_slots, 2] int32, the pairs of this phase.
         plays: [num_slots] integer >= 0, the number of duels of each pair in this phase. They sum to the largest integer
-            if the phase is too long to end or only one arm is left.
+            if the phase never ends or only one arm is left.
         rank: [] int32, dimension of the span of the differences of the pairs' features.
         tie_word: [] uint32, a random word that breaks ties in the recommendation.
     """

@@ -10,7 +10,7 @@ ORDER = 190  # position of the entries in lists
 
 ENTRIES = {
     "successive_elimination_central": bandit_entry(
-        summary="plays arms in epochs, after which arms with a low mean, with Laplace noise, are dropped",
+        summary="plays arms in epochs, and after each drops arms whose mean with Laplace noise is low",
         source="Sajed & Sheffet (2019), DP successive elimination",
         factory=bandits.successive_elimination_central,
         # Among three arms, only an arm's own noise can keep it if it is far behind. Between two arms, the noise of the

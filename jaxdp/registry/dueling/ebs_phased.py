@@ -34,7 +34,7 @@ def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
 ENTRIES = {
     "ebs_phased": duel_entry(
         title="EBS, phases",
-        summary="duels in phases, after which arms with a low share of wins, with Laplace noise, are dropped",
+        summary="duels in phases, and after each drops arms whose fraction of wins with Laplace noise is low",
         source=f"{SAHA_ASI}, in the phased form that mends its analysis",
         factory=dueling.ebs_phased,
         sizes={"num_arms": 3},

@@ -54,7 +54,7 @@ def _the_first_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
 
 ENTRIES = {
     "ebs_shuffle": duel_entry(
-        summary="duels in phases, after which arms with few ones in a shuffled batch of reports are dropped",
+        summary="duels in phases, and after each drops arms with few ones in a shuffled batch of reports",
         source="Saha & Asi (2024), Algorithm 1, by shuffled randomized responses as in Cheu et al. (2019)",
         factory=dueling.ebs_shuffle,
         sizes={"num_arms": 2},

@@ -20,14 +20,14 @@ ENTRIES = {
     "objective_perturbation": OBJECTIVE_PERTURBATION,
     "objective_perturbation_cut": replace(
         OBJECTIVE_PERTURBATION,
-        summary="maximum likelihood with Gaussian noise in the statistic; long public features are cut, for less noise",
+        summary="maximum likelihood with Gaussian noise in the statistic; weights limit large features, for less noise",
         source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights",
         variant={"weights": "cut"},
         second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
     ),
     "objective_perturbation_cut_k_norm": replace(
         OBJECTIVE_PERTURBATION,
-        summary="maximum likelihood with K-norm noise in the statistic, for pure privacy; long public features are cut",
+        summary="maximum likelihood with K-norm noise in the statistic, for pure privacy; weights limit large features",
         source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights; {HARDT}",
         variant={"weights": "cut", "noise": "k_norm"},
         values={"epsilon": 1.0, "radius": 3.0},

@@ -59,7 +59,7 @@ def sampled_weights_distribution(
 
 
 MIRROR_DESCENT = expert_entry(
-    summary="draws each play by exact weights that follow shifts; only the sampling hides the losses",
+    summary="draws each play from exact weights that track shifts; only the sampling hides the losses",
     source=TRACKING.format("Algorithm 3"),
     reached=0.6,  # the true fraction is 0.751; if two weights are very different, a draw costs less than is claimed
     factory=experts.mirror_descent,
@@ -75,7 +75,7 @@ ENTRIES = {
     "mirror_descent": MIRROR_DESCENT,
     "mirror_descent_clipped": replace(
         MIRROR_DESCENT,
-        summary="draws each play by exact weights that follow shifts and are kept above a floor",
+        summary="draws each play from exact weights that track shifts and are kept above a minimum",
         variant={"num_switches": 1, "mixing": "clipped"},
         reached=None,
     ),

@@ -89,7 +89,7 @@ def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserD
 
 LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable regime, with accounting of its own"
 SVT_LAZY = expert_entry(
-    summary="draws a new expert by all losses when the sparse vector technique finds that the current one loses much",
+    summary="draws a new expert when the sparse vector technique finds that the current expert's loss is large",
     source=LAZY_SVT,
     reached=0.8,  # the true fraction is 0.971; the most revealing outcome occurs once in thousands of runs
     factory=experts.svt_lazy,

@@ -47,7 +47,7 @@ def _scores_change(num_scores: int, sensitivity: float = 1.0) -> Domain:
 
 ENTRIES = {
     f"noisy_max_{noise}": mechanism_entry(
-        summary=f"selects the largest of scores with {text}",
+        summary=f"selects the largest score after adding {text}",
         source=source,
         factory=mechanisms.noisy_max,
         variant={"noise": noise},

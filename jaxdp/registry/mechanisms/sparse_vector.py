@@ -50,7 +50,7 @@ def _queries_change(num_queries: int, sensitivity: float = 1.0) -> Domain:
 
 ENTRIES = {
     name: mechanism_entry(
-        summary=f"finds the first of many queries above a threshold, {text}",
+        summary=f"finds the first of many queries above a threshold, with {text}",
         source="Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split",
         factory=mechanisms.above_threshold,
         variant={"split": split},
