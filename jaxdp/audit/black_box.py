@@ -1,4 +1,4 @@
-"""Bounds a mechanism's true budget from below, by how well its outputs distinguish two neighbouring inputs."""
+"""Computes lower bounds on a mechanism's true budget from how well its outputs distinguish two neighbouring inputs."""
 
 import functools
 import math
@@ -105,7 +105,7 @@ class AuditResult:
 def audit(
     key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: float = 0.95, low_bits: bool = False
 ) -> AuditResult:
-    """Bounds the budget of a mechanism from below, by how well its outputs distinguish two neighbouring inputs.
+    """Computes a lower bound on a mechanism's budget from how well its outputs distinguish two neighbouring inputs.
 
     A score is a number that orders the outputs. At most a tenth of the trials fits the scores. If outputs repeat, one
     score is the log likelihood ratio, estimated from a histogram of outputs. Unless every outcome occurred often, there
@@ -163,7 +163,7 @@ def audit(
 def audit_singles(
     key: jax.Array, attack: Attack, *, trials: int, confidence: float, low_bits: bool, singles: int
 ) -> AuditResult:
-    """Bounds the budget of a mechanism from below, as `audit` does.
+    """Computes a lower bound on a mechanism's budget, as `audit` does.
 
     If outputs have too many coordinates to make each one a score, only the first `singles` coordinates are scores.
     """

@@ -1,8 +1,8 @@
-"""Bounds epsilon from below by guesses: a fair coin chooses the input of each output, and a rule guesses the input.
+"""Computes lower bounds on epsilon: a fair coin chooses the input of each output, and a rule guesses the input.
 
 Under the claim, the number of correct guesses is stochastically at most binomial with success probability 1 / (1 +
-exp(-epsilon)), up to outputs of total probability about delta that are set aside. A lower limit on this probability
-bounds epsilon. Proof: `docs/proofs/guesses.md`.
+exp(-epsilon)), up to outputs of total probability about delta that are set aside. A lower confidence limit on this
+probability gives a lower bound on epsilon. Proof: `docs/proofs/guesses.md`.
 
 Source:
     Steinke, Nasr & Jagielski (2023), "Privacy Auditing with One (1) Training Run", Theorem 3.1 and, for delta, the

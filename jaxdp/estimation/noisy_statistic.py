@@ -74,7 +74,7 @@ class Params:
     margin_stddev: Scalar | None = None
 
     def lengths(self, features: jax.Array) -> jax.Array:
-        """Bounds the L2 sensitivity of sum_i y_i x_i to each sample's privacy unit.
+        """Returns bounds on the L2 sensitivity of sum_i y_i x_i to each sample's privacy unit.
 
         The result is [num_samples].
         """

@@ -286,7 +286,7 @@ def _wide(dtype: DTypeLike) -> DTypeLike:
 
 
 def _spare(epsilon: jax.Array) -> jax.Array:
-    """Bounds the relative error of exp(-epsilon), including the rounding of epsilon."""
+    """Returns a bound on the relative error of exp(-epsilon), including the rounding of epsilon."""
     return (8 + jnp.minimum(epsilon, 128)) * 2.0**-22
 
 

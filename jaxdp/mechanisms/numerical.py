@@ -46,7 +46,10 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
 
 
 def geometric_delta(epsilon: float) -> float | None:
-    """Bounds the delta that numerical error adds to one number with geometric noise; None as for `laplace_delta`."""
+    """Returns a bound on the delta that numerical error adds to one number with geometric noise.
+
+    Returns None if there is no noise, or if the bound is not below 1.
+    """
     if math.isinf(epsilon):
         return None
     return below_one(2 * _one_laplace(1 / epsilon + 1, epsilon))
@@ -151,7 +154,7 @@ def sparse_vector_delta(epsilon: float) -> float | None:
 
 
 def nodes_delta(epsilon: float, levels: int) -> float | None:
-    """Bounds the delta that numerical error adds to a Laplace tree, if one unit affects one node of each level.
+    """Returns a bound on the delta that numerical error adds to a Laplace tree, if one unit affects one node per level.
 
     Args:
         epsilon: budget of all nodes together, > 0.

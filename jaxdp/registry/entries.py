@@ -224,7 +224,7 @@ class LearnerEntry(Entry):
     """A learner with a tiny problem. The other fields are those of `Entry`.
 
     Attributes:
-        factory: (**variant, **sizes) -> Learner.
+        factory: takes the keywords in `variant` and the sizes; returns a Learner.
         environment: function of the sizes that makes an Environment for the learner.
         horizon: rounds of the tiny problem, >= 2; by default the size "horizon". Functions of the sizes may take it;
             the factory gets it only if it is among the sizes.
@@ -318,7 +318,7 @@ class EstimatorEntry(Entry):
     """An estimator with a tiny problem. The other fields are those of `Entry`.
 
     Attributes:
-        factory: (**variant, **sizes) -> Estimator.
+        factory: takes the keywords in `variant` and the sizes; returns an Estimator.
         data: (key, **sizes) -> (features, labels) of the tiny problem.
         neighbours: two data sets (features, labels) that differ in one privacy unit.
     """
@@ -346,8 +346,8 @@ class MechanismEntry(Entry):
 
     Attributes:
         factory: the library's function that makes the mechanism, for display; None if there is none.
-        params: (**values, **sizes) -> pytree, on the host.
-        guarantee: (**values, **sizes) -> Guarantee, on the host.
+        params: takes the values and the sizes as keywords; returns a pytree, on the host.
+        guarantee: takes the values and the sizes as keywords; returns a Guarantee, on the host.
         release: (key, params, data, **sizes) -> output.
         neighbours: two adjacent inputs.
         exact: (data, **sizes) -> the output at epsilon = inf; None if that output is random.

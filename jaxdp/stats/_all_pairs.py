@@ -13,8 +13,8 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
     """Compares the means at all pairs of labels of a dimension, paired by seed.
 
     You may look at the means first and then choose pairs, for example all pairs that include the smallest mean. Suppose
-    that you conclude that a pair differs whenever p_adjusted <= 1 - confidence. At each point of the other dimensions,
-    the probability that any of these conclusions is wrong is then at most 1 - confidence.
+    that every pair with p_adjusted <= 1 - confidence is declared different. At each point of the other dimensions, the
+    probability that any of these declarations is wrong is then at most 1 - confidence.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.

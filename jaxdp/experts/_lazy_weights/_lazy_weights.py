@@ -259,7 +259,7 @@ def lazy_weights(
         return Guarantee.pure(spent, **fields) if is_pure else Guarantee.zcdp(spent, **fields)
 
     def rounding_delta(tuned: LazyParameters) -> float | None:
-        """Bounds the delta that rounding in draws and in float weights causes; returns None if no bound is below 1."""
+        """Returns a bound on the delta from rounding in draws and in float weights; None if no bound is below 1."""
         if is_static:
             return weighted_delta(num_experts, tuned.budget)
         sums = jax.eval_shape(chain.init).sums

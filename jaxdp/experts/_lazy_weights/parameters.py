@@ -57,7 +57,9 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
 
 
 def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights: int, horizon: int) -> float | None:
-    """Bounds the delta that rounding causes in weights that are products of floats; None if the bound is not below 1.
+    """Returns a bound on the delta that rounding causes in weights that are products of floats.
+
+    Returns None if the bound is not below 1.
 
     `docs/proofs/lazy_weights.md` contains the proof.
 

@@ -183,5 +183,5 @@ def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) ->
 
 
 def level_switches(num_switches: int, horizon: int) -> int:
-    """Bounds the number of level changes if a comparator with S switches is split into dyadic intervals."""
+    """Returns a bound on the number of level changes if a comparator with S switches is split into dyadic intervals."""
     return min(horizon - 1, math.ceil(2 * (num_switches + 1) * math.log2(horizon)))

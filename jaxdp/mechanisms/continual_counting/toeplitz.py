@@ -249,7 +249,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
 
 def largest_rounding(leaks: Leaks, horizon: int) -> float:
-    """Bounds the change, in steps, that rounding causes in the number to which an entry's noise is added."""
+    """Returns a bound, in steps, on how much rounding changes the number to which an entry's noise is added."""
     # Rounding of the sum and rounding of the noise add half a step each. Each leaky sum is also rounded at every entry,
     # by at most 2^-13 steps; this error then leaks with the sum. 2^-5 covers additions in float64.
     rounds_in_memory = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))
