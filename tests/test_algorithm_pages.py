@@ -96,6 +96,14 @@ def test_a_page_shows_how_to_get_a_pure_claim_without_a_curator():
         assert "For a pure claim" not in algorithm_page(algorithms()[name])
 
 
+def test_no_page_has_the_bare_word_none_about_privacy():
+    """The word can mean that nothing is claimed, that no state is private, or that there is no privacy."""
+    assert claim_cells(ESTIMATORS["mle"]) == ["-", "nothing", "no claim", "-"]
+    for name, algorithm in algorithms().items():
+        privacy = inspect.getdoc(algorithm.function).partition("\nPrivacy:\n")[2].partition("\n\n")[0]
+        assert not re.search(r"(Private|Released|Claim): (none|nothing)\b", privacy), name
+
+
 def test_the_index_has_every_entry_and_its_claim():
     page = index_page()
     for name, entry in {**LEARNERS, **ESTIMATORS, **MECHANISMS}.items():

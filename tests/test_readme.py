@@ -249,9 +249,11 @@ def test_the_table_of_claims_names_everyone_once():
     assert [row[0].strip("`") for row in rows] == [*entries]
     for (name, entry), (_, source, trust, unit, claimed, proof) in zip(entries.items(), rows, strict=True):
         claim = entry.make().guarantee(**entry.values)
-        assert (trust, unit) == ((claim.trust_model, claim.privacy_unit) if claim.is_private else ("", "nothing")), name
-        assert proof == (entry.proof if claim.is_private else "")
+        assert (trust, unit) == ((claim.trust_model, claim.privacy_unit) if claim.is_private else ("-", "nothing")), (
+            name
+        )
+        assert proof == (entry.proof if claim.is_private else "-")
         assert source
-        assert (claimed == "none") == (not claim.is_private)
+        assert (claimed == "no claim") == (not claim.is_private)
     for name in ("mle", "plackett_luce_mle", "ballot_mle", "literal_objective_perturbation"):
         assert not entries[name].make().guarantee(**entries[name].values).is_private

@@ -74,7 +74,7 @@ def claim_cells(entry: Entry) -> list[str]:
     """Returns trust model, privacy unit, kind of claim and state of the proof."""
     claim = claim_of(entry)
     if not claim.is_private:
-        return ["none", "nothing", "none", "none"]
+        return ["-", "nothing", "no claim", "-"]
     size = getattr(entry, "multiple", "")
     kind = HOW[claim.kind]
     return [claim.trust_model, claim.privacy_unit, f"{size} · {kind}" if size else kind, entry.proof]

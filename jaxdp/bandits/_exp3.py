@@ -82,7 +82,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         - Unit: one round's reward; adjacency: replace one, by anything.
         - Why: A reward leaves the user's device once, clipped and randomized; everything else is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Auer, Cesa-Bianchi, Freund & Schapire (2002), in the version for losses by Bubeck & Cesa-Bianchi (2012), Theorem

@@ -89,7 +89,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         - Unit: one round's reward; adjacency: replace one, by anything.
         - Why: A reward leaves the user's device once. Everything else, including the stopping time, is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Jamieson, Malloy, Nowak & Bubeck (2014), lil'UCB and Theorem 2. Applied to reports as in LDP-Bandits (Zheng,

@@ -110,7 +110,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
         - Why: A reward leaves the user's device once, by randomized response. Everything else, including the stopping
           time, is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Wald (1947), "Sequential Analysis", chapter 6, for tests of pairs. `docs/proofs/pairs.md` proves the test.

@@ -96,7 +96,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         - Unit: one round's reward; adjacency: replace one, by anything.
         - Why: A reward leaves the user's device once. Everything else, including the stopping time, is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Even-Dar, Mannor & Mansour (2006), Algorithm 3. Applied to reports as in LDP-Bandits (Zheng, Cai, Huang, Li &

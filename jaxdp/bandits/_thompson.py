@@ -64,7 +64,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         - Unit: one round's reward; adjacency: replace one, by anything.
         - Why: A reward leaves the user's device once, by randomized response; everything else is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Thompson (1933); Agrawal & Goyal (2012), Algorithm 1. At epsilon = inf with binary rewards, the learner with

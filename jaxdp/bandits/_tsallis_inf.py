@@ -109,7 +109,7 @@ def tsallis_inf(
         - Unit: one round's reward; adjacency: replace one, by anything.
         - Why: A reward leaves the user's device once, clipped and randomized; everything else is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Zimmert & Seldin (2021), Algorithms 1 and 2; at epsilon = inf the learner is the same. Applied to reports as in

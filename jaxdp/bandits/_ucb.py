@@ -94,7 +94,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         - Unit: one round's reward; adjacency: replace one, by anything.
         - Why: A reward leaves the user's device once, clipped and randomized; everything else is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Auer, Cesa-Bianchi & Fischer (2002), UCB1; at epsilon = inf with binary rewards the learner is this algorithm.

@@ -94,7 +94,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         - Unit: one duel's outcome; adjacency: replace one.
         - Why: an outcome leaves the user's device once, by randomized response; everything else is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the non-private algorithm.

@@ -169,7 +169,7 @@ def versatile_sparring(
         - Unit: one duel's outcome; adjacency: replace one.
         - Why: an outcome leaves the user's device once; everything else is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021);

@@ -76,7 +76,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
           the user's device, `privatize` clips each entry to [0, 1] (NaN becomes 0) and adds the noise. Everything else
           is post-processing.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Freund & Schapire (1997), Hedge; noise as in Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem

@@ -86,7 +86,7 @@ def _row(family: str, group: Mapping[str, Any]) -> _Row:
             remarks.append("as published")
         if variant != name:
             variants.append(variant.removeprefix(f"{name}_") + (f" ({', '.join(remarks)})" if remarks else ""))
-    claim = HOW[claims[first].kind] if claims[first].is_private else "none"
+    claim = HOW[claims[first].kind] if claims[first].is_private else "no claim"
     unit = unit_word(claims[first].privacy_unit) if claims[first].is_private else "-"
     return _Row(family, name, trust, claim, unit, ", ".join(variants))
 

@@ -105,7 +105,7 @@ def claims_table() -> str:
     lines = ["| algorithm | paper | trust model | private is | claim | proof |", "|---|---|---|---|---|---|"]
     for name, entry in (*LEARNERS.items(), *ESTIMATORS.items()):
         claim = claim_of(entry)
-        cells = ("", "nothing", "none", "")
+        cells = ("-", "nothing", "no claim", "-")
         if claim.is_private:
             size = getattr(entry, "multiple", "")
             how = f"{size} · {HOW[claim.kind]}" if size else HOW[claim.kind]

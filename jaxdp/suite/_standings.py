@@ -107,7 +107,7 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
             ax.plot(positions, means.sel(learner=name), label=label, **look)
         ax.set_xticks(positions, [tables.format_budget(epsilon) for epsilon in v1.EPSILONS])
         ax.set(
-            title=f"{group[0]}, {group[1]}, {group[3]},\n{group[2]}",
+            title=f"{group[0]}, {group[1]}, {'no claim' if group[3] == 'none' else group[3]},\n{group[2]}",
             xlabel="ε",
             ylabel="mean over instances of log10 score",
         )

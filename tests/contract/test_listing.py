@@ -42,7 +42,7 @@ def named(row):
 
 def test_the_overview_names_everything_once_in_a_row_an_algorithm():
     text = overview(width=200)
-    body = text.split("\n\nA variant's name")[0].splitlines()
+    body = text.split("\n\nVARIANTS has")[0].splitlines()
     assert body[0].split() == ["NAME", "TRUST", "CLAIM", "UNIT", "VARIANTS"]
     rows = [line for line in body[1:] if line and not line.endswith(":")]
     names = [name for row in rows for name in named(row)]
@@ -61,7 +61,7 @@ def test_the_overview_tells_trust_unit_and_what_is_as_published():
     assert rows["rucb"] == ["rucb", "local", "ε-DP", "duel", "blocks (central)"]
     assert rows["mirror_descent"][1:4] == ["central", "ρ-zCDP", "round"]  # noqa: RUF001
     assert "noisy_losses (local), paper (local, as published)" in rows["mirror_descent"][4]
-    assert rows["hedge"] == ["hedge", "-", "none", "-"]
+    assert rows["hedge"] == ["hedge", "-", "no claim", "-"]
     assert rows["gaussian"][4] == "classical_gaussian"
 
 

@@ -247,6 +247,13 @@ def test_the_figure_has_a_panel_for_each_table_and_leaves_out_incomplete_rows():
         _standings.draw_standings(made)
 
 
+def test_a_panel_of_learners_without_a_claim_says_so():
+    made = records(one=("local", [0.5] * 10))
+    for played in made["one"]["instances"].values():
+        played["claims"]["1"]["kind"] = "none"
+    assert _standings.draw_standings(made).axes[0].get_title() == "arms, local, no claim,\none reward"
+
+
 def test_geometric_means_show_what_one_instance_does():
     scores = xr.DataArray([[0.1], [0.4], [0.4]], {"instance": list("abc"), "epsilon": [1.0]}, ("instance", "epsilon"))
     assert _standings.geometric_means(scores, 0.01) == ["0.252 (0.2 to 0.4)"]

@@ -131,7 +131,7 @@ def generalized_linear(
           public, and no property of r is assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5); see
           `docs/proofs/linear_models.md`. The action does not leave the device.
         - Released: all reports, and everything computed from them.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 3. At epsilon = inf it is GLOC of Jun, Bhargava,

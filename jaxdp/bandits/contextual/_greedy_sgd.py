@@ -104,7 +104,7 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
           sizes are computed from earlier reports and from public values. The action does not leave the device, because
           it depends on the user's context.
         - Released: all reports, and the models computed from them.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Han, Liang, Wang & Zhang (2021), the stochastic gradient estimator with greedy play; Duchi, Jordan & Wainwright

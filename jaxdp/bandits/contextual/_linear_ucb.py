@@ -127,7 +127,7 @@ def linear_ucb(
           in two releases, which share the budget. The action does not leave the device, because it depends on the
           user's context.
         - Released: all reports, and the models computed from them.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 5. At epsilon = inf: OFUL of Abbasi-Yadkori, Pal &

@@ -82,7 +82,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         - Unit: one round's loss function; adjacency: replace one.
         - Why: A loss is clipped and reported once, on the user's device. The point at which it is evaluated is public.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Saha & Tewari (2011), Algorithm 1, for any self-concordant barrier. On reports: LDP-Bandits (Zheng, Cai, Huang,

@@ -87,7 +87,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         - Unit: one round's loss function; adjacency: replace one.
         - Why: A loss is clipped and reported once, on the user's device. The point at which it is evaluated is public.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Flaxman, Kalai & McMahan (2005); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 1.

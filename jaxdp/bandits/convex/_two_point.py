@@ -81,7 +81,7 @@ def two_point(
         - Unit: one round's loss function; adjacency: replace one.
         - Why: Only one number leaves the device, the report of the clipped slope. The two points are public.
         - Released: all reports.
-        - Private: none.
+        - Private: no part of the state, which is computed from reports alone.
 
     Source:
         Agarwal, Dekel & Xiao (2010); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 2.

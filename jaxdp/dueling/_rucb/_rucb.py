@@ -131,7 +131,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
           total is released once with Laplace(1 / epsilon) noise. Blocks have different users, so they compose in
           parallel.
         - Released: all reports ("local"), or the noisy totals, `released` ("blocks").
-        - Private: nothing ("local"), or the wins of unfinished blocks ("blocks").
+        - Private: no part of the state ("local"), or the wins of unfinished blocks ("blocks").
 
     Source:
         Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1; at epsilon = inf, "local" is this algorithm. Asi & Saha
