@@ -97,7 +97,7 @@ def warn_of_sorted_reports(name: str, reports: np.ndarray) -> None:
 def warn_of_impossible_releases(
     pairs: np.ndarray, leads: np.ndarray, discordant: np.ndarray, lead_epsilon: float, discordant_epsilon: float
 ) -> None:
-    """Warns if S and D of an epoch (see `AnytimeCentral`) are farther from feasible sums than noise can explain."""
+    """Warns if S and D of an epoch (see `AnytimeCentral`) are too far from feasible sums for plausible noise."""
     log_chance = math.log(2 / UNLIKELY_NOISE)
     lead_noise, discordant_noise = log_chance / lead_epsilon, log_chance / discordant_epsilon
     is_wrong = (

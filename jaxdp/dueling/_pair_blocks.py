@@ -26,7 +26,7 @@ class Private(NamedTuple):
 
     Attributes:
         wins: [num_arms, num_arms] integer, above the diagonal: the wins of the row's arm over the column's arm in the
-            pair's current block. Between blocks, the entry still holds the previous block's wins; the next duel
+            pair's current block. Between blocks, the entry still contains the previous block's wins; the next duel
             discards them.
     """
 

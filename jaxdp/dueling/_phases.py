@@ -32,7 +32,7 @@ class Private(NamedTuple):
 
     Attributes:
         wins: [num_arms] integer, number of duels of this phase that each arm won, or is reported to have won, as the
-            left arm. Before a phase's first duel the array still holds the previous phase's wins, which are then
+            left arm. Before a phase's first duel the array still contains the previous phase's wins, which are then
             discarded.
     """
 

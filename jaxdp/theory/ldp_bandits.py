@@ -93,9 +93,10 @@ def noise_factor(epsilon: ArrayLike) -> np.ndarray:
 
 
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns the published upper bound on the regret, T^a / epsilon^b, without dimension and logarithms.
+    r"""Returns T^a / epsilon^b, the published order of an upper bound on the regret.
 
-    `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0.
+    `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0. Factors that depend on the dimension are
+    omitted. All logarithms are omitted, too, except the factor ln T (see Math).
 
     Source:
         Table 1, an order bound.

@@ -73,8 +73,8 @@ class Swept(NamedTuple):
         used: [] int32, rounds played, up to the first drop.
         dropped: [num_arms] bool, the arms that the last of these rounds drops.
         nodes: the counters after these rounds.
-        plays: [words, num_arms] uint32, counts of duels for each left arm; a word holds the counts of up to 8 right
-            arms.
+        plays: [words, num_arms] uint32, counts of duels for each left arm; a word contains the counts of at most 8
+            right arms.
         wins: as `plays`, the counts of duels that the left arm won.
     """
 
