@@ -69,7 +69,8 @@ def theorem(name: str) -> str:
     parts = {title: "\n".join(lines) for title, lines in sections(inspect.getdoc(function) or "")}
     formula = re.split(r"^\$\$$", parts["Math"], flags=re.MULTILINE)[-2]
     bound = re.split(r", \\q?quad", " ".join(formula.split()))[0]
-    bound = rf"O\Big( {bound} \Big)" if "order bound" in (inspect.getdoc(function) or "") else bound
+    is_order = "up to a constant factor" in " ".join((inspect.getdoc(function) or "").split())
+    bound = rf"O\Big( {bound} \Big)" if is_order else bound
     return f":math:`{bound}` (:py:obj:`{function.__name__} <{function.__module__}.{function.__name__}>`)"
 
 

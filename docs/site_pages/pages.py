@@ -115,8 +115,8 @@ def theorems_page() -> str:
     lines = [
         *heading("Theorems by number", "="),
         "This page lists the bounds that are functions here, by their number in the paper. Constants are as printed;",
-        "``corrected=True`` applies the corrections that the docstring names, and an order bound has an argument",
-        "``scale`` for the constant that the paper does not specify.",
+        "``corrected=True`` applies the corrections that the docstring names. If the paper does not specify a constant",
+        "factor, the argument ``scale`` is this factor.",
         "",
     ]
     for path, names in names_by_page()["theory"].items():

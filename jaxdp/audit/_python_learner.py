@@ -201,7 +201,7 @@ class PythonLearner:
         progress: bool = True,
         **values: float,
     ) -> "xr.Dataset":
-        """Measures regret on an environment of jaxdp; equal actions get the answers of a `jaxdp.sweep` with this key.
+        """Measures regret on an environment of jaxdp, with the feedback that `jaxdp.sweep` gives to the same actions.
 
         Args:
             world: an environment with the actions, feedback and contexts of the learner's problem, without delays and

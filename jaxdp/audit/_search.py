@@ -123,7 +123,7 @@ def search(
 
 
 def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
-    """Estimates the epsilon that an audit of two inputs would show, from n outputs of each: [] float >= 0."""
+    """Estimates, from n outputs of each of two inputs, the epsilon ([] float >= 0) that an audit would show."""
     # One half of the outputs chooses columns and thresholds, the other half is counted. Columns are an output's
     # coordinates, their low bits, the count of NaN, a linear combination that separates the means, and the log ratio of
     # counts in the output's hash cell.

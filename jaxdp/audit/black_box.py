@@ -371,7 +371,7 @@ def _between(above: np.ndarray, trials: int) -> np.ndarray:
 
 
 def _exact(exact: Callable[[Any], Any], inputs: tuple[Any, Any], size: int) -> Pair:
-    """Returns the exact output under each input: [m] floats, in the order of an output's numbers."""
+    """Returns the exact outputs under both inputs, [m] floats each, in the order of an output's numbers."""
     first, second = (numbers_of(exact(x)) for x in inputs)
     if len(first) != size:
         raise ValueError(f"exact must return as many numbers as release, {size}, got {len(first)}")

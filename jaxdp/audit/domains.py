@@ -85,8 +85,8 @@ def replace_one_row(
             rest from the old row; by default the whole new row.
 
     Returns:
-        The domain. The rows of an input are drawn independently. Then copies of one row may replace one row, all rows,
-        every second row, or all rows before or after an index. The two inputs may differ in any row.
+        The domain. The rows of an input are drawn independently. Then one row may be copied over another row, over all
+        rows, over every second row, or over all rows before or after an index. The two inputs may differ in any row.
 
     Raises:
         ValueError: if count < 1.

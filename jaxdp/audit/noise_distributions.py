@@ -105,7 +105,7 @@ def ks_distance(ordered: np.ndarray, distribution: str, step: float = 0.0) -> fl
 
 
 def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:
-    """Draws the noise of one step with many keys: [KEYS, ...] by round and site; everything else is as in the run."""
+    """Draws the noise of one step, [KEYS, ...] by round and site, with many keys; everything else is as in the run."""
     scene, step, users = played.scene, played.steps[number], at(played.streams, 0)
     public, private = at(scene.transcript.before, step.start), played.run.private[number]
     _, right_keys = step_keys(scene, played.key)

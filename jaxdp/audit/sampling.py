@@ -64,7 +64,7 @@ def output_size(release: Release, params: Any, data: Any) -> int:
 
 
 def evaluate(score: Score, outputs: Outputs) -> np.ndarray:
-    """Returns the score of each output: [n] finite numbers.
+    """Returns the score of each output, [n] finite numbers.
 
     NaN and -inf become the most negative finite float, and inf becomes the largest.
     """

@@ -125,7 +125,7 @@ def count_duel(
 
 
 def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns the weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
+    """Returns n / (n + 8 / epsilon^2), the weight of a block of n duels, [...] float in [0, 1].
 
     The sum of a block's n outcomes has a variance of at most n / 4, and the block's noise has the variance 2 /
     epsilon^2. This bounds the variance of the weighted number of noisy wins divided by the weighted number N of duels.

@@ -203,5 +203,5 @@ def rounds_of_phase(params: Any, public: Public) -> jax.Array:
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """Returns how many duels of this phase have a given active arm on the left: [] integer, equal for all arms."""
+    """Returns the number of this phase's duels in which each active arm is on the left, [] integer."""
     return rounds_of_phase(params, public) // num_active(public)

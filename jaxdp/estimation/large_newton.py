@@ -185,7 +185,7 @@ def _minimize(
     """Minimises the loss over the ball, from `start`; returns (point, scaled gradient norm, steps, whether converged).
 
     The gradient is the gradient of the Lagrangian; its norm is divided by `unit`, the size of the features. The search
-    gives up at a point with a norm above `farthest`.
+    stops without convergence at a point with a norm above `farthest`.
     """
     point, certificate, steps = start, np.inf, 0
     for steps in range(1, MAX_STEPS + 1):

@@ -105,12 +105,12 @@ def person_budgets(epsilon: float, persons: ArrayLike) -> np.ndarray:
 
 
 def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
-    """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to the labels of the sample's person: [num_samples].
+    """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to all labels of that sample's person.
 
     If a person's k labels change by v in [-1, 1]^k, the sum changes by X^T v. The rows of X, which are public, are the
     features of these labels. |X^T v| is at most the sum of |x_i|, the root of the sum of all |x_i . x_j|, and sqrt(k)
-    times the spectral norm of X. The function returns the least of the three bounds, computed on the host in float64
-    and rounded up.
+    times the spectral norm of X. The result, [num_samples], is the least of the three bounds, computed on the host in
+    float64 and rounded up.
     """
     if index.shape != features.shape[:1]:
         raise ValueError(f"persons must have one id per sample, {features.shape[0]}, got shape {index.shape}")
@@ -131,9 +131,9 @@ def _norms_on_host(features: Any, index: Any) -> np.ndarray:
 
 
 def person_lengths(features: np.ndarray, index: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to the labels of the sample's person: [num_samples].
+    """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to all labels of that sample's person.
 
-    The result is float64. `index` gives the person of each sample. Features are first cast to `dtype`.
+    The result is [num_samples] float64. `index` gives the person of each sample. Features are first cast to `dtype`.
     """
     order = np.argsort(index, kind="stable")
     ends = np.flatnonzero(np.diff(index[order], append=-1)) + 1

@@ -38,7 +38,7 @@ class WithCut(NamedTuple):
 
 @in_64_bits
 def feature_norms(features: jax.Array) -> jax.Array:
-    """Returns the norms along the last axis, [..., dim] float -> [...], rounded up because they are sensitivities.
+    """Returns the norms of the vectors on the last axis of [..., dim] floats, rounded up as they are sensitivities.
 
     A nonzero norm never becomes 0, since this would be a sensitivity of 0. Each vector is divided by a power of two, so
     that squares neither overflow nor underflow; this division does not round. Nonzero norms that would be subnormal

@@ -111,7 +111,7 @@ def stochastic_losses(
 
 
 def _totals(key: jax.Array, means: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draws how many rounds with loss 1 each expert has when it is played and when it is not: [num_experts] each."""
+    """Draws the numbers of rounds with loss 1 in which each expert is played, and is not played, [num_experts] each."""
     other_rounds = counts.sum(dtype=counts.dtype) - counts
     played_ones, other_ones = binomial(key, jnp.stack([counts, other_rounds]), jnp.stack([means, means]))
     return played_ones, other_ones

@@ -176,7 +176,7 @@ def ranking_release(
 
 
 def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Returns the smallest curvature of the logistic loss over comparisons: [] in [0, 1/4].
+    """Returns the smallest curvature of the logistic loss over comparisons, a scalar in [0, 1/4].
 
     The curvature is the derivative of the sigmoid at features @ theta, with features [n, num_items].
     """

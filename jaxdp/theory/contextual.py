@@ -1,8 +1,8 @@
 """Upper bounds on the regret of contextual bandits: in the local model, in the joint model, and non-private.
 
-Contexts and the model are in the unit ball. Order bounds hold up to an unspecified constant factor, and up to
-logarithms of T if the source omits these. Arguments are numbers or arrays, which are broadcast; only epsilon may be
-infinite. Results are float64 arrays. Every function raises a ValueError if an argument is out of range or NaN.
+Contexts and the model are in the unit ball. Bounds with an argument `scale` hold up to an unspecified constant factor,
+and up to logarithms of T if the source omits these. Arguments are numbers or arrays, which are broadcast; only epsilon
+may be infinite. Results are float64 arrays. Every function raises a ValueError if an argument is out of range or NaN.
 Arguments of the functions:
 
 - `epsilon`: > 0; at infinity, terms with epsilon are 0, and so are `linear_order` and `generalized_linear_order`.
@@ -10,7 +10,7 @@ Arguments of the functions:
 - `horizon`: T, >= 1; `generalized_linear_order` requires T > d.
 - `dim`: d, >= 1.
 - `failure_prob`: alpha, in (0, 1).
-- `scale`: the unspecified constant factor of an order bound, > 0.
+- `scale`: the unspecified constant factor of a bound, > 0.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ def linear_order(
         The bound, which holds with probability 1 - alpha.
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5). It is an order bound.
+        Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5). It holds up to a constant factor.
 
     Deviations:
         `corrected` replaces the scale of the noise, s = sqrt(ln(1 / delta)) / epsilon, by sqrt(s). The reason is that
@@ -72,7 +72,7 @@ def generalized_linear_order(
     r"""Returns an upper bound on the regret of `generalized_linear`: the bound for `linear_ucb` times sqrt(ln(T / d)).
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6). It is an order bound.
+        Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6). It holds up to a constant factor.
 
     Deviations:
         See `linear_order`. The constant depends on the minimum slope of the link.
@@ -96,7 +96,8 @@ def joint_linear_order(
     sqrt(T). So regret has the same order in T as non-private regret, except for logarithms.
 
     Source:
-        Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2. It is an order bound without logarithms of T.
+        Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2. It holds up to a constant factor, without
+        logarithms of T.
 
     Math:
         $$

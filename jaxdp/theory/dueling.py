@@ -54,7 +54,7 @@ def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, sca
     The bound is K / epsilon, plus ln T / Delta(1, i) for each arm i except the best.
 
     Source:
-        Theorem 2, an order bound for K / epsilon <= T / 2.
+        Theorem 2, a bound up to a constant factor, for K / epsilon <= T / 2.
 
     Deviations:
         None in the formula. The term K / epsilon is proved only for the instance `lower_bound_matrix`, where all gaps

@@ -20,7 +20,7 @@ ValueError if an argument is out of range or NaN. Arguments of the functions:
 - `domain`: "ball" (of radius R) or "box" (all points with entries in [-R, R]). D is the maximum distance from the
   centre: R for a ball, R sqrt(d) for a box. The parameter theta of the barrier is 1 for a ball, d for a box. s is 3 + D
   / R.
-- `scale`: the unspecified constant factor of an order bound, > 0.
+- `scale`: the unspecified constant factor of a bound, > 0.
 """
 
 from typing import NamedTuple
@@ -99,7 +99,7 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
     omitted. All logarithms are omitted, too, except the factor ln T (see Math).
 
     Source:
-        Table 1, an order bound.
+        Table 1, a bound up to a constant factor.
 
     Deviations:
         The two-point bounds, with 1 / epsilon^2, hold for a step size that is not tuned; see `tuned_order`.
@@ -127,7 +127,7 @@ def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: 
     orders that depend on 1 / epsilon are 0.
 
     Source:
-        Table 1, an order bound, which is improved by tuning.
+        Table 1, a bound up to a constant factor, which is improved by tuning.
 
     Deviations:
         For "best_arm", the bound is on the number of rounds, not on regret. For "linear" and "generalized_linear", 1 /

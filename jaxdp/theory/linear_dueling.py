@@ -31,12 +31,13 @@ def regret_upper(
     slope: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns an upper order bound on the regret of `g_optimal_elimination` with the published numbers of duels.
+    r"""Returns an upper bound, up to a constant factor, on the regret of `g_optimal_elimination`.
 
-    The bound is d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa.
+    The learner plays the published numbers of duels. The bound is d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) +
+    d sqrt(T) ln(T / b) / kappa.
 
     Source:
-        Theorem 3, an order bound.
+        Theorem 3, a bound up to a constant factor.
 
     Math:
         $$
@@ -55,9 +56,10 @@ def corrected_regret_upper(
     slope: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    r"""Returns an upper order bound on the regret of `g_optimal_elimination` with tight constants (d^3, not d^6).
+    r"""Returns an upper bound, up to a constant factor, on regret with tight constants (d^3, not d^6).
 
-    The bound is d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa.
+    The learner is `g_optimal_elimination` with constants="tight". The bound is d^3 ln(d T / b) ln(T kappa^2 / d) /
+    (kappa epsilon) + d sqrt(T) ln(T / b) / kappa.
 
     Source:
         Derived here, with the logarithms of Theorem 3. A phase with margin xi plays about (d / (kappa xi))^2 + d m /

@@ -65,7 +65,7 @@ def local_semi_norm_lower(
     The bound is d / n + d / ((e^eps - 1)^2 n).
 
     Source:
-        Theorem 3.1, an order bound for sufficiently large n.
+        Theorem 3.1, a bound up to a constant factor, for sufficiently large n.
 
     Math:
         $$
@@ -92,7 +92,7 @@ def local_l2_lower(
     With `corrected`, 2 L is used in the last step of the proof.
 
     Source:
-        Theorem 3.2, an order bound for sufficiently large n.
+        Theorem 3.2, a bound up to a constant factor, for sufficiently large n.
 
     Math:
         $$
@@ -232,8 +232,8 @@ def central_l2_lower(
     With `corrected`, 2 L is used in the first term, as for Theorem 3.2.
 
     Source:
-        Theorem 5.1, an order bound for sufficiently large n. The second term holds for features with entries in [-1,
-        1].
+        Theorem 5.1, a bound up to a constant factor, for sufficiently large n. The second term holds for features with
+        entries in [-1, 1].
 
     Math:
         $$
@@ -267,8 +267,8 @@ def central_l2_upper(
     where sigma is `noise_stddev`, >= 0: `objective_perturbation_stddev` or a smaller valid value; 0 is non-private.
 
     Source:
-        Theorem 5.3, an order bound for at least `central_sample_size` samples and the regularization beta = sqrt(n) /
-        B.
+        Theorem 5.3, a bound up to a constant factor, for at least `central_sample_size` samples and the regularization
+        beta = sqrt(n) / B.
 
     Math:
         $$
@@ -336,7 +336,7 @@ def central_semi_norm_lower(
     The bound is d / n + d^2 / (n eps)^2.
 
     Source:
-        Theorem D.3, an order bound for delta = 0 and sufficiently large n.
+        Theorem D.3, a bound up to a constant factor, for delta = 0 and sufficiently large n.
 
     Math:
         $$

@@ -14,7 +14,7 @@ Every function raises a ValueError if an argument is out of range or NaN. Argume
 - `num_switches`: S, the comparator's number of switches, >= 0 and < T; lower bounds restrict S further. Upper bounds
   hold only for S >= 1; at S = 0 the functions return 0.
 - `delta`: in (0, 1).
-- `scale`: the unspecified constant factor of an order bound, > 0.
+- `scale`: the unspecified constant factor of a bound, > 0.
 """
 
 import numpy as np
@@ -79,7 +79,7 @@ def shifting_upper(
     r"""Returns an upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
 
     Source:
-        Theorem 3.6, an order bound for stochastic losses with a distribution that shifts.
+        Theorem 3.6, a bound up to a constant factor, for stochastic losses with a distribution that shifts.
 
     Math:
         $$
@@ -104,8 +104,8 @@ def shifting_lower(
     The bound requires 0 < S <= N, because in the proof each of the S phases of the adversary has its own experts.
 
     Source:
-        Section 3.2, "Lower bound for shifting adversary", and Table 1. It is an order bound. The losses in the proof do
-        not depend on the learner's plays, so the bound also holds for oblivious adversaries.
+        Section 3.2, "Lower bound for shifting adversary", and Table 1. It holds up to a constant factor. The losses in
+        the proof do not depend on the learner's plays, so the bound also holds for oblivious adversaries.
 
     Math:
         $$
@@ -134,8 +134,8 @@ def oblivious_upper(
     The bound is sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3).
 
     Source:
-        Corollary 4.1.1, an order bound for epsilon < 1. It combines Theorem 4.1 with Proposition 1, which is a claim of
-        Asi, Koren, Liu & Talwar (2024).
+        Corollary 4.1.1, a bound up to a constant factor, for epsilon < 1. It combines Theorem 4.1 with Proposition 1,
+        which is a claim of Asi, Koren, Liu & Talwar (2024).
 
     Deviations:
         `lazy_weights` implements the reduction of Theorem 4.1. For the privacy term of the regret of `lazy_weights`,
@@ -163,7 +163,8 @@ def adaptive_lower(
     infinity. The proof has S + 1 in place of S, so at S = 0 the proof implies a larger bound than this formula.
 
     Source:
-        Theorem 5.1, an order bound for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and sufficiently large T.
+        Theorem 5.1, a bound up to a constant factor, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and
+        sufficiently large T.
 
     Deviations:
         The proof treats the learner's internal state as if it were released. This step is valid only for delta = 0, so
@@ -195,7 +196,7 @@ def adaptive_upper(
     The bound is sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon. At epsilon = infinity it is 0, which is not valid.
 
     Source:
-        Theorem 5.2, an order bound for epsilon < 1.
+        Theorem 5.2, a bound up to a constant factor, for epsilon < 1.
 
     Deviations:
         The learner of the theorem, `mirror_descent(constants="paper")`, is (N epsilon)-DP, not epsilon-DP. The regret

@@ -27,7 +27,7 @@ class Public(NamedTuple):
 
 
 def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
-    """Returns both parameters of the Beta posterior for each pair: [num_arms, num_arms] float >= 1 each.
+    """Returns both parameters (>= 1) of the Beta posterior of each pair, [num_arms, num_arms] float each.
 
     Entry [i, j] is for the probability that arm i wins a duel against arm j.
     """

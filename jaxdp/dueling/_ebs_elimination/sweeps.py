@@ -211,7 +211,7 @@ def _intervals(
     least_played: LeastPlayed,
     levels: tuple[Levels, Levels],
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns bounds (low, high) on scores after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] each."""
+    """Returns lower and upper bounds on scores after 0, 1, ... sweeps, [sweeps + 1, num_arms, lanes] each."""
     steps = jnp.where(least_played.is_least[None], np.arange(len(leaves), dtype=np.int32)[:, None, None], 0)
     past = ends[None] & (steps >= last[None])
     upper, intercept, slope = (
@@ -255,7 +255,7 @@ def _windows(operation, values: jax.Array, size: int) -> jax.Array:
 
 
 def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array) -> jax.Array:
-    """Sums the leaves that are in no ended node, after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] float."""
+    """Returns the sums ([sweeps + 1, num_arms, lanes] float) of leaves in no ended node after 0, 1, ... sweeps."""
 
     # Leaves are added one by one, as in single rounds: after a drop an entry may be so large that the order matters.
     def add_leaves(start: jax.Array, leaf: jax.Array, entries_left: jax.Array, ends: jax.Array) -> jax.Array:
@@ -306,7 +306,7 @@ def _levels(trees: Trees, params: Params, nodes: tree.Nodes) -> Levels:
 def _by_opponent(
     num_opponents: int, right: jax.Array, won: jax.Array, counts: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Counts how often two arms met, and how often the left arm won: [words, num_arms, lanes] uint32 each."""
+    """Counts the duels of each two arms, and the wins of the left arm, [words, num_arms, lanes] uint32 each."""
     num_sweeps = len(won)
     plays, wins = [], []
     for word in range(-(-num_opponents // PACKED)):
