@@ -116,7 +116,7 @@ ENTRIES = {
     ),
     "k_norm": replace(
         LAPLACE,
-        summary="adds noise of Gamma length in a uniform direction to a vector",
+        summary="adds noise in a uniform direction, with a Gamma-distributed norm, to a vector",
         source="Hardt & Talwar (2010), for the Euclidean ball",
         factory=mechanisms.k_norm,
         guarantee=claim(
