@@ -63,12 +63,12 @@ def test_a_domain_of_rows_refuses_inputs_that_are_no_neighbours():
         count=3,
         unit=lambda row, other_row: row._replace(answers=other_row.answers),
     )
-    one, two = (users._replace(answers=np.float32(answers)) for answers in ([0, 7, 2], [0, 7, 9]))
+    one, two = (users._replace(answers=np.asarray(answers, np.float32)) for answers in ([0, 7, 2], [0, 7, 9]))
     assert domain.genome(users, one).changed == 1
     with pytest.raises(ValueError, match=r"must differ in at most one row, got changes of rows \[1, 2\]"):
         domain.genome(users, two)
     with pytest.raises(ValueError, match="must differ in one privacy unit, got a larger change of row 1"):
-        domain.genome(users, one._replace(contexts=np.float32([0, 8, 2])))
+        domain.genome(users, one._replace(contexts=np.asarray([0, 8, 2], np.float32)))
 
 
 def test_a_domain_of_arrays_refuses_inputs_that_are_no_neighbours():
