@@ -1,12 +1,13 @@
 """Compares all pairs of means, with Bonferroni's correction."""
 
-from functools import partial
-
+import numpy as np
 import xarray as xr
 
-from jaxdp.stats._paired import paired
+from jaxdp.stats._paired import differences
 from jaxdp.stats.arrays import check_array
 from jaxdp.validation import check_probability
+
+CELLS = 2**22  # largest number of differences that are in memory together (32 MB), unless one label has more
 
 
 def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidence: float = 0.95) -> xr.Dataset:
@@ -42,17 +43,22 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
     """
     check_array("values", values, along, over)
     check_probability("confidence", confidence)
+    if along == over:
+        raise ValueError(f"along and over must be different dimensions, got {along!r} for both")
     labels = values[along].values
-    if len(labels) == 1:
-        zeros = xr.zeros_like(values.isel({over: 0}, drop=True), dtype=float).expand_dims(against=labels)
-        return xr.Dataset({"difference": zeros, "low": zeros, "high": zeros, "p_adjusted": zeros + 1.0})
-    num_pairs = len(labels) * (len(labels) - 1) // 2
-    compare = partial(paired, values, along, over=over, confidence=1 - (1 - confidence) / num_pairs, adjust=None)
-    tables = [
-        compare(against=label).reindex({along: labels}).expand_dims(against=labels[index : index + 1])
-        for index, label in enumerate(labels)
-    ]
-    pairs = xr.concat(tables, "against", coords="minimal", compat="override", join="outer").reindex(against=labels)
+    if len(set(labels.tolist())) < len(labels):
+        raise ValueError(f"{along} must have different labels, got {labels.tolist()}")
+    num_pairs = max(1, len(labels) * (len(labels) - 1) // 2)
+    numbers = values.astype(np.float64)
+    others = [name for name, coordinate in numbers.coords.items() if along in coordinate.dims and name != along]
+    references = numbers.drop_vars(others).rename({along: "against"}).assign_coords(against=labels)
+    step = max(1, CELLS // numbers.size)
+    tables = []
+    for start in range(0, len(labels), step):
+        reference = references.isel(against=slice(start, start + step))
+        pairs = numbers.expand_dims(against=reference.against) - reference
+        tables.append(xr.Dataset(differences(pairs, over, 1 - (1 - confidence) / num_pairs)))
+    pairs = tables[0] if len(tables) == 1 else xr.concat(tables, "against", coords="minimal", compat="override")
     is_same = pairs[along] == pairs.against
     adjusted = (pairs.p_value * num_pairs).clip(max=1.0).where(~is_same, 1.0)
     return pairs[["difference", "low", "high"]].where(~is_same, 0.0).assign(p_adjusted=adjusted)

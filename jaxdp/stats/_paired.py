@@ -68,16 +68,22 @@ def paired(
     if len(indices) != 1 or len(labels) < 2:
         raise ValueError(f"against must be one label of {along}, of two or more, got {against!r} of {labels.tolist()}")
     others, reference = values.isel({along: labels != against}), values.isel({along: indices[0]}, drop=True)
-    difference, error, count = means(others.astype(np.float64) - reference.astype(np.float64), over)
+    results = differences(others.astype(np.float64) - reference.astype(np.float64), over, confidence)
+    if adjust is not None:
+        p_value = results["p_value"]
+        results["p_adjusted"] = p_value.copy(data=_holm(p_value.values))
+    return xr.Dataset(results)
+
+
+def differences(pairs: xr.DataArray, over: str, confidence: float) -> dict[str, xr.DataArray]:
+    """Returns `difference`, `low`, `high` and `p_value` of `paired` for float64 differences of values."""
+    difference, error, count = means(pairs, over)
     half = student_quantile((1 + confidence) / 2, count) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = abs(difference) / error
     p_value = xr.full_like(difference, np.nan) if count < 2 else ratio.copy(data=2 * stdtr(count - 1, -ratio.values))
     p_value = p_value.where((difference != 0) | (error != 0), 1.0)
-    results = {"difference": difference, "low": difference - half, "high": difference + half, "p_value": p_value}
-    if adjust is not None:
-        results["p_adjusted"] = p_value.copy(data=_holm(p_value.values))
-    return xr.Dataset(results)
+    return {"difference": difference, "low": difference - half, "high": difference + half, "p_value": p_value}
 
 
 def _holm(p_values: np.ndarray) -> np.ndarray:
