@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.numerics.platforms import by_platform
+from jaxdp.numerics.platforms import by_platform, trace_once_a_platform
 from jaxdp.numerics.private_jax import custom_vmap, keep_argmax_layout, mark_inlineable, order_axes
 
 MAX_UNROLLED = 16  # arrays of at most this length are unrolled and have lanes as the fast axis
@@ -163,7 +163,7 @@ def _put_lanes_last(num_axes: int, fewest: int = 0) -> Callable[[jax.Array], jax
         del axis_size
         return _put_lanes_last(num_axes + in_batched[0], fewest)(values), in_batched[0]
 
-    return put_last
+    return jax.jit(put_last, inline=True)  # traced once for each shape
 
 
 def lanes_slow(values: jax.Array) -> jax.Array:
@@ -232,7 +232,7 @@ def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -
 
         return jax.tree.map(widen, inputs, in_batched)
 
-    one, all_lanes = custom_vmap(single), custom_vmap(many)
+    one, all_lanes = custom_vmap(single), custom_vmap(trace_once_a_platform(many))
 
     @one.def_vmap
     def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:

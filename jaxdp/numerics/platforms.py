@@ -44,6 +44,21 @@ def is_cpu() -> bool:
     return (_platform.get() or jax.default_backend()) == "cpu"
 
 
+def trace_once_a_platform(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of arrays that is traced once for all calls with the same shapes, for each kind of device.
+
+    Loops of a run are batched several times until it is known which of their values differ between lanes. Operations of
+    the shared trace are inlined, so the program is the same.
+    """
+
+    @functools.cache
+    def traced(platform: str) -> Callable[..., Any]:
+        del platform
+        return jax.jit(functools.partial(function), inline=True)  # a new function, as JAX shares traces of a function
+
+    return lambda *arguments: traced(_platform.get() or jax.default_backend())(*arguments)
+
+
 @functools.cache
 def has_only_cpus() -> bool:
     """Returns whether this process can compute only on CPUs."""

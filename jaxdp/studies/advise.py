@@ -6,6 +6,7 @@ your epsilon, the algorithms that are statistically indistinguishable
 from it, and whether the ranking changes with epsilon.
 """
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from jaxdp.core import Visits
 from jaxdp.registry.table import paper
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.processor import cores
+from jaxdp.simulation.sweeps.progress import listen_to_chunks
 from jaxdp.studies.advise_problems import (
     PROBLEMS,
     SECONDS_OF_A_CANDIDATE,
@@ -30,7 +32,7 @@ from jaxdp.studies.advise_problems import (
     with_means,
     with_people,
 )
-from jaxdp.studies.advise_report import figure, report
+from jaxdp.studies.advise_report import figure, print_first_means, report
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
 from jaxdp.studies.declared import Study
 from jaxdp.studies.tiles import cpu_tile
@@ -210,8 +212,10 @@ def advise(
         name: [n if n == common or affordable([one], rounds, lanes, limit) == rounds else 0 for n in horizons]
         for name, one in costs.items()
     }
+    listening = contextlib.nullcontext()
     if scheduling.get("progress"):
         _print_time(setting, costs, own_horizons, lanes)
+        listening = listen_to_chunks(print_first_means(setting, float(epsilon), common))
 
     def build(learner: str, instance: str = "") -> Run:
         value = setting.instances[instance] if instance else None
@@ -219,15 +223,16 @@ def advise(
         return run_of(setting, entry, sizes, own_horizons[learner], delta, value, reports)
 
     instances = list(setting.instances)
-    results = sweep(
-        build,
-        axes={"epsilon": epsilons, **({setting.value: list(setting.instances.values())} if setting.value else {})},
-        static_axes={"learner": list(algorithms), **({} if setting.value else {"instance": instances})},
-        num_seeds=num_seeds,
-        key=key,
-        tile_size=cpu_tile(min(lanes, setting.tile)),
-        **scheduling,
-    )
+    with listening:
+        results = sweep(
+            build,
+            axes={"epsilon": epsilons, **({setting.value: list(setting.instances.values())} if setting.value else {})},
+            static_axes={"learner": list(algorithms), **({} if setting.value else {"instance": instances})},
+            num_seeds=num_seeds,
+            key=key,
+            tile_size=cpu_tile(min(lanes, setting.tile)),
+            **scheduling,
+        )
     results = results.rename({setting.value: "instance"}) if setting.value else results
     texts = {
         "claim": [str(claim) for claim in claims.values()],

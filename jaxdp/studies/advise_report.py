@@ -1,4 +1,7 @@
-"""The report of `advise`: rankings by paired differences, changes between budgets, and the figure."""
+"""The report of `advise`: first means, rankings by paired differences, changes between budgets, and the figure."""
+
+import sys
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
@@ -14,6 +17,38 @@ from jaxdp.studies.tables import table_of
 LEVEL = 0.05
 MOST_CURVES = 7  # maximum number of coloured curves if each learner has several curves, one per number of reports
 SIMULTANEOUS = "more than the first, all pairs"
+
+
+def print_first_means(problem: Problem, epsilon: float, rounds: int) -> Callable[[xr.Dataset, tuple[slice, ...]], None]:
+    """Returns a function that prints the means of a candidate on stderr when the sweep has computed its losses.
+
+    No verdict is printed before all candidates are played: chosen after a look at a part, it would be wrong more often.
+
+    Args:
+        problem: the problem.
+        epsilon: the budget of the printed means.
+        rounds: the number of rounds that all candidates are played for, which is the sweep's first horizon.
+    """
+    from tqdm import tqdm  # writes above a sweep's bar
+
+    axis = problem.value or "instance"
+    names = {value if problem.value else name: name for name, value in problem.instances.items()}
+    heads = [
+        f"Means of {problem.loss} at epsilon = {epsilon:g} after {rounds:,} {problem.horizon_unit}, as they are "
+        "computed; the report with verdicts replaces them:"
+    ]
+
+    def listen(results: xr.Dataset, region: tuple[slice, ...]) -> None:
+        losses = results.loss.isel(dict(zip(results.loss.dims, region, strict=False)))
+        if losses.sizes["seed"] < results.sizes["seed"] or epsilon not in losses.epsilon.values:
+            return
+        means = losses.isel(horizon=0).sel(epsilon=epsilon).mean("seed").transpose("learner", axis)
+        for learner, row in zip(means.learner.values, means.values, strict=True):
+            texts = [f"{names[key]} {mean:,.4g}" for key, mean in zip(means[axis].values.tolist(), row, strict=True)]
+            tqdm.write("\n".join([*heads, f"  {learner}: {', '.join(texts)}"]), file=sys.stderr)
+            heads.clear()
+
+    return listen
 
 
 def ranking(loss: xr.DataArray) -> tuple[list[str], list[str]]:

@@ -23,7 +23,7 @@ from jaxdp.simulation.sweeps.growth import can_grow, grow_store
 from jaxdp.simulation.sweeps.lanes import Device
 from jaxdp.simulation.sweeps.local import LocalSource
 from jaxdp.simulation.sweeps.plan import Plan
-from jaxdp.simulation.sweeps.progress import Progress, Reporter
+from jaxdp.simulation.sweeps.progress import Progress, Reporter, report_chunk
 from jaxdp.simulation.sweeps.remote import RemoteSource
 from jaxdp.simulation.sweeps.shares import which_share
 from jaxdp.simulation.sweeps.source import Source
@@ -187,6 +187,8 @@ def sweep(
     report = Reporter(progress, plan.num_lanes, plan.rounds(0))
     try:
         with contextlib.closing(report):
+            if path is not None or executor is not None:
+                plan.check_programs()  # otherwise `LocalSource` checks each program before it compiles it
             plan.check_fits(in_memory=path is None)
             results = plan.dataset(allocate=path is None)
             if path is not None:
@@ -247,6 +249,7 @@ def _in_memory(
         for name, values in arrays.items():
             results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
         nans.add(arrays)
+        report_chunk(results, chunk.region)
 
 
 def _from_read_only(

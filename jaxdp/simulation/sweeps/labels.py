@@ -1,7 +1,7 @@
 """Makes the grid of a sweep and the labels of its results, and checks both before anything is compiled."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -64,32 +64,33 @@ def coordinate(values: Sequence[Any]) -> list[Any]:
     return [str(getattr(value, "name", value)) for value in values]
 
 
-def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDtypeStruct]]) -> dict[str, Output]:
-    """Returns the outputs of a lane keyed by name, after checking that all runs have the same outputs.
+def check_outputs(run: Run, shapes: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, Output]:
+    """Returns the outputs of a lane of `run`, keyed by name.
 
     Args:
-        runs: the runs, one for every combination of static values.
-        shapes: for each run, the shapes of a lane's outputs keyed by name.
+        run: a run.
+        shapes: the shapes of a lane's outputs, keyed by name.
 
     Raises:
-        ValueError: if names or numbers of dimensions do not match the run's `dims`, or if runs differ in their outputs
-            or coordinates, so that they do not fit into one array.
+        ValueError: if names or numbers of dimensions do not match the run's `dims`.
     """
-    all_outputs: list[dict[str, Output]] = []
-    for run, leaves in zip(runs, shapes, strict=True):
-        dims = run.dims(leaves) if callable(run.dims) else run.dims
-        if set(leaves) != set(dims):
-            raise ValueError(f"dims must name the outputs {sorted(leaves)}, got {sorted(dims)}")
-        for name, leaf in leaves.items():
-            if len(leaf.shape) != len(dims[name]):
-                raise ValueError(f"dims must name {len(leaf.shape)} dimensions for {name}, got {dims[name]}")
-        outputs = {name: Output(tuple(dims[name]), leaf.shape, leaf.dtype) for name, leaf in leaves.items()}
-        all_outputs.append(outputs)
-        if outputs != all_outputs[0]:
-            raise ValueError(f"outputs must be the same for all static values, got {all_outputs[0]} and {outputs}")
-        if {name: list(values) for name, values in run.coords.items()} != dict(runs[0].coords):
-            raise ValueError(f"coords must be the same for all static values, got {runs[0].coords} and {run.coords}")
-    return all_outputs[0]
+    dims = run.dims(shapes) if callable(run.dims) else run.dims
+    if set(shapes) != set(dims):
+        raise ValueError(f"dims must name the outputs {sorted(shapes)}, got {sorted(dims)}")
+    for name, leaf in shapes.items():
+        if len(leaf.shape) != len(dims[name]):
+            raise ValueError(f"dims must name {len(leaf.shape)} dimensions for {name}, got {dims[name]}")
+    return {name: Output(tuple(dims[name]), leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
+
+
+def check_equal_outputs(
+    run: Run, outputs: Mapping[str, Output], first_run: Run, first_outputs: Mapping[str, Output]
+) -> None:
+    """Raises a ValueError if two runs differ in their outputs or coordinates, so that one array cannot hold them."""
+    if outputs != first_outputs:
+        raise ValueError(f"outputs must be the same for all static values, got {first_outputs} and {outputs}")
+    if {name: list(values) for name, values in run.coords.items()} != dict(first_run.coords):
+        raise ValueError(f"coords must be the same for all static values, got {first_run.coords} and {run.coords}")
 
 
 def empty_dataset(

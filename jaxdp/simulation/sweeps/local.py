@@ -3,7 +3,8 @@
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -21,7 +22,7 @@ SECONDS_OF_A_CHUNK = 20.0  # work that is lost if the process is killed; writing
 PART_OF_MEMORY = 16  # a chunk of several tiles takes at most 1 / 16 of the free memory
 FEWEST_CHUNKS = 4  # minimum number of chunks of a program for each process, if there are enough tiles
 FEWEST_TILES_TO_TIME = 32
-MOST_AHEAD = 4  # programs that are compiled while another program runs; each takes memory
+MOST_AHEAD = 4  # programs that are compiled before their turn, if there are two cores or more; each takes memory
 LONG = 60.0  # seconds; a message announces tiles that take longer
 LOG = logging.getLogger("jaxdp")
 
@@ -34,6 +35,8 @@ class LocalSource:
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}
         self._compiling: dict[int, Future[tuple[Compiled, float]]] = {}
+        self._ahead = MOST_AHEAD if cores() > 1 else 0
+        self._compilers = ThreadPoolExecutor(min(MOST_AHEAD + 1, cores()))
         self.place = plan.place()
         self._folder = keep_for(plan.devices[0].platform)
 
@@ -73,38 +76,62 @@ class LocalSource:
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
         """Computes chunks, and yields each with its outputs keyed by name. A program is dropped after its last chunk.
 
-        While a program runs, the next programs are compiled: at most `MOST_AHEAD`, and at most one for each other core.
+        While a program is compiled and runs, this thread traces the next ones, and other threads compile at most
+        `MOST_AHEAD` of them. Tracing checks a program's outputs.
         """
         programs = sorted({chunk.program for chunk in requested})
-        ahead = min(MOST_AHEAD, cores() - 1)
-        for index, program in enumerate(programs):
-            for next_program in programs[index : index + 1 + ahead]:
-                self._start_compiling(next_program)
-            runner = self._runner(program)
-            with (
-                self._report.running(self._running(program)),
-                contextlib.closing(
-                    runner.chunks([chunk for chunk in requested if chunk.program == program], self._report.advance)
-                ) as computed,
-            ):
-                yield from computed
-            self._runners.pop(program)
-            self._plan.release(program)
+        to_compile, to_check = deque(programs), set(programs)
+
+        def prepare() -> bool:  # returns whether there was something to do
+            if not (to_compile and self._ahead):
+                return False
+            if len(self._compiling) + len(self._runners) <= self._ahead:
+                self._start_compiling(to_compile.popleft())
+                return True
+            for program in to_check.intersection(to_compile):
+                to_check.remove(program)
+                self._plan.check_program(program)
+                return True
+            return False
+
+        try:
+            for program in programs:
+                if program in to_compile:
+                    self._start_compiling(to_compile.popleft())
+                runner = self._runner(program, prepare)
+                with (
+                    self._report.running(self._running(program)),
+                    contextlib.closing(
+                        runner.chunks(
+                            [chunk for chunk in requested if chunk.program == program], self._report.advance, prepare
+                        )
+                    ) as computed,
+                ):
+                    yield from computed
+                self._runners.pop(program)
+                self._plan.release(program)
+        finally:
+            for future in self._compiling.values():
+                future.cancel()
 
     def _start_compiling(self, program: int) -> None:
-        """Traces a program in this thread and starts to compile it in another, unless that was done before."""
+        """Traces and checks a program in this thread, and starts to compile it in another, unless that was done before."""
         if program in self._runners or program in self._compiling:
             return
+        before = self._report.text
         self._report.describe(f"tracing{self._static_values(program)}")
+        self._plan.check_program(program)
         traced = self._plan.program(program)
         traced.trace()
-        pool = ThreadPoolExecutor(1)
-        self._compiling[program] = pool.submit(_compile, traced)
-        pool.shutdown(wait=False)  # the thread ends when the program is compiled
+        self._report.describe(before)
+        self._compiling[program] = self._compilers.submit(_compile, traced)
 
-    def _runner(self, program: int) -> Runner:
+    def _runner(self, program: int, meanwhile: Callable[[], bool] = lambda: False) -> Runner:
+        """Returns the runner of a program; until it is compiled, calls `meanwhile` as long as it returns True."""
         if program not in self._runners:
             self._start_compiling(program)
+            while not self._compiling[program].done() and meanwhile():
+                pass
             self._report.describe(f"compiling{self._static_values(program)}")
             compiled, seconds = self._compiling.pop(program).result()
             cache_folder = f" ({self._folder})" if self._folder else ""

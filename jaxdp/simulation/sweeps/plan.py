@@ -16,7 +16,15 @@ from jaxdp.simulation.store.identity import identity
 from jaxdp.simulation.store.processor import processor, settings
 from jaxdp.simulation.store.provenance import as_json, key_record, point_record, versions
 from jaxdp.simulation.sweeps.keys import check_root
-from jaxdp.simulation.sweeps.labels import Output, check_axes, check_outputs, coordinate, empty_dataset, grid
+from jaxdp.simulation.sweeps.labels import (
+    Output,
+    check_axes,
+    check_equal_outputs,
+    check_outputs,
+    coordinate,
+    empty_dataset,
+    grid,
+)
 from jaxdp.simulation.sweeps.lanes import Device, Program, compiler_options
 from jaxdp.simulation.sweeps.schedule import Lanes
 from jaxdp.simulation.sweeps.tiles import PROBE, default_tile_size
@@ -127,8 +135,20 @@ class Plan:
 
     @functools.cached_property
     def outputs(self) -> Mapping[str, Output]:
-        """The dimensions, shape and dtype of each output of a lane, keyed by name; traces all programs."""
-        return check_outputs(self.runs, (self.program(index).outputs() for index in range(len(self.runs))))
+        """The dimensions, shape and dtype of each output of a lane, keyed by name; traces the first program."""
+        return self._outputs_of(0)
+
+    def check_program(self, index: int) -> None:
+        """Traces a program; raises a ValueError if its outputs or coordinates are not those of the first program."""
+        check_equal_outputs(self.runs[index], self._outputs_of(index), self.runs[0], self.outputs)
+
+    def check_programs(self) -> None:
+        """Traces all programs, and checks them as `check_program` does."""
+        for index in range(len(self.runs)):
+            self.check_program(index)
+
+    def _outputs_of(self, index: int) -> dict[str, Output]:
+        return check_outputs(self.runs[index], self.program(index).outputs())
 
     @property
     def lane_bytes(self) -> int:
@@ -194,6 +214,7 @@ class Plan:
 
     def identity(self) -> dict[str, Any]:
         """Returns a JSON-ready record of everything that the results of this sweep depend on; traces all programs."""
+        self.check_programs()
         return identity(
             key=self.key,
             device=self.devices[0],

@@ -4,11 +4,37 @@ import contextlib
 import sys
 import time
 import warnings
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 # tqdm's own rate and remaining time would include compilation, so the postfix shows the sweep's numbers instead.
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+
+
+# A function of (results, region). The results are complete only in regions that it was called with; it must not change
+# them. A region is a tuple of slices, one for each dimension of the grid.
+Listener = Callable[["xr.Dataset", tuple[slice, ...]], object]
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextlib.contextmanager
+def listen_to_chunks(listener: Listener) -> Iterator[None]:
+    """Calls `listener` for each chunk that sweeps without a store compute in a `with` block."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def report_chunk(results: "xr.Dataset", region: tuple[slice, ...]) -> None:
+    """Calls the listener, if there is one, with results that are complete in one more region."""
+    if (listener := _listener.get()) is not None:
+        listener(results, region)
 
 
 class Progress(NamedTuple):
@@ -53,8 +79,9 @@ class Reporter:
         self._devices: tuple[str, ...] = ()
         self._tile = self._program = ""
         self._bar = None
+        self.text = "tracing"
         if show is True and is_seen():
-            self._bar = make_bar(desc="tracing", total=num_lanes, unit="lane", bar_format=BAR)
+            self._bar = make_bar(desc=self.text, total=num_lanes, unit="lane", bar_format=BAR)
 
     def start(self, num_lanes: int, already: int, devices: Sequence[str]) -> None:
         """Sets and shows the total number of lanes of this call, the number that is already done, and the devices."""
@@ -66,7 +93,8 @@ class Reporter:
                 self.describe("complete")
 
     def describe(self, text: str) -> None:
-        """Shows the current step."""
+        """Shows the current step, and keeps it as `text`."""
+        self.text = text
         if self._bar is not None:
             self._bar.set_description_str(text)
 

@@ -130,7 +130,12 @@ class Runner:
         self._first_tile = lanes, self._tile(lanes, aligned=True)
         return time.perf_counter() - start
 
-    def chunks(self, requested: Sequence[Chunk], advance: Callable[[int], object]) -> Chunks:
+    def chunks(
+        self,
+        requested: Sequence[Chunk],
+        advance: Callable[[int], object],
+        meanwhile: Callable[[], bool] = lambda: False,
+    ) -> Chunks:
         """Yields each chunk with its outputs, a dict of arrays with a leading axis of the chunk's lanes.
 
         Tiles are filled with the lanes of all requested chunks in order, so neighbouring chunks share tiles. Unless all
@@ -140,6 +145,7 @@ class Runner:
         Args:
             requested: chunks of this program, in the order in which they are returned.
             advance: called with the number of lanes done since the last call.
+            meanwhile: does a step of other work; called as long as it returns True and the next tile is not done.
 
         Raises:
             MemoryError: if a single tile does not fit.
@@ -162,6 +168,8 @@ class Runner:
                 while filled < total:
                     if used == num_in_tile:
                         num_in_tile, future = queued.popleft()
+                        while not future.done() and meanwhile():
+                            pass
                         tile, used = future.result(), 0
                         fill()
                     count = min(num_in_tile - used, total - filled)
